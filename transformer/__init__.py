@@ -1,0 +1,48 @@
+"""Headlight's package: a Transformer that can be watched while it learns. Works without the app.
+
+Names are loaded when they are first used, so that importing the package does not import torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transformer.config import ModelConfig, RunConfig, TrainConfig
+    from transformer.errors import InputError
+    from transformer.model.transformer import Transformer
+    from transformer.recording.tape import record
+    from transformer.runs.run import Run
+    from transformer.training.loop import train
+    from transformer.training.state import TrainState
+
+_HOMES = {
+    "InputError": "transformer.errors",
+    "ModelConfig": "transformer.config",
+    "Run": "transformer.runs.run",
+    "RunConfig": "transformer.config",
+    "TrainConfig": "transformer.config",
+    "TrainState": "transformer.training.state",
+    "Transformer": "transformer.model.transformer",
+    "record": "transformer.recording.tape",
+    "train": "transformer.training.loop",
+}
+
+__all__ = [
+    "InputError",
+    "ModelConfig",
+    "Run",
+    "RunConfig",
+    "TrainConfig",
+    "TrainState",
+    "Transformer",
+    "record",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

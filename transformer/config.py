@@ -1,0 +1,370 @@
+"""Every setting of a run: the model, its training, and what ties them together. Frozen, checked, JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
+from typing import Any, ClassVar, Self, get_type_hints
+
+from transformer.errors import InputError
+
+FORMAT = 1
+"""Version of the JSON that `RunConfig.to_json` writes."""
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+DROPOUT_PLACES = ("embedding", "attention_weights", "feed_forward", "residual", "encoder_attention")
+
+
+def _whole(config: object, name: str, low: int, high: int, advice: str = "") -> None:
+    """Refuse a field that is not a whole number from `low` to `high`."""
+    value = getattr(config, name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{name}={value!r} is not a whole number; choose one from {low} to {high:,}.", name)
+    if not low <= value <= high:
+        tail = f" {advice}" if advice else ""
+        raise InputError(
+            f"{name}={value:,} is outside {low} to {high:,}; choose a value in between.{tail}", name
+        )
+
+
+def _number(config: object, name: str, low: float, high: float, *, above: bool = False) -> None:
+    """Refuse a field that is not a finite number in [low, high], or in (low, high] where `above`."""
+    value = getattr(config, name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InputError(
+            f"{name}={value!r} is not a finite number; choose one like {max(low, 0.001):g}.", name
+        )
+    if not low <= value <= high or (above and value == low):
+        span = f"more than {low:g}" if above else f"at least {low:g}"
+        limit = span if math.isinf(high) else f"{span} and at most {high:g}"
+        raise InputError(f"{name}={value:g} cannot be used; choose {limit}.", name)
+
+
+def _choice(config: object, name: str, options: tuple[str, ...], not_built: tuple[str, ...] = ()) -> None:
+    """Refuse a value that does not exist, and one that exists on paper only."""
+    value = getattr(config, name)
+    if value in not_built:
+        raise InputError(f"{name}={value!r} is not built yet; choose {_either(options)}.", name)
+    if value not in options:
+        raise InputError(f"{name}={value!r} does not exist; choose {_either(options)}.", name)
+
+
+def _either(options: tuple[str, ...]) -> str:
+    return " or ".join([", ".join(options[:-1]), options[-1]] if len(options) > 1 else options)
+
+
+def _flag(config: object, *names: str) -> None:
+    for name in names:
+        if not isinstance(getattr(config, name), bool):
+            raise InputError(f"{name}={getattr(config, name)!r} is neither true nor false; choose one.", name)
+
+
+class _Json:
+    """To and from plain dictionaries, refusing names that do not exist."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def from_dict(cls, values: Any) -> Self:
+        """Build from what `to_dict` gave; absent names keep their defaults.
+
+        Raises:
+            InputError: a name that does not exist, or a value that cannot be used.
+        """
+        if not isinstance(values, dict):
+            raise InputError(f"{cls.__name__} needs a JSON object, not {type(values).__name__}.")
+        known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+        for name in values:
+            if name not in known:
+                near = get_close_matches(str(name), known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(known))}."
+                raise InputError(f"{cls.__name__} has no setting {name!r}; {hint}", str(name))
+        kinds = get_type_hints(cls)
+        made: dict[str, Any] = {}
+        for name, value in values.items():
+            kind = kinds[name]
+            if isinstance(kind, type) and issubclass(kind, _Json):
+                value = kind.from_dict(value)
+            elif isinstance(value, list):  # JSON has no tuples
+                value = tuple(value)
+            made[name] = value
+        return cls(**made)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(_Json):
+    """The architecture of one Transformer; every row of the recipes' table is a field."""
+
+    MAX_WIDTH: ClassVar[int] = 1024
+    MAX_LAYERS: ClassVar[int] = 12
+
+    topology: str = "encoder-decoder"
+    """Which stacks there are; `encoder-only` and `decoder-only` are not built yet."""
+    src_vocab_size: int = 30
+    """Source tokens, special tokens included; a run takes it from its task."""
+    tgt_vocab_size: int = 30
+    """Target tokens, special tokens included; a run takes it from its task."""
+    max_len: int = 26
+    """Longest sequence in tokens that has a position; a run takes it from its task."""
+    n_encoder_layers: int = 2
+    """Layers of the encoder."""
+    n_decoder_layers: int = 2
+    """Layers of the decoder."""
+    n_heads: int = 4
+    """Attention heads per layer (H); must divide d_model."""
+    d_model: int = 32
+    """Width of the residual stream (D)."""
+    d_ff: int = 128
+    """Width of the hidden layer of the feed-forward part."""
+    dropout: float = 0.0
+    """Share of activations dropped in training, at the places that `dropout_on` names."""
+    dropout_on: tuple[str, ...] = ("embedding", "attention_weights", "feed_forward", "residual")
+    """Where dropout acts: embedding, attention_weights, feed_forward, residual, encoder_attention."""
+    qkv_bias: bool = True
+    """Whether the projections to queries, keys and values have a bias."""
+    output_bias: bool = True
+    """Whether the projection of the concatenated heads back to d_model has a bias."""
+    score_scale: str = "sqrt_d_head"
+    """What scores are divided by: sqrt_d_head (the paper) or sqrt_d_model (softer attention)."""
+    norm_placement: str = "pre"
+    """pre: x + f(norm(x)); post: norm(x + f(x)), the paper's; branch: x + norm(f(x))."""
+    final_norm: bool = True
+    """Whether a norm follows the last layer of each stack."""
+    norm: str = "layer"
+    """layer: a gain and a bias per feature; scalar: one gain and one bias, unbiased deviation plus eps."""
+    norm_eps: float = 1e-5
+    """Keeps the norm from dividing by zero."""
+    activation: str = "relu"
+    """Between the two matrices of the feed-forward part: relu, leaky_relu or gelu."""
+    embedding_scale: str = "both"
+    """Which embeddings are multiplied by sqrt(d_model): none, encoder or both (the paper)."""
+    positions: str = "sinusoid"
+    """How positions enter: sinusoid (the paper), learned or none."""
+    embedding_tables: str = "two"
+    """two: source and target have a table each; one: they share it (equal vocabularies needed)."""
+    padding_row: bool = False
+    """Whether the target's [PAD] embedding is zero and stays so."""
+    causal_mask: bool = True
+    """Whether the decoder is kept from reading ahead; switching it off is not built yet."""
+    padding_mask: bool = True
+    """Whether [PAD] is hidden from attention; switching it off is not built yet."""
+    mask_fill: str = "-inf"
+    """What a blocked score becomes before the softmax: -inf; -1e9 is not built yet."""
+    initialisation: str = "pytorch"
+    """First weights: xavier (uniform, every matrix), pytorch (its defaults) or normal (deviation 0.01)."""
+    embedding_std: float | None = 0.02
+    """Deviation of the first token embeddings (quiet tokens let positions lead); none: as initialisation."""
+
+    def __post_init__(self) -> None:
+        _choice(self, "topology", ("encoder-decoder",), ("encoder-only", "decoder-only"))
+        _whole(self, "src_vocab_size", 5, 100_000)
+        _whole(self, "tgt_vocab_size", 5, 100_000)
+        _whole(self, "max_len", 4, 1024)
+        _whole(self, "n_encoder_layers", 1, self.MAX_LAYERS)
+        _whole(self, "n_decoder_layers", 1, self.MAX_LAYERS)
+        _whole(self, "d_model", 2, self.MAX_WIDTH, "Widths of 32 to 128 learn live on a laptop.")
+        _whole(self, "n_heads", 1, 64)
+        _whole(self, "d_ff", 1, 4 * self.MAX_WIDTH)
+        if self.d_model % self.n_heads:
+            fitting = [str(n) for n in range(1, min(self.d_model, 16) + 1) if self.d_model % n == 0]
+            raise InputError(
+                f"d_model={self.d_model} cannot be split into n_heads={self.n_heads} equal heads; "
+                f"choose {_either(tuple(fitting))} heads, or another width.",
+                "n_heads",
+            )
+        _number(self, "dropout", 0.0, 0.9)
+        if not isinstance(self.dropout_on, tuple) or not set(self.dropout_on) <= set(DROPOUT_PLACES):
+            raise InputError(
+                f"dropout_on={self.dropout_on!r} names a place that does not exist; "
+                f"choose from {', '.join(DROPOUT_PLACES)}.",
+                "dropout_on",
+            )
+        _flag(self, "qkv_bias", "output_bias", "final_norm", "padding_row", "causal_mask", "padding_mask")
+        _choice(self, "score_scale", ("sqrt_d_head", "sqrt_d_model"))
+        _choice(self, "norm_placement", ("pre", "post", "branch"))
+        _choice(self, "norm", ("layer", "scalar"))
+        _number(self, "norm_eps", 0.0, 0.1, above=True)
+        _choice(self, "activation", ("relu", "leaky_relu", "gelu"))
+        _choice(self, "embedding_scale", ("none", "encoder", "both"))
+        _choice(self, "positions", ("sinusoid", "learned", "none"))
+        _choice(self, "embedding_tables", ("two", "one"))
+        if self.embedding_tables == "one" and self.src_vocab_size != self.tgt_vocab_size:
+            raise InputError(
+                f"One table cannot serve {self.src_vocab_size:,} source and {self.tgt_vocab_size:,} target "
+                "tokens; choose two tables.",
+                "embedding_tables",
+            )
+        for name in ("causal_mask", "padding_mask"):
+            if not getattr(self, name):
+                raise InputError(f"{name}=false is not built yet; choose true.", name)
+        _choice(self, "mask_fill", ("-inf",), ("-1e9",))
+        _choice(self, "initialisation", ("xavier", "pytorch", "normal"))
+        if self.embedding_std is not None:
+            _number(self, "embedding_std", 0.0, 10.0, above=True)
+
+    @property
+    def d_head(self) -> int:
+        """Width of one head (K)."""
+        return self.d_model // self.n_heads
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(_Json):
+    """What is learned, from which examples, and how the weights move."""
+
+    task: str = "reverse"
+    """What is learned; only `reverse` is built yet."""
+    min_letters: int = 1
+    """Shortest training word."""
+    max_letters: int = 12
+    """Longest training word (L); words up to 2 L may be asked, but nothing longer than L is learned."""
+    examples: int | None = None
+    """Size of a finite training set; none: an endless supply (a finite set is not built yet)."""
+    pad_to: int | None = None
+    """Fixed length in tokens of both sides, so that shapes stand still; none: the batch's longest."""
+    tokenizer: str = "characters"
+    """How text becomes tokens; only `characters` is built yet."""
+    batch_size: int = 64
+    """Words per step."""
+    steps: int = 300
+    """Planned steps: the schedule's decay ends with them."""
+    optimizer: str = "adamw"
+    """adamw (weight decay apart from the gradient) or adam."""
+    learning_rate: float = 5e-3
+    """Highest rate, reached at the end of the warm-up."""
+    betas: tuple[float, ...] = (0.9, 0.98)
+    """How slowly Adam's two running means forget."""
+    adam_eps: float = 1e-9
+    """Keeps Adam from dividing by zero."""
+    weight_decay: float = 0.01
+    """How strongly AdamW pulls the weights towards zero."""
+    warmup_steps: int = 50
+    """Steps over which the rate rises from zero."""
+    schedule: str = "linear"
+    """After the warm-up: linear or cosine decay to zero with the planned steps, or constant."""
+    clip: float | None = 1.0
+    """Longest gradient, in Euclidean norm; none: no clipping."""
+    label_smoothing: float = 0.0
+    """Share of the target's probability that is spread over all tokens."""
+    evaluate_every: int = 25
+    """Steps between two evaluations on held-out words."""
+    goal: float | None = None
+    """Stop as soon as this share of all held-out words is exact; none: run all planned steps."""
+    decoding: str = "greedy"
+    """How outputs are written; only `greedy` is built yet."""
+    tensorboard: bool = False
+    """Whether curves also go to TensorBoard; not built yet."""
+
+    def __post_init__(self) -> None:
+        later = ("copy", "sort", "dates", "numbers", "caesar", "en-fr", "en-it", "zh-en", "pairs")
+        _choice(self, "task", ("reverse",), later)
+        _whole(self, "max_letters", 3, 40)
+        _whole(self, "min_letters", 1, self.max_letters)
+        if self.examples is not None:
+            raise InputError("A finite training set is not built yet; leave examples empty.", "examples")
+        if self.pad_to is not None:
+            _whole(
+                self, "pad_to", self.max_letters + 2, 100, "It must hold the longest word, [SOS] and [EOS]."
+            )
+        _choice(self, "tokenizer", ("characters",), ("words", "bpe", "file"))
+        _whole(self, "batch_size", 1, 4096)
+        _whole(self, "steps", 1, 1_000_000)
+        _choice(self, "optimizer", ("adamw", "adam"))
+        _number(self, "learning_rate", 0.0, math.inf, above=True)
+        if (
+            not isinstance(self.betas, tuple)
+            or len(self.betas) != 2
+            or not all(isinstance(b, int | float) and 0 <= b < 1 for b in self.betas)
+        ):
+            raise InputError(
+                f"betas={self.betas!r} cannot be used; choose two numbers from 0 to below 1.", "betas"
+            )
+        _number(self, "adam_eps", 0.0, 1.0, above=True)
+        _number(self, "weight_decay", 0.0, 10.0)
+        _whole(self, "warmup_steps", 0, 1_000_000)
+        _choice(self, "schedule", ("linear", "cosine", "constant"))
+        if self.clip is not None:
+            _number(self, "clip", 0.0, math.inf, above=True)
+        _number(self, "label_smoothing", 0.0, 0.9)
+        _whole(self, "evaluate_every", 1, 1_000_000)
+        if self.goal is not None:
+            _number(self, "goal", 0.0, 1.0, above=True)
+        _choice(self, "decoding", ("greedy",), ("beam",))
+        _flag(self, "tensorboard")
+        if self.tensorboard:
+            raise InputError("Logging to TensorBoard is not built yet; choose false.", "tensorboard")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(_Json):
+    """One training of one model from one seed; on a CPU, equal configurations give equal losses."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    """The architecture."""
+    train: TrainConfig = field(default_factory=TrainConfig)
+    """The task and the training."""
+    recipe: str = "default"
+    """Name of the recipe or preset that these settings began as."""
+    seed: int = 0
+    """Fixes the first weights, dropout and every batch."""
+    device: str = "auto"
+    """auto (CUDA, else MPS, else CPU), cpu, cuda or mps."""
+    threads: int = 1
+    """CPU threads of an operation; one leaves the other core to the page."""
+
+    def __post_init__(self) -> None:
+        _whole(self, "seed", 0, 2**32 - 1)
+        _choice(self, "device", DEVICES)
+        _whole(self, "threads", 1, 256)
+        if not isinstance(self.recipe, str) or not 0 < len(self.recipe) <= 60:
+            raise InputError("A recipe's name has 1 to 60 characters.", "recipe")
+
+    def with_changes(self, **changes: Any) -> RunConfig:
+        """A copy with settings of the run, the model or the training changed, each by its plain name."""
+        groups: dict[str, dict[str, Any]] = {"model": {}, "train": {}, "run": {}}
+        model_names = {f.name for f in fields(ModelConfig)}
+        train_names = {f.name for f in fields(TrainConfig)}
+        for name, value in changes.items():
+            group = "model" if name in model_names else "train" if name in train_names else "run"
+            groups[group][name] = value
+        return replace(
+            self,
+            model=replace(self.model, **groups["model"]),
+            train=replace(self.train, **groups["train"]),
+            **groups["run"],
+        )
+
+    def differences(self, other: RunConfig) -> dict[str, tuple[Any, Any]]:
+        """Settings that differ, by plain name: (here, there)."""
+
+        def flat(config: RunConfig) -> dict[str, Any]:
+            values = config.to_dict()
+            return {**values.pop("model"), **values.pop("train"), **values}
+
+        here, there = flat(self), flat(other)
+        return {name: (here[name], there[name]) for name in here if here[name] != there[name]}
+
+    def to_json(self) -> str:
+        """Versioned JSON, the form in which a configuration is kept and shared."""
+        return json.dumps({"format": FORMAT, **self.to_dict()}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunConfig:
+        """Read what `to_json` wrote.
+
+        Raises:
+            InputError: not JSON, another version, an unknown name or a value that cannot be used.
+        """
+        try:
+            values = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InputError(f"The configuration is not JSON ({error}).") from error
+        if not isinstance(values, dict):
+            raise InputError("The configuration is not a JSON object.")
+        version = values.pop("format", FORMAT)
+        if version != FORMAT:
+            raise InputError(f"The configuration has format {version!r}; this version reads format {FORMAT}.")
+        return cls.from_dict(values)

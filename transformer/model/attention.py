@@ -1,0 +1,146 @@
+"""Multi-head attention: one fused path for training, one explicit path for looking at the weights.
+
+Shape letters, used in every comment of this package:
+
+    B  sequences in the batch      D  d_model, width of the residual stream
+    S  source length               H  attention heads
+    T  target length               K  d_head = D // H
+    Q  query length (S or T)       V  vocabulary size
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Set
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.config import ModelConfig
+from transformer.model.layers import Dropout, linear
+
+
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    scale: float,
+    dropout: Dropout | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Mix the values, weighting each by how well its key matches the query: every number on the way is there.
+
+    Equation 1 of "Attention Is All You Need" (Vaswani et al., 2017).
+
+    Args:
+        query: (B, H, Q, K).
+        key: (B, H, S, K).
+        value: (B, H, S, K).
+        mask: broadcastable to (B, H, Q, S), True where attention is allowed; None allows everything.
+        scale: what the scores are multiplied by.
+        dropout: applied to the weights before they mix the values; the weights returned are without it.
+
+    Returns:
+        The mixed values, (B, H, Q, K), and the weights, (B, H, Q, S). Each row of weights sums to 1 over
+        the allowed cells and is exactly 0 elsewhere; a row in which nothing is allowed is all zeros.
+    """
+    scores = (query @ key.transpose(-2, -1)) * scale  # (B, H, Q, S)
+    if mask is None:
+        weights = scores.softmax(dim=-1)
+    else:
+        # A row with nothing allowed would be 0/0 with -inf, in the gradient too; so it is made harmless
+        # with the lowest finite number, and what is not allowed is then set to zero.
+        lowest = torch.finfo(scores.dtype).min
+        weights = scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+    used = weights if dropout is None else dropout(weights)
+    return used @ value, weights
+
+
+def fused_attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float) -> Tensor:
+    """The same mixture as `attend` in one fused call that never shows its weights.
+
+    Shapes as in `attend`; a row in which nothing is allowed gives zeros here too.
+    """
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
+
+
+@dataclass
+class KeyValues:
+    """What decoding keeps of one attention: keys and values seen so far, (B, H, positions so far, K)."""
+
+    key: Tensor | None = None
+    value: Tensor | None = None
+
+
+class MultiHeadAttention(nn.Module):
+    """Several attentions side by side, each on its own slice of the width, and their projection back to D.
+
+    "Attention Is All You Need", section 3.2.2.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.n_heads = config.n_heads
+        width = config.d_model if config.score_scale == "sqrt_d_model" else config.d_head
+        self.scale = 1.0 / math.sqrt(width)
+        self.to_query = linear(config.d_model, config.d_model, config.qkv_bias)
+        self.to_key = linear(config.d_model, config.d_model, config.qkv_bias)
+        self.to_value = linear(config.d_model, config.d_model, config.qkv_bias)
+        self.to_output = linear(config.d_model, config.d_model, config.output_bias)
+        self.dropout = Dropout(config, "attention_weights")
+        self.recording: Set[str] = frozenset()
+        """What the next forward pass stores; set by `recording.record` alone."""
+        self.attention_weights: Tensor | None = None
+        """(B, H, Q, S) of the last recorded forward pass; None outside a recording."""
+
+    def _split(self, x: Tensor) -> Tensor:
+        heads: Tensor = x.unflatten(-1, (self.n_heads, -1))  # (B, Q, D) -> (B, Q, H, K)
+        return heads.transpose(1, 2)  # (B, H, Q, K)
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of (B, S, D), each (B, H, S, K)."""
+        return self._split(self.to_key(memory)), self._split(self.to_value(memory))
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        kept: KeyValues | None = None,
+    ) -> Tensor:
+        """Let each position of `x` read from `memory` (cross-attention) or from `x` itself.
+
+        Args:
+            x: (B, Q, D), where the queries come from.
+            memory: (B, S, D), where keys and values come from; None means `x`.
+            mask: broadcastable to (B, H, Q, S), True where attention is allowed.
+            kept: in decoding, the keys and values of earlier positions. Self-attention adds those of `x`;
+                cross-attention computes them at the first position and uses them from then on.
+
+        Returns:
+            (B, Q, D).
+        """
+        query = self._split(self.to_query(x))  # (B, H, Q, K)
+        if kept is None:
+            key, value = self.keys_and_values(x if memory is None else memory)
+        else:
+            key, value = self._with_kept(x, memory, kept)
+        if self.recording or self.dropout.active:
+            mixed, weights = attend(query, key, value, mask, self.scale, self.dropout)
+            if "weights" in self.recording:
+                self.attention_weights = weights
+        else:
+            mixed = fused_attend(query, key, value, mask, self.scale)
+        mixed = mixed.transpose(1, 2).flatten(2)  # (B, H, Q, K) -> (B, Q, D)
+        return self.to_output(mixed)  # type: ignore[no-any-return]
+
+    def _with_kept(self, x: Tensor, memory: Tensor | None, kept: KeyValues) -> tuple[Tensor, Tensor]:
+        if kept.key is None or kept.value is None:
+            kept.key, kept.value = self.keys_and_values(x if memory is None else memory)
+        elif memory is None:
+            key, value = self.keys_and_values(x)
+            kept.key = torch.cat([kept.key, key], dim=2)
+            kept.value = torch.cat([kept.value, value], dim=2)
+        return kept.key, kept.value

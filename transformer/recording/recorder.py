@@ -1,0 +1,130 @@
+"""Making frames: one look at the model from the inside, over the probes and over fixed held-out words."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from transformer.decoding import greedy
+from transformer.insight.scores import clearest_head, mirror_scores
+from transformer.model.transformer import Transformer
+from transformer.recording.frame import Array, Axes, Frame, Probe
+from transformer.recording.tape import record
+from transformer.tasks import Question, Task
+
+N_SCORED_WORDS = 64
+"""Held-out words of at least three letters on which head scores are measured."""
+
+
+class Recorder:
+    """Makes the frames of one model. Draws nothing, so that recording never changes what is learned.
+
+    Args:
+        model: looked at only while `frame` runs, by the thread that calls it.
+        task: knows the right answers.
+        seed: of the run, to know which words it has drawn.
+    """
+
+    def __init__(self, model: Transformer, task: Task, seed: int) -> None:
+        self.model, self.task, self.seed = model, task, seed
+        self.questions: list[Question] = []
+        self._drawn_at: dict[str, int] = {}
+        self._searched: dict[str, int] = {}
+        self._clearest: tuple[str, int] | None = None
+        self._axes = {
+            site.name: Axes(query=site.query, key=site.key, causal=site.causal) for site in model.sites()
+        }
+        self._crossing = [name for name, axes in self._axes.items() if axes.kind == "cross"]
+        scored = [word for word in task.held_out() if len(word) >= 3][:N_SCORED_WORDS]
+        self._scored_lengths = [len(word) for word in scored]
+        batch = task.encode(scored)
+        self._scored = self._tensor(batch.src), self._tensor(batch.tgt_in)
+
+    def add(self, question: Question) -> None:
+        """Record this word in every frame from now on."""
+        if question not in self.questions:
+            self.questions.append(question)
+
+    def frame(
+        self, *, step: int, seconds: float, loss: float | None, exact: tuple[int, int] | None, exact_step: int
+    ) -> Frame:
+        """Everything there is to see now; the arguments are what the frame says of itself."""
+        scores = self._scores()
+        self._clearest, _ = clearest_head(scores, self._clearest)
+        self._search_batches(step)
+        probes, maps, src_real, tgt_real = self._probes()
+        return Frame(
+            step=step,
+            seconds=seconds,
+            loss=loss,
+            exact=exact,
+            exact_step=exact_step,
+            probes=probes,
+            axes=self._axes,
+            maps=maps,
+            src_real=src_real,
+            tgt_real=tgt_real,
+            scores=scores,
+            clearest=self._clearest,
+        )
+
+    def _tensor(self, ids: Array) -> torch.Tensor:
+        return torch.from_numpy(ids).to(self.model.to_logits.weight.device)
+
+    def _scores(self) -> dict[str, Array]:
+        """Mirror scores of every cross-attention, (H,) each."""
+        with record(self.model) as tape:
+            self.model(*self._scored)
+        return {site: mirror_scores(tape.weights[site], self._scored_lengths) for site in self._crossing}
+
+    def _probes(self) -> tuple[tuple[Probe, ...], dict[str, Array], Array, Array]:
+        """Each question's tokens, outputs and maps: teacher-forced maps, free-running outputs."""
+        model, task, tokenizer = self.model, self.task, self.task.tgt_tokenizer
+        batch = task.encode([question.text for question in self.questions])
+        src, tgt_in = self._tensor(batch.src), self._tensor(batch.tgt_in)
+        with record(model) as tape:
+            guesses = model(src, tgt_in).argmax(-1).cpu().numpy()
+        model.eval()  # the next training step sets train mode again
+        limit = min(batch.tgt_out.shape[1] + 3, model.config.max_len)
+        written = greedy(model, src, tokenizer.sos_id, tokenizer.eos_id, limit).cpu().numpy()
+        src_real = batch.src != task.src_tokenizer.pad_id
+        tgt_real = batch.tgt_in != tokenizer.pad_id
+        probes = []
+        for i, question in enumerate(self.questions):
+            n_src, n_tgt = int(src_real[i].sum()), int(tgt_real[i].sum())
+            # Padding makes room for longer words; a word of its own may write three letters too many.
+            output, stopped = tokenizer.text(written[i, : n_tgt + 3].tolist())
+            probes.append(
+                Probe(
+                    text=question.text,
+                    answer=question.answer,
+                    output=output,
+                    stopped=stopped,
+                    src_tokens=task.src_tokenizer.tokens(batch.src[i, :n_src].tolist()),
+                    tgt_tokens=tokenizer.tokens(batch.tgt_in[i, :n_tgt].tolist()),
+                    expected=tokenizer.tokens(batch.tgt_out[i, :n_tgt].tolist()),
+                    predicted=tokenizer.tokens(guesses[i, :n_tgt].tolist()),
+                    held_out=question.held_out,
+                    too_long=question.too_long,
+                    drawn_at=self._drawn_at.get(question.text),
+                )
+            )
+        maps = {site: weights.astype(np.float16) for site, weights in tape.weights.items()}
+        return tuple(probes), maps, src_real, tgt_real
+
+    def _search_batches(self, step: int) -> None:
+        """Find out whether training has drawn the probes, from the batches that it has drawn since.
+
+        Batches are a pure function of seed and number, so a word typed late is looked up from the first one.
+        """
+        open_words = {
+            q.text: self._searched.get(q.text, 0)
+            for q in self.questions
+            if not q.held_out and not q.too_long and q.text not in self._drawn_at
+        }
+        for k in range(min(open_words.values(), default=step), step):
+            drawn = set(self.task.words(self.seed, k))
+            for word, searched in open_words.items():
+                if searched <= k and word in drawn:
+                    self._drawn_at.setdefault(word, k + 1)
+        self._searched.update(dict.fromkeys(open_words, step))

@@ -1,0 +1,1 @@
+"""Runs: the background thread of each, the registry of all, and the folder on disk."""

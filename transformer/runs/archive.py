@@ -1,0 +1,133 @@
+"""A run as a folder on disk, written while it trains; nothing in it is executed when it is read.
+
+run.json              version, id, state, configuration, results
+src_tokenizer.json    readable by the `tokenizers` package
+tgt_tokenizer.json
+metrics.parquet       one row a step
+frames/000120.npz     everything recorded at step 120: maps and scores as arrays, the rest as JSON
+snapshots/000120.npz  the weights at step 120
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from transformer.config import FORMAT
+from transformer.errors import InputError
+from transformer.recording.frame import Frame
+from transformer.runs.view import RunView
+from transformer.training.state import TrainState
+
+SNAPSHOT_EVERY = 50
+"""Steps between two snapshots of the weights, besides the first and the last."""
+METRICS_SECONDS = 2.0
+"""While it trains, the table on disk is at most about this old."""
+
+
+class Archive:
+    """Writes one run's folder; every file is whole or absent."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder.
+
+        Raises:
+            InputError: it cannot be made, or holds something already.
+        """
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise InputError(f"The folder {folder} is not empty; choose a new one.", "out")
+            (folder / "frames").mkdir()
+            (folder / "snapshots").mkdir()
+        except OSError as error:
+            raise InputError(f"The folder {folder} cannot be written ({error.strerror}).", "out") from error
+        self._metrics_at = 0.0
+
+    def open(self, view: RunView, state: TrainState) -> None:
+        """Write what is known before the first step."""
+        self._write_text("src_tokenizer.json", state.task.src_tokenizer.to_json())
+        self._write_text("tgt_tokenizer.json", state.task.tgt_tokenizer.to_json())
+        self._write_run(view)
+        self._snapshot(state)
+
+    def note_step(self, view: RunView, state: TrainState) -> None:
+        """After each step: a snapshot now and then, the table every few seconds."""
+        if state.step % SNAPSHOT_EVERY == 0:
+            self._snapshot(state)
+        if time.monotonic() - self._metrics_at >= METRICS_SECONDS:
+            self._write_metrics(view)
+
+    def note_frame(self, frame: Frame) -> None:
+        """Keep a frame; one of the same step is replaced."""
+        arrays: dict[str, np.ndarray[Any, Any]] = {"src_real": frame.src_real, "tgt_real": frame.tgt_real}
+        arrays.update({f"maps/{site}": weights for site, weights in frame.maps.items()})
+        arrays.update({f"scores/{site}": scores for site, scores in frame.scores.items()})
+        facts = {
+            "format": FORMAT,
+            "step": frame.step,
+            "seconds": frame.seconds,
+            "loss": frame.loss,
+            "exact": frame.exact,
+            "exact_step": frame.exact_step,
+            "clearest": frame.clearest,
+            "axes": {site: asdict(axes) for site, axes in frame.axes.items()},
+            "probes": [asdict(probe) for probe in frame.probes],
+        }
+        arrays["facts"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+        self._write(f"frames/{frame.step:06d}.npz", lambda file: _save_arrays(file, arrays))
+
+    def note_end(self, view: RunView, state: TrainState) -> None:
+        """The run has ended, perhaps not for good."""
+        self._snapshot(state)
+        self.close(view)
+
+    def close(self, view: RunView) -> None:
+        """Bring the table and the facts up to date."""
+        self._write_metrics(view)
+        self._write_run(view)
+
+    def _write_run(self, view: RunView) -> None:
+        facts = {
+            "format": FORMAT,
+            "id": view.id,
+            "state": view.state,
+            "reason": view.reason,
+            "step": view.step,
+            "seconds": view.seconds,
+            "device": view.device,
+            "parameters": view.parameters,
+            "first_step_at": view.first_step_at,
+            "config": json.loads(view.config.to_json()),
+        }
+        self._write_text("run.json", json.dumps(facts, indent=2))
+
+    def _write_metrics(self, view: RunView) -> None:
+        self._write("metrics.parquet", lambda file: view.metrics.table().to_parquet(file, index=False))
+        self._metrics_at = time.monotonic()
+
+    def _snapshot(self, state: TrainState) -> None:
+        weights = {name: tensor.cpu().numpy() for name, tensor in state.model.state_dict().items()}
+        self._write(f"snapshots/{state.step:06d}.npz", lambda file: _save_arrays(file, weights))
+
+    def _write_text(self, name: str, text: str) -> None:
+        self._write(name, lambda file: file.write(text.encode()))
+
+    def _write(self, name: str, fill: Callable[[BinaryIO], object]) -> None:
+        """Write to a neighbouring file first, so that a crash never leaves half a file."""
+        partial = self.folder / f"{name}.partial"
+        with partial.open("wb") as file:
+            fill(file)
+        os.replace(partial, self.folder / name)
+
+
+def _save_arrays(file: BinaryIO, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
+    np.savez_compressed(file, allow_pickle=False, **arrays)

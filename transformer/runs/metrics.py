@@ -1,0 +1,51 @@
+"""The numbers of every step of a run: one growing table that readers may look at while it grows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+COLUMNS = (
+    "step",
+    "loss",
+    "token_accuracy",
+    "learning_rate",
+    "gradient_norm",
+    "tokens_per_second",
+    "seconds",
+    "held_out_loss",
+    "held_out_token_accuracy",
+    "exact",
+)
+"""One row a step; the last three are NaN at steps without an evaluation."""
+
+
+class Metrics:
+    """Append-only: one thread appends, any thread reads without a lock: a counted row never changes."""
+
+    def __init__(self) -> None:
+        self._rows = np.full((256, len(COLUMNS)), np.nan)
+        self._n = 0
+
+    def append(self, **values: float) -> None:
+        """Add a row; what is left out is NaN."""
+        if self._n == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.full_like(self._rows, np.nan)])
+        self._rows[self._n] = [values.get(name, np.nan) for name in COLUMNS]
+        self._n += 1  # counted last: a reader never sees half a row
+
+    def __len__(self) -> int:
+        return self._n
+
+    def column(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """All values of one column so far."""
+        n = self._n  # before the rows: they may only have grown since
+        return self._rows[:n, COLUMNS.index(name)]
+
+    def table(self) -> pd.DataFrame:
+        """The whole table; `step` as whole numbers."""
+        n = self._n
+        frame = pd.DataFrame(self._rows[:n].copy(), columns=list(COLUMNS))
+        return frame.astype({"step": "int64"})

@@ -1,0 +1,45 @@
+"""Characters to token ids and back, through the `tokenizers` package."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
+
+PAD, SOS, EOS, UNK = "[PAD]", "[SOS]", "[EOS]", "[UNK]"
+SPECIALS = (PAD, SOS, EOS, UNK)
+
+
+class CharacterTokenizer:
+    """One token per character, [SOS] before and [EOS] after; [PAD] is always id 0."""
+
+    def __init__(self, alphabet: Sequence[str] = string.ascii_lowercase) -> None:
+        vocabulary = {token: i for i, token in enumerate([*SPECIALS, *alphabet])}
+        self._tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNK))
+        self._tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+        self._tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{SOS} $A {EOS}", special_tokens=[(SOS, vocabulary[SOS]), (EOS, vocabulary[EOS])]
+        )
+        self.pad_id, self.sos_id, self.eos_id = (vocabulary[token] for token in (PAD, SOS, EOS))
+        self.size = len(vocabulary)
+        """Number of tokens, special ones included."""
+        self._tokens = list(vocabulary)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, from [SOS] to [EOS]."""
+        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
+
+    def tokens(self, ids: Sequence[int]) -> tuple[str, ...]:
+        """The token of each id."""
+        return tuple(self._tokens[i] for i in ids)
+
+    def text(self, ids: Sequence[int]) -> tuple[str, bool]:
+        """What stands before the first [EOS], and whether there is one. Other special tokens are shown."""
+        tokens = self.tokens(ids)
+        ended = EOS in tokens
+        return "".join(tokens[: tokens.index(EOS)] if ended else tokens), ended
+
+    def to_json(self) -> str:
+        """The tokenizer as a `tokenizer.json`, readable by the `tokenizers` package."""
+        return self._tokenizer.to_str(pretty=True)

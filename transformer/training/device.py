@@ -1,0 +1,34 @@
+"""Which device a run trains on, and a clear refusal where it is not there."""
+
+from __future__ import annotations
+
+import torch
+
+from transformer.errors import InputError
+
+
+def available_devices() -> tuple[str, ...]:
+    """Names of the devices this machine has, the preferred one first."""
+    found = []
+    if torch.cuda.is_available():
+        found.append("cuda")
+    if torch.backends.mps.is_available():
+        found.append("mps")
+    return (*found, "cpu")
+
+
+def resolve_device(name: str) -> torch.device:
+    """The device that a configuration means; auto is the preferred one.
+
+    Raises:
+        InputError: the device is not on this machine.
+    """
+    available = available_devices()
+    if name == "auto":
+        return torch.device(available[0])
+    if name not in available:
+        raise InputError(
+            f"This machine has no {name} device; it has {', '.join(available)}. Choose auto or one of these.",
+            "device",
+        )
+    return torch.device(name)

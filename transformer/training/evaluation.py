@@ -1,0 +1,99 @@
+"""How well the model does on words that training never sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+
+from transformer.decoding import greedy
+from transformer.training.state import TrainState
+
+LIVE_WORDS = 200
+"""The live curve uses this many of the held-out words; a mark is confirmed on all of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Held-out results at one step."""
+
+    step: int
+    right: int
+    """Words whose greedy output is right to the last letter and stops."""
+    total: int
+    by_length: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Word length to (right, asked)."""
+    loss: float
+    """Teacher-forced, per token."""
+    token_accuracy: float
+    """Teacher-forced share of right tokens, padding left out."""
+    everyday: tuple[int, int] | None = None
+    """(right, asked) of the everyday words, where all words were asked."""
+
+    @property
+    def exact(self) -> float:
+        """Share of words that are right to the last letter."""
+        return self.right / self.total
+
+
+def sum_of_losses(logits: torch.Tensor, labels: torch.Tensor, pad_id: int, smoothing: float) -> torch.Tensor:
+    """Cross-entropy summed over the labels that are not padding.
+
+    Args:
+        logits: (B, T, V).
+        labels: (B, T).
+    """
+    return F.cross_entropy(
+        logits.flatten(0, 1),
+        labels.flatten(),
+        ignore_index=pad_id,
+        reduction="sum",
+        label_smoothing=smoothing,
+    )
+
+
+@torch.no_grad()
+def exact_words(state: TrainState, words: Sequence[str]) -> list[bool]:
+    """Whether each word's greedy output is right to the last letter and stops. Draws nothing."""
+    batch = state.task.encode(words)
+    src, _, labels = state.to_device(batch)
+    tokenizer = state.task.tgt_tokenizer
+    was_training = state.model.training
+    state.model.eval()
+    written = greedy(state.model, src, tokenizer.sos_id, tokenizer.eos_id, labels.size(1))
+    state.model.train(was_training)
+    labels = labels[:, : written.size(1)]
+    wrong = (written != labels) & (labels != tokenizer.pad_id)
+    # Where writing broke off before the longest answer, every sequence had ended: a longer answer is wrong.
+    longer = torch.from_numpy((batch.tgt_out != tokenizer.pad_id).sum(axis=1)).to(state.device)
+    return (~wrong.any(dim=1) & (longer <= written.size(1))).tolist()
+
+
+@torch.no_grad()
+def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str] = ()) -> Evaluation:
+    """Ask the model these words, by greedy decoding and teacher-forced. Draws nothing."""
+    exact = exact_words(state, held_out)
+    by_length: dict[int, tuple[int, int]] = {}
+    for word, right in zip(held_out, exact, strict=True):
+        before = by_length.get(len(word), (0, 0))
+        by_length[len(word)] = (before[0] + right, before[1] + 1)
+    src, tgt_in, labels = state.to_device(state.task.encode(held_out))
+    was_training = state.model.training
+    state.model.eval()
+    logits = state.model(src, tgt_in)
+    state.model.train(was_training)
+    real = labels != state.task.tgt_tokenizer.pad_id
+    n = int(real.sum())
+    loss = float(sum_of_losses(logits, labels, state.task.tgt_tokenizer.pad_id, 0.0)) / n
+    hits = int(((logits.argmax(-1) == labels) & real).sum())
+    return Evaluation(
+        step=state.step,
+        right=sum(exact),
+        total=len(exact),
+        by_length=dict(sorted(by_length.items())),
+        loss=loss,
+        token_accuracy=hits / n,
+        everyday=(sum(exact_words(state, everyday)), len(everyday)) if everyday else None,
+    )

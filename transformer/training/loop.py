@@ -1,0 +1,136 @@
+"""The training loop: a generator that takes one step at a time, reports, and does nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transformer.training.evaluation import LIVE_WORDS, Evaluation, evaluate, sum_of_losses
+from transformer.training.state import TrainState
+
+MARKS = (0.5, 0.9, 0.99)
+"""Shares of exact words whose first step is noted."""
+READ_EVERY = 10
+"""Off the CPU, numbers stay on the device for this many steps: reading them would make it wait."""
+
+
+class NotFinite(ArithmeticError):
+    """The loss is no longer a number, so nothing more can be learned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What one step has to say."""
+
+    step: int
+    learning_rate: float
+    losses: tuple[float, ...]
+    """Loss per target token of each step since the last reading; empty where numbers stay on the device."""
+    token_accuracies: tuple[float, ...]
+    """Share of right tokens of the same steps, teacher-forced, padding left out."""
+    gradient_norms: tuple[float, ...]
+    """Euclidean norm before clipping, of the same steps."""
+    tokens_per_second: float
+    """Target tokens over the time since the last report."""
+    evaluation: Evaluation | None = None
+
+
+def train(state: TrainState) -> Iterator[Report]:
+    """Train to the end of the planned steps or to the goal, one step for each `next`.
+
+    Where the generator is not advanced nothing happens, so pausing needs no code. After the last report
+    the plan may be extended (`state.continue_for`) and `train` called again.
+
+    Raises:
+        NotFinite: a loss is infinite or not a number.
+    """
+    held_out, everyday = state.task.held_out(), state.task.everyday()
+    goal = state.config.train.goal if state.stretch.first == 0 else None
+    unread: list[Tensor] = []
+    before = time.perf_counter()
+    while state.step < state.stretch.last:
+        numbers, n_tokens, rate = _step(state)
+        unread.append(numbers)
+        last = state.step == state.stretch.last
+        evaluation = None
+        if last or state.step % state.config.train.evaluate_every == 0:
+            evaluation = evaluate(state, held_out[:LIVE_WORDS])
+            if last or _new_mark(state, evaluation, goal):
+                evaluation = evaluate(state, held_out, everyday)
+            _note_marks(state, evaluation)
+            state.goal_reached = (
+                goal is not None and evaluation.total > LIVE_WORDS and evaluation.exact >= goal
+            )
+        read = state.device.type == "cpu" or evaluation is not None or len(unread) >= READ_EVERY
+        losses, hits, norms = _read(unread, state.step) if read else ((), (), ())
+        now = time.perf_counter()
+        speed, before = n_tokens / (now - before), now
+        yield Report(
+            step=state.step,
+            learning_rate=rate,
+            losses=losses,
+            token_accuracies=hits,
+            gradient_norms=norms,
+            tokens_per_second=speed,
+            evaluation=evaluation,
+        )
+        if state.goal_reached:
+            return
+
+
+def _step(state: TrainState) -> tuple[Tensor, int, float]:
+    """One step: (loss, token accuracy, gradient norm) on the device, target tokens, learning rate."""
+    train, tokenizer = state.config.train, state.task.tgt_tokenizer
+    batch = state.task.batch(state.config.seed, state.step)
+    n_tokens = int((batch.tgt_out != tokenizer.pad_id).sum())
+    src, tgt_in, labels = state.to_device(batch)
+    rate = state.stretch.rate(state.step + 1)
+    for group in state.optimizer.param_groups:
+        group["lr"] = rate
+
+    state.model.train()  # an evaluation or a recording may have ended in eval mode
+    state.optimizer.zero_grad(set_to_none=True)
+    logits = state.model(src, tgt_in)  # (B, T, V)
+    loss = sum_of_losses(logits, labels, tokenizer.pad_id, train.label_smoothing) / n_tokens
+    loss.backward()
+    limit = float("inf") if train.clip is None else train.clip
+    gradient_norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit)
+    state.optimizer.step()
+    state.step += 1
+
+    with torch.no_grad():
+        hits = ((logits.argmax(-1) == labels) & (labels != tokenizer.pad_id)).sum() / n_tokens
+        return torch.stack([loss.detach(), hits, gradient_norm.detach()]), n_tokens, rate
+
+
+def _read(unread: list[Tensor], step: int) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+    """Bring the numbers of the last steps over from the device, and empty the list."""
+    rows = torch.stack(unread).tolist()
+    first = step - len(rows) + 1
+    unread.clear()
+    for i, (loss, _, norm) in enumerate(rows):
+        if not (abs(loss) < float("inf") and abs(norm) < float("inf")):  # false for NaN too
+            raise NotFinite(
+                f"At step {first + i} the loss is {loss:g} and the gradient {norm:g}: the numbers have left "
+                "the finite range, and nothing more can be learned. Start again with a lower learning rate."
+            )
+    losses, hits, norms = zip(*rows, strict=True)
+    return losses, hits, norms
+
+
+def _new_mark(state: TrainState, evaluation: Evaluation, goal: float | None) -> bool:
+    """Whether the live words reach a mark or the goal that has not been reached: then all words are asked."""
+    if goal is not None and evaluation.exact >= goal:
+        return True
+    return any(str(mark) not in state.first_step_at and evaluation.exact >= mark for mark in MARKS)
+
+
+def _note_marks(state: TrainState, evaluation: Evaluation) -> None:
+    if evaluation.total > LIVE_WORDS:
+        for mark in MARKS:
+            if evaluation.exact >= mark:
+                state.first_step_at.setdefault(str(mark), evaluation.step)

@@ -1,0 +1,115 @@
+"""Everything that training changes, in one place: what a checkpoint would have to hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer.config import RunConfig, TrainConfig
+from transformer.model.transformer import Transformer
+from transformer.tasks import Batch, Task, make_task
+from transformer.training.device import resolve_device
+from transformer.training.schedule import Stretch
+
+
+@dataclass(kw_only=True)
+class TrainState:
+    """One training in progress. Touched by one thread only."""
+
+    config: RunConfig
+    """As asked for, with the vocabulary sizes and max_len that the task needs filled in."""
+    device: torch.device
+    task: Task
+    model: Transformer
+    optimizer: torch.optim.Optimizer
+    dropout: torch.Generator
+    stretch: Stretch
+    step: int = 0
+    """Steps taken."""
+    first_step_at: dict[str, int] = field(default_factory=dict)
+    """Mark of held-out exact match ("0.5", "0.9", "0.99") to the step at which it was first reached."""
+    goal_reached: bool = False
+    interventions: list[tuple[int, str, Any]] = field(default_factory=list)
+    """What a person changed in mid-run: (after which step, what, new value)."""
+
+    @classmethod
+    def begin(cls, config: RunConfig) -> TrainState:
+        """The untrained model of a configuration, ready for its first step.
+
+        Raises:
+            InputError: the device is not on this machine.
+        """
+        device = resolve_device(config.device)
+        task = make_task(config.train)
+        config = replace(
+            config,
+            model=replace(
+                config.model,
+                src_vocab_size=task.src_tokenizer.size,
+                tgt_vocab_size=task.tgt_tokenizer.size,
+                max_len=task.max_tokens,
+            ),
+        )
+        # The first weights are drawn on the CPU, so that a seed means the same model on every device.
+        model = Transformer(config.model, torch.Generator().manual_seed(config.seed)).to(device)
+        dropout = torch.Generator(device).manual_seed(config.seed)
+        model.draw_from(dropout)
+        train = config.train
+        return cls(
+            config=config,
+            device=device,
+            task=task,
+            model=model,
+            optimizer=_optimizer(train, model, device),
+            dropout=dropout,
+            stretch=Stretch(
+                first=0,
+                steps=train.steps,
+                peak=train.learning_rate,
+                warmup=train.warmup_steps,
+                decay=train.schedule,
+            ),
+        )
+
+    def set_learning_rate(self, peak: float) -> None:
+        """Scale the plan to another highest rate, from the next step on."""
+        self.stretch = replace(self.stretch, peak=peak)
+        self.interventions.append((self.step, "learning_rate", peak))
+
+    def continue_for(self, steps: int, peak: float) -> None:
+        """Plan more steps from here, freshly warmed up to another rate and decayed to zero again.
+
+        The goal is met or missed already, so it no longer stops the run.
+        """
+        self.stretch = Stretch(
+            first=self.step,
+            steps=steps,
+            peak=peak,
+            warmup=max(1, min(self.config.train.warmup_steps, steps // 5)),
+            decay=self.config.train.schedule,
+        )
+        self.interventions.append((self.step, "continue", {"steps": steps, "learning_rate": peak}))
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that training moves."""
+        return sum(p.numel() for p in self.model.parameters() if p.requires_grad)
+
+    def to_device(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """src, tgt_in and tgt_out of a batch as tensors on the model's device."""
+        src, tgt_in, tgt_out = (torch.from_numpy(a) for a in (batch.src, batch.tgt_in, batch.tgt_out))
+        return src.to(self.device), tgt_in.to(self.device), tgt_out.to(self.device)
+
+
+def _optimizer(train: TrainConfig, model: Transformer, device: torch.device) -> torch.optim.Optimizer:
+    """Adam or AdamW over all parameters; the loop sets the rate before each step."""
+    betas = (train.betas[0], train.betas[1])
+    fused = device.type in ("cpu", "cuda")
+    if train.optimizer == "adam":
+        return torch.optim.Adam(model.parameters(), betas=betas, eps=train.adam_eps, fused=fused)
+    return torch.optim.AdamW(
+        model.parameters(), betas=betas, eps=train.adam_eps, weight_decay=train.weight_decay, fused=fused
+    )
