@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar, Self, get_type_hints
@@ -13,6 +14,8 @@ from transformer.errors import InputError
 FORMAT = 1
 """Version of the JSON that `RunConfig.to_json` writes."""
 
+LARGEST = sys.float_info.max
+"""A larger whole number is no finite number to the arithmetic of a model."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DROPOUT_PLACES = ("embedding", "attention_weights", "feed_forward", "residual", "encoder_attention")
 
@@ -32,7 +35,7 @@ def _whole(config: object, name: str, low: int, high: int, advice: str = "") -> 
 def _number(config: object, name: str, low: float, high: float, *, above: bool = False) -> None:
     """Refuse a field that is not a finite number in [low, high], or in (low, high] where `above`."""
     value = getattr(config, name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
         raise InputError(
             f"{name}={value!r} is not a finite number; choose one like {max(low, 0.001):g}.", name
         )
@@ -176,7 +179,7 @@ class ModelConfig(_Json):
                 "n_heads",
             )
         _number(self, "dropout", 0.0, 0.9)
-        if not isinstance(self.dropout_on, tuple) or not set(self.dropout_on) <= set(DROPOUT_PLACES):
+        if not isinstance(self.dropout_on, tuple) or any(p not in DROPOUT_PLACES for p in self.dropout_on):
             raise InputError(
                 f"dropout_on={self.dropout_on!r} names a place that does not exist; "
                 f"choose from {', '.join(DROPOUT_PLACES)}.",
@@ -360,7 +363,7 @@ class RunConfig(_Json):
         """
         try:
             values = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
             raise InputError(f"The configuration is not JSON ({error}).") from error
         if not isinstance(values, dict):
             raise InputError("The configuration is not a JSON object.")

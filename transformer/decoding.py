@@ -22,13 +22,12 @@ def greedy(model: Transformer, src: Tensor, sos_id: int, eos_id: int, max_tokens
     """
     memory = model.encode(src)
     kept = [LayerMemory() for _ in model.decoder]
-    token = torch.full((src.size(0), 1), sos_id, dtype=src.dtype, device=src.device)
+    tgt = torch.full((src.size(0), 1), sos_id, dtype=src.dtype, device=src.device)
     ended = torch.zeros(src.size(0), dtype=torch.bool, device=src.device)
-    written: list[Tensor] = []
     for _ in range(max_tokens):
-        token = model.decode_next(memory, src, token, kept).argmax(dim=-1, keepdim=True)
-        written.append(token)
-        ended |= token[:, 0] == eos_id
+        newest = model.decode_next(memory, src, tgt, kept).argmax(dim=-1, keepdim=True)
+        tgt = torch.cat([tgt, newest], dim=1)
+        ended |= newest[:, 0] == eos_id
         if bool(ended.all()):
             break
-    return torch.cat(written, dim=1)
+    return tgt[:, 1:]

@@ -191,7 +191,7 @@ class Transformer(nn.Module):
             x = layer(x, memory, self_mask, cross_mask)
         return self.to_logits(self.decoder_norm(x))  # type: ignore[no-any-return]
 
-    def decode_next(self, memory: Tensor, src: Tensor, token: Tensor, kept: list[LayerMemory]) -> Tensor:
+    def decode_next(self, memory: Tensor, src: Tensor, tgt: Tensor, kept: list[LayerMemory]) -> Tensor:
         """One more target token for each sequence, using the keys and values of the earlier ones.
 
         The same numbers as the last row of `decode` over the whole target so far.
@@ -199,17 +199,17 @@ class Transformer(nn.Module):
         Args:
             memory: (B, S, D).
             src: (B, S).
-            token: (B, 1), the newest token.
+            tgt: (B, T), the target so far, of which only the newest token is new to `kept`.
             kept: one `LayerMemory` per decoder layer, empty at the first token; it grows.
 
         Returns:
             Logits of the next token, (B, V).
         """
-        start = 0 if kept[0].own.key is None else kept[0].own.key.size(2)
-        x = self._embed(self.tgt_embedding, token, self.config.embedding_scale == "both", start)
-        cross_mask = padding_mask(src, PAD_ID)
+        newest, start = tgt[:, -1:], tgt.size(1) - 1
+        x = self._embed(self.tgt_embedding, newest, self.config.embedding_scale == "both", start)
+        self_mask, cross_mask = padding_mask(tgt, PAD_ID), padding_mask(src, PAD_ID)  # (B, 1, 1, T or S)
         for layer, layer_kept in zip(self.decoder, kept, strict=True):
-            x = layer(x, memory, None, cross_mask, layer_kept)
+            x = layer(x, memory, self_mask, cross_mask, layer_kept)
         return self.to_logits(self.decoder_norm(x))[:, -1]  # type: ignore[no-any-return]
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import time
 
 from transformer.config import RunConfig
 from transformer.runs.run import Run
-from transformer.runs.view import ENDED, IDLE
+from transformer.runs.view import ENDED
 
 MAX_RUNS = 24
 """Started runs that are kept; beyond it the oldest ended one is forgotten."""
@@ -46,14 +46,18 @@ class Registry:
             if self._drafts.pop(run.id, None) is not None:
                 run.close()
 
-    def start(self, run: Run, *, after: str | None = None) -> None:
-        """Turn a draft into a listed run and let it train."""
+    def adopt(self, run: Run) -> None:
+        """Turn a draft into a run that is kept; the oldest ended run makes room if there are too many."""
         with self._lock:
-            if self._drafts.pop(run.id, None) is not None or run.view.state == IDLE:
-                self._runs[run.id] = run
+            self._drafts.pop(run.id, None)
+            self._runs[run.id] = run
             ended = [old for old in self._runs.values() if old.view.state in ENDED]
             for old in ended[: max(0, len(self._runs) - MAX_RUNS)]:
                 self._runs.pop(old.id).close()
+
+    def start(self, run: Run, *, after: str | None = None) -> None:
+        """Keep a draft and let it train."""
+        self.adopt(run)
         run.start(after=after)
 
     def get(self, id_: str | None) -> Run | None:

@@ -68,10 +68,14 @@ class Run:
         archive: Archive | None = None,
         live: bool = True,
     ) -> None:
+        self.config = config
+        """As asked for; the view's is completed with what the task needs."""
         self.task = make_task(config.train)
         if words is None:
             words = tuple(word for word in DEFAULT_WORDS if len(word) <= config.train.max_letters)
-        self._questions = [self.task.question(word) for word in words]
+        self.questions = [self.task.question(word) for word in words]
+        """The probes; changed by the thread alone."""
+        self._n_given = min(len(self.questions), MAX_WORDS - 1)
         self._archive, self._live = archive, live
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._publishing = threading.Lock()
@@ -106,14 +110,15 @@ class Run:
         self._thread = threading.Thread(target=self._main, name=f"run-{self.view.id[:6]}", daemon=True)
         self._thread.start()
 
-    # Commands: checked where they are given, obeyed by the thread between two steps.
+    # Commands: checked where they are given, obeyed by the thread between two steps. Each returns an event
+    # that is set when it has been obeyed, for who wants to show the effect at once.
 
     @property
     def id(self) -> str:
         """The unguessable name by which the run is addressed."""
         return self.view.id
 
-    def start(self, *, after: str | None = None) -> None:
+    def start(self, *, after: str | None = None) -> threading.Event:
         """Begin training; `after` names the run that this one grew out of."""
 
         def obey() -> None:
@@ -124,22 +129,22 @@ class Run:
         with self._publishing:
             if self.view.state == IDLE:
                 self.view = replace(self.view, state=QUEUED, after=after)
-        self._commands.put(obey)
+        return self._ask(obey)
 
-    def pause(self) -> None:
+    def pause(self) -> threading.Event:
         """Stand still after the present step."""
-        self._commands.put(lambda: self._when(TRAINING, PAUSED))
+        return self._ask(lambda: self._when(TRAINING, PAUSED))
 
-    def resume(self) -> None:
+    def resume(self) -> threading.Event:
         """Go on after a pause."""
 
         def obey() -> None:
             self._budget = None
             self._when(PAUSED, TRAINING)
 
-        self._commands.put(obey)
+        return self._ask(obey)
 
-    def advance(self, steps: int = 1) -> None:
+    def advance(self, steps: int = 1) -> threading.Event:
         """Take this many steps, then stand still; also before the start and in mid-training.
 
         Raises:
@@ -153,18 +158,18 @@ class Run:
                 self._next_step_at = time.perf_counter()
                 self._publish(state=TRAINING)
 
-        self._commands.put(obey)
+        return self._ask(obey)
 
-    def stop(self) -> None:
+    def stop(self) -> threading.Event:
         """End the run after the present step; it can be continued."""
 
         def obey() -> None:
             if self.view.state in (QUEUED, TRAINING, PAUSED):
                 self._end(STOPPED, f"Stopped at step {self.view.step:,}.")
 
-        self._commands.put(obey)
+        return self._ask(obey)
 
-    def set_pace(self, pace: float | None) -> None:
+    def set_pace(self, pace: float | None) -> threading.Event:
         """Let the run take at most this many steps a second; None is full speed. Changes no loss.
 
         Raises:
@@ -178,9 +183,9 @@ class Run:
             self._next_step_at = time.perf_counter()
             self._publish(pace=pace)
 
-        self._commands.put(obey)
+        return self._ask(obey)
 
-    def set_learning_rate(self, rate: float) -> None:
+    def set_learning_rate(self, rate: float) -> threading.Event:
         """Change the highest rate of the plan from the next step on.
 
         Raises:
@@ -192,9 +197,9 @@ class Run:
             self._state.set_learning_rate(rate)
             self._publish(learning_rate=rate)
 
-        self._commands.put(obey)
+        return self._ask(obey)
 
-    def continue_for(self, steps: int, rate: float) -> None:
+    def continue_for(self, steps: int, rate: float) -> threading.Event:
         """Let a run that ended go on for more steps, freshly warmed up to this rate and decayed again.
 
         Raises:
@@ -213,7 +218,7 @@ class Run:
                 self._next_step_at = time.perf_counter()
                 self._publish(state=TRAINING, reason="", planned=self._state.stretch.last, learning_rate=rate)
 
-        self._commands.put(obey)
+        return self._ask(obey)
 
     def add_word(self, text: str) -> str:
         """Make a person's word a probe, in any state: a frame of it is made at once.
@@ -227,25 +232,25 @@ class Run:
         question = self.task.question(text)
 
         def obey() -> None:
-            if question in self._questions:
+            if question in self.questions:
                 return
-            if len(self._questions) >= MAX_WORDS:
-                dropped = self._questions.pop(len(DEFAULT_WORDS))
+            if len(self.questions) >= MAX_WORDS:
+                dropped = self.questions.pop(self._n_given)
                 self._recorder.questions.remove(dropped)
-            self._questions.append(question)
+            self.questions.append(question)
             self._recorder.add(question)
             self._make_frame()
 
-        self._commands.put(obey)
+        self._ask(obey)
         return question.text
 
-    def close(self) -> None:
+    def close(self) -> threading.Event:
         """End the thread; the view stays readable."""
 
         def obey() -> None:
             self._closing = True
 
-        self._commands.put(obey)
+        return self._ask(obey)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the run has ended or stands still; for the command line and tests, not for pages."""
@@ -255,6 +260,16 @@ class Run:
                 return False
             time.sleep(0.01)
         return True
+
+    def _ask(self, command: Callable[[], None]) -> threading.Event:
+        obeyed = threading.Event()
+
+        def obey() -> None:
+            command()
+            obeyed.set()
+
+        self._commands.put(obey)
+        return obeyed
 
     def join(self, timeout: float | None = 30.0) -> None:
         """Wait for a closed run's thread."""
@@ -287,7 +302,7 @@ class Run:
         torch.set_num_threads(self.view.config.threads)
         self._state: TrainState = TrainState.begin(self.view.config)
         self._recorder: Recorder = Recorder(self._state.model, self._state.task, self._state.config.seed)
-        for question in self._questions:
+        for question in self.questions:
             self._recorder.add(question)
         self._publish(
             config=self._state.config,
@@ -421,14 +436,10 @@ class Run:
     def _how_it_ended(self) -> str:
         view, exact = self.view, self._evaluation
         if self._state.goal_reached:
-            return (
-                f"Goal reached at step {view.step:,}: {exact.right:,} of {exact.total:,} held-out words "
-                f"exactly right after {view.seconds:.1f} s."
-            )
-        return (
-            f"All {view.planned:,} steps are done: {exact.right:,} of {exact.total:,} held-out words "
-            f"exactly right after {view.seconds:.1f} s."
-        )
+            how = f"Goal reached at step {view.step:,}"
+        else:
+            how = f"All {view.planned:,} steps are done"
+        return f"{how}: {exact.right:,} of {exact.total:,} held-out words right after {view.seconds:.1f} s."
 
     def _when(self, state: str, becomes: str) -> None:
         if self.view.state == state:

@@ -91,6 +91,7 @@ class TrainState:
             warmup=max(1, min(self.config.train.warmup_steps, steps // 5)),
             decay=self.config.train.schedule,
         )
+        self.goal_reached = False
         self.interventions.append((self.step, "continue", {"steps": steps, "learning_rate": peak}))
 
     @property

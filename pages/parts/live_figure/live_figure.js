@@ -1,0 +1,195 @@
+// Draws one Plotly figure and keeps it: the first message makes it, later ones change only what differs.
+// Every message is complete, so a lost, merged or repeated one does no harm.
+
+const libraries = new Map(); // address -> promise of Plotly
+const instances = new WeakMap(); // parent element -> what is known of its figure
+const BLOCKED = 65535;
+
+function loadPlotly(name) {
+  // The app may live under a base path: the address of Streamlit's own bundle knows it.
+  const bundle = document.querySelector('script[src*="/static/js/index."]');
+  const base = bundle ? bundle.src.split("/static/js/")[0] : window.location.origin;
+  const address = `${base}/app/static/${name}`;
+  if (!libraries.has(address)) {
+    libraries.set(address, new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = address;
+      script.onload = () => resolve(window.Plotly);
+      script.onerror = () => {
+        libraries.delete(address); // the next message tries again
+        reject(new Error(`${address} could not be loaded`));
+      };
+      document.head.appendChild(script);
+    }));
+  }
+  return libraries.get(address);
+}
+
+function unpacked({ b, shape }) {
+  const bytes = Uint8Array.from(atob(b), (c) => c.charCodeAt(0)).buffer;
+  if (!shape) return Array.from(new Float32Array(bytes), (v) => (Number.isNaN(v) ? null : v));
+  const codes = new Uint16Array(bytes);
+  const [rows, columns] = shape;
+  return Array.from({ length: rows }, (_, i) =>
+    Array.from(codes.subarray(i * columns, (i + 1) * columns), (v) => (v === BLOCKED ? null : v / (BLOCKED - 1))));
+}
+
+function themeOf(element) {
+  const style = getComputedStyle(element);
+  const get = (name) => style.getPropertyValue(name).trim();
+  return {
+    text: get("--st-text-color") || style.color,
+    line: get("--st-border-color") || "rgba(128,128,128,0.4)",
+    hover: get("--st-secondary-background-color") || "#fff",
+    font: get("--st-font") || "sans-serif",
+  };
+}
+
+function dressed(layout, theme) {
+  const axis = { gridcolor: theme.line, linecolor: theme.line, zerolinecolor: theme.line };
+  const axes = {};
+  for (const name of Object.keys(layout)) {
+    if (/^[xy]axis\d*$/.test(name)) axes[name] = { ...axis, ...layout[name] };
+  }
+  return {
+    ...layout, ...axes, autosize: true,
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: theme.text, family: theme.font, size: 13 },
+    hoverlabel: { bgcolor: theme.hover, bordercolor: theme.line, font: { color: theme.text, size: 16 } },
+  };
+}
+
+// On a large screen the type grows with the picture, for the last row of the room.
+function scaleOf(host) {
+  return Math.round(4 * Math.min(2, Math.max(1, host.clientHeight / 400))) / 4;
+}
+
+function enlarged(part, scale) {
+  if (Array.isArray(part)) return part.map((inner) => enlarged(inner, scale));
+  if (part === null || typeof part !== "object") return part;
+  const grown = (name, value) => {
+    if (/font$/.test(name) && value.size) return { ...value, size: value.size * scale };
+    if (name === "margin" || name === "pad") {
+      return Object.fromEntries(Object.entries(value).map(([side, n]) => [side, n * scale]));
+    }
+    return enlarged(value, scale);
+  };
+  return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, grown(name, value)]));
+}
+
+function put(layout, path, value) {
+  const steps = path.replaceAll("[", ".").replaceAll("]", "").split(".");
+  const last = steps.pop();
+  let place = layout;
+  for (const step of steps) place = place[step] ??= {};
+  place[last] = value;
+}
+
+// What to draw next: a step not shown yet, the newest numbers where they differ, or nothing.
+function nextFrame(state) {
+  const { frames, spec } = state.data;
+  const newest = frames[frames.length - 1];
+  const look = spec + JSON.stringify(themeOf(state.host)) + state.data.height + scaleOf(state.host);
+  if (look !== state.look) return { frame: newest, look, anew: true };
+  const unseen = frames.find((frame) => frame.step > state.step);
+  if (unseen) return { frame: unseen, look };
+  const changed = Object.entries(newest.arrays).some(([name, { b }]) => state.arrays[name] !== b)
+    || Object.entries(newest.layout).some(([path, v]) => state.layout[path] !== JSON.stringify(v));
+  return changed ? { frame: newest, look } : null;
+}
+
+async function drawAnew(Plotly, state, frame) {
+  const { data: traces, layout } = JSON.parse(state.data.spec);
+  for (const [name, packed] of Object.entries(frame.arrays)) {
+    const [trace, attribute] = name.split(".");
+    traces[trace][attribute] = unpacked(packed);
+  }
+  for (const [path, value] of Object.entries(frame.layout)) put(layout, path, value);
+  state.host.style.height = state.data.height;
+  const scale = scaleOf(state.host);
+  const finished = dressed(enlarged(layout, scale), themeOf(state.host));
+  await Plotly.react(state.host, enlarged(traces, scale), finished, {
+    displaylogo: false, showSendToCloud: false, responsive: false, displayModeBar: "hover",
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+    toImageButtonOptions: { format: "png", scale: 2, filename: state.data.fileName },
+  });
+  if (!state.listening) {
+    state.listening = true;
+    state.host.on("plotly_click", (event) => {
+      if (state.data.clickable) state.trigger("clicked", event.points[0].curveNumber);
+    });
+    state.observer = new ResizeObserver(() => {
+      if (state.host.isConnected && state.host.clientWidth) Plotly.Plots.resize(state.host);
+    });
+    state.observer.observe(state.host);
+  }
+}
+
+async function drawChanges(Plotly, state, frame) {
+  const restyled = {};
+  const touched = [];
+  for (const [name, packed] of Object.entries(frame.arrays)) {
+    if (state.arrays[name] === packed.b) continue;
+    const [trace, attribute] = name.split(".");
+    if (!touched.includes(+trace)) touched.push(+trace);
+    (restyled[attribute] ??= {})[trace] = unpacked(packed);
+  }
+  // Plotly wants one value a trace; a trace whose attribute stays is given the one it has.
+  const update = {};
+  for (const [attribute, values] of Object.entries(restyled)) {
+    update[attribute] = touched.map((trace) => values[trace] ?? state.host.data[trace][attribute]);
+  }
+  const relaid = {};
+  for (const [path, value] of Object.entries(frame.layout)) {
+    if (state.layout[path] !== JSON.stringify(value)) relaid[path] = value;
+  }
+  await Plotly.update(state.host, update, relaid, touched.length ? touched : [0]);
+}
+
+async function pump(state) {
+  if (state.busy) return; // the loop below takes the newest message when it comes round
+  state.busy = true;
+  try {
+    const Plotly = await loadPlotly(state.data.library);
+    for (let job = nextFrame(state); job && state.host.isConnected; job = nextFrame(state)) {
+      const { frame, look, anew } = job;
+      if (anew) await drawAnew(Plotly, state, frame);
+      else await drawChanges(Plotly, state, frame);
+      state.look = look;
+      state.step = frame.step;
+      state.arrays = Object.fromEntries(Object.entries(frame.arrays).map(([name, { b }]) => [name, b]));
+      state.layout = Object.fromEntries(Object.entries(frame.layout).map(([p, v]) => [p, JSON.stringify(v)]));
+      state.host.dataset.step = frame.step;
+      state.host.dataset.draws = (state.draws += 1);
+      await new Promise((resolve) => setTimeout(resolve, 0)); // let the browser paint and answer clicks
+    }
+  } catch (error) {
+    console.error(error);
+    state.look = undefined; // the next message draws everything again
+    state.host.dataset.failed = String(error);
+    if (!state.draws) state.host.innerHTML = `<p class="failed" role="alert"></p>`;
+    const note = state.host.querySelector(".failed");
+    if (note) note.textContent = `The picture could not be drawn (${error.message}). Reload the page.`;
+  } finally {
+    state.busy = false;
+  }
+}
+
+export default function liveFigure({ data, parentElement, setTriggerValue }) {
+  let state = instances.get(parentElement);
+  const host = parentElement.querySelector(".live-figure");
+  if (!state || state.host !== host) {
+    state = { host, draws: 0, step: -1, arrays: {}, layout: {} };
+    host.style.height = data.height;
+    instances.set(parentElement, state);
+  }
+  state.data = data;
+  state.trigger = setTriggerValue;
+  pump(state);
+  return () => {
+    if (host.isConnected) return; // called too when a newer message overtakes this one
+    state.observer?.disconnect();
+    window.Plotly?.purge(host);
+    instances.delete(parentElement);
+  };
+}

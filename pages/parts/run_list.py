@@ -1,0 +1,48 @@
+"""The runs that a visitor knows, each one click away."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts import selection
+from pages.parts.settings import fill
+from pages.parts.wording import STATE_SIGNS, changed, differences
+from transformer.runs.registry import REGISTRY
+from transformer.runs.run import Run
+from transformer.runs.view import ENDED, RunView
+
+
+def run_list(current: Run) -> None:
+    """Draw the list in the sidebar; a click shows that run, and disturbs none."""
+    runs = selection.known_runs(current)
+    with st.sidebar, st.container(key="run_list"):
+        st.caption("Runs" if runs else "Runs: none yet")
+        for run in runs:
+            before = REGISTRY.get(run.view.after)
+            changes = changed(before.config, run.config) if before else {}
+            st.button(
+                _label(run.view),
+                key=f"show_{run.id}",
+                type="primary" if run is current else "tertiary",
+                width="stretch",
+                on_click=_show,
+                args=(run,),
+                help=f"Against the run before: {differences(changes)}" if changes else None,
+            )
+
+
+def _label(view: RunView) -> str:
+    model = view.config.model
+    exact = view.frame.exact if view.frame else None
+    right = f" · {exact[0] / exact[1]:.0%} right" if exact else ""
+    now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
+    layers = f"{model.n_encoder_layers}+{model.n_decoder_layers}"
+    return (
+        f"{STATE_SIGNS[view.state]} seed {view.config.seed} · "
+        f"{layers} · {model.n_heads} heads · d {model.d_model} · {now}"
+    )
+
+
+def _show(run: Run) -> None:
+    selection.choose(run)
+    fill(run.config)

@@ -1,0 +1,237 @@
+"""The settings in the sidebar: widgets in, a checked configuration out, mistakes answered in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from pages.parts.presets import DEFAULT_PRESET, PRESETS
+from transformer.config import DEVICES, RunConfig
+from transformer.errors import InputError
+
+GOALS = {"none": None, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99, "100 %": 1.0}
+TASKS = {"reverse": "Reverse words"}
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """One widget: its key, the configuration's name of what it sets, and what a person reads."""
+
+    key: str
+    field: str
+    label: str
+    help: str
+
+
+_WHOLE = (
+    _Setting("layers_encoder", "n_encoder_layers", "Encoder layers", "They read the word. 1 to 12."),
+    _Setting(
+        "layers_decoder",
+        "n_decoder_layers",
+        "Decoder layers",
+        "They write the answer. 1 to 12. A second one is what makes the anti-diagonal clean.",
+    ),
+    _Setting("heads", "n_heads", "Heads", "Attention heads in each layer. Must divide the width."),
+    _Setting(
+        "width",
+        "d_model",
+        "Width",
+        "d_model, the numbers per token: up to 1,024; 32 to 128 learn live. "
+        "The feed-forward part is four times as wide.",
+    ),
+    _Setting(
+        "steps",
+        "steps",
+        "Steps",
+        "Planned steps. The learning rate falls to zero with them, so they shape the run; "
+        "the goal may end it sooner.",
+    ),
+    _Setting(
+        "seed",
+        "seed",
+        "Seed",
+        "Fixes the first weights and every batch: the same seed gives the same run. "
+        "Which head turns differs from seed to seed.",
+    ),
+)
+_MORE = (
+    _Setting(
+        "letters",
+        "max_letters",
+        "Longest word (L)",
+        "Training words have 1 to L letters, 3 to 40. Nothing longer than L is learned.",
+    ),
+    _Setting("batch_size", "batch_size", "Batch", "Words per step, up to 4,096."),
+)
+KEYS = [s.key for s in (*_WHOLE, *_MORE)] + ["learning_rate", "label_smoothing", "dropout", "goal", "device"]
+
+
+def values_of(config: RunConfig) -> dict[str, Any]:
+    """What the widgets show for a configuration."""
+    model, train = config.model, config.train
+    goal = next((name for name, share in GOALS.items() if share == train.goal), "99 %")
+    return {
+        "layers_encoder": model.n_encoder_layers,
+        "layers_decoder": model.n_decoder_layers,
+        "heads": model.n_heads,
+        "width": model.d_model,
+        "dropout": model.dropout,
+        "steps": train.steps,
+        "letters": train.max_letters,
+        "batch_size": train.batch_size,
+        "learning_rate": train.learning_rate,
+        "label_smoothing": train.label_smoothing,
+        "goal": goal,
+        "seed": config.seed,
+        "device": config.device,
+    }
+
+
+def fill(config: RunConfig) -> None:
+    """Put a configuration into the widgets; call it before they are drawn."""
+    st.session_state.update(values_of(config))
+    if config.recipe in PRESETS:
+        st.session_state["preset"] = config.recipe
+
+
+def _reset() -> None:
+    st.session_state.update(values_of(PRESETS[st.session_state.get("preset", DEFAULT_PRESET)].config))
+
+
+def settings() -> RunConfig | None:
+    """Draw the settings and read them.
+
+    Returns:
+        The configuration, or None where a setting cannot be used: a message then stands beside it.
+    """
+    defaults = values_of(PRESETS[DEFAULT_PRESET].config)
+    with st.sidebar:
+        preset = st.selectbox(
+            "Preset",
+            list(PRESETS),
+            key="preset",
+            bind="query-params",
+            on_change=_reset,
+            help="A beginning that works. Changing it fills in the settings below.",
+        )
+        boxes, values = _widgets(defaults)
+        preset = preset if preset in PRESETS else DEFAULT_PRESET
+        st.button(
+            "Reset to the preset",
+            key="run_reset",
+            on_click=_reset,
+            icon=":material/restart_alt:",
+            width="stretch",
+        )
+    recipe = "default" if preset == DEFAULT_PRESET else preset
+    config, problem = _checked(PRESETS[preset].config, {**values, "recipe": recipe})
+    if problem is not None:
+        with boxes.get(problem.field or "", st.sidebar):
+            st.error(str(problem))
+    return config
+
+
+def _widgets(defaults: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Draw every setting; returns where each one's message goes, and its value, both by field."""
+    boxes: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+
+    def pair(first: Callable[[], None], second: Callable[[], None], *fields: str) -> None:
+        """Two widgets side by side, and room for their messages across the whole width."""
+        for column, draw in zip(st.columns(2, gap="small"), (first, second), strict=True):
+            with column:
+                draw()
+        boxes.update({name: st.container() for name in fields})
+
+    def whole(setting: _Setting) -> Callable[[], None]:
+        return lambda: values.__setitem__(setting.field, _whole(setting, defaults))
+
+    pair(lambda: _task(values), lambda: _device(values), "task", "device")
+    for first, second in zip(_WHOLE[::2], _WHOLE[1::2], strict=True):
+        pair(whole(first), whole(second), first.field, second.field)
+    pair(lambda: _rate(values, defaults), lambda: _goal(values, defaults), "learning_rate", "goal")
+    with st.expander("More settings", key="more_settings", on_change="ignore"):
+        for setting in _MORE:
+            values[setting.field] = _whole(setting, defaults)
+            boxes[setting.field] = st.container()
+        for key, label, text in (
+            ("label_smoothing", "Label smoothing", "Share of each target spread over all tokens, 0 to 0.9."),
+            ("dropout", "Dropout", "Share of activations dropped in training, 0 to 0.9."),
+        ):
+            values[key] = st.number_input(
+                label, value=defaults[key], step=0.05, key=key, bind="query-params", help=text
+            )
+            boxes[key] = st.container()
+    return boxes, values
+
+
+def _task(values: dict[str, Any]) -> None:
+    values["task"] = st.selectbox(
+        "Task",
+        list(TASKS),
+        format_func=TASKS.get,
+        key="task",
+        bind="query-params",
+        help="What is learned: from random letters to the same letters backwards.",
+    )
+
+
+def _device(values: dict[str, Any]) -> None:
+    values["device"] = st.selectbox(
+        "Device",
+        list(DEVICES),
+        key="device",
+        bind="query-params",
+        help="auto takes a GPU if there is one, and the CPU otherwise.",
+    )
+
+
+def _rate(values: dict[str, Any], defaults: dict[str, Any]) -> None:
+    values["learning_rate"] = st.number_input(
+        "Learning rate",
+        value=defaults["learning_rate"],
+        step=0.001,
+        format="%.4g",
+        key="learning_rate",
+        bind="query-params",
+        help="The highest rate, reached after the warm-up; any positive number.",
+    )
+
+
+def _goal(values: dict[str, Any], defaults: dict[str, Any]) -> None:
+    goal = st.selectbox(
+        "Stop at goal",
+        list(GOALS),
+        index=list(GOALS).index(defaults["goal"]),
+        key="goal",
+        bind="query-params",
+        help="Stop as soon as this share of 1,000 held-out words is exactly right.",
+    )
+    values["goal"] = GOALS.get(goal, 0.99)
+
+
+def _whole(setting: _Setting, defaults: dict[str, Any]) -> int:
+    # No limits in the widget: they are said by the configuration, in words, to any value that is sent.
+    return st.number_input(
+        setting.label,
+        value=defaults[setting.key],
+        step=1,
+        key=setting.key,
+        bind="query-params",
+        help=setting.help,
+    )
+
+
+def _checked(base: RunConfig, values: dict[str, Any]) -> tuple[RunConfig | None, InputError | None]:
+    missing = next((name for name, value in values.items() if value is None and name != "goal"), None)
+    if missing is not None:
+        return None, InputError("This setting is empty; type a number.", missing)
+    if isinstance(values["d_model"], int) and 0 < values["d_model"] <= base.model.MAX_WIDTH:
+        values = {**values, "d_ff": 4 * values["d_model"]}
+    try:
+        return base.with_changes(**values), None
+    except InputError as error:
+        return None, error

@@ -1,0 +1,37 @@
+"""The few rules of style that Streamlit's theme has no setting for."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from transformer.figures import colors
+
+_CSS = f"""<style>
+.stMainBlockContainer {{ padding-left: 1.25rem; padding-right: 1.25rem; }}
+.stMainBlockContainer [data-testid="stVerticalBlock"] {{ gap: .45rem; }}
+.stSidebar [data-testid="stVerticalBlock"] {{ gap: .3rem; }}
+.st-key-moment p {{ font-size: 1.05rem; line-height: 1.35; min-height: 2.7em; }}
+.st-key-run_start button {{ padding-left: 1.4rem; padding-right: 1.4rem; }}
+.st-key-run_start button p {{ font-size: 1.15rem; font-weight: 700; }}
+.st-key-controls kbd {{ display: none; }}
+.st-key-run_status p {{ font-size: 1.05rem; }}
+.hl-right {{ font-size: 1.05rem; line-height: 1.1; text-align: right; white-space: nowrap;
+  font-variant-numeric: tabular-nums; }}
+.hl-right b {{ font-size: 3.4rem; }}
+.hl-right small {{ font-size: 1rem; margin-right: .4rem; }}
+.hl-right em {{ display: block; font-size: .75rem; font-style: normal; opacity: .75; margin-top: .1rem; }}
+.hl-outputs {{ width: 100%; border-collapse: collapse; font-size: .98rem; white-space: nowrap; }}
+.hl-outputs td {{ border: 0; padding: .12rem .35rem; vertical-align: baseline; }}
+.hl-outputs td:nth-child(2) {{ font-family: var(--st-code-font, monospace); }}
+.hl-outputs tr.chosen td:first-child {{ font-weight: 700; }}
+.hl-outputs small {{ opacity: .75; font-size: .72rem; }}
+.hl-outputs .ok {{ border-bottom: 2px solid {colors.RIGHT}; }}
+.hl-outputs .no {{ border-bottom: 2px dotted {colors.WRONG}; opacity: .65; font-style: italic; }}
+.hl-outputs .yes {{ color: {colors.RIGHT}; }}
+.hl-outputs .not {{ color: {colors.WRONG}; }}
+</style>"""
+
+
+def style() -> None:
+    """Add them to the page."""
+    st.html(_CSS)

@@ -1,0 +1,175 @@
+"""What the pages say in words, from the numbers of the run: heads, states, the sentence of the moment."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from transformer.config import RunConfig
+from transformer.insight.scores import MIRROR_THRESHOLD
+from transformer.recording.frame import Frame, Probe
+from transformer.runs.view import FAILED, IDLE, RunView
+
+SITE_KINDS = {
+    "cross": "Cross",
+    "encoder": "Encoder",
+    "decoder": "Decoder",
+}
+SETTING_NAMES = {
+    "n_encoder_layers": "encoder layers",
+    "n_decoder_layers": "decoder layers",
+    "n_heads": "heads",
+    "d_model": "width",
+    "max_letters": "longest word",
+    "batch_size": "batch",
+    "learning_rate": "learning rate",
+    "label_smoothing": "label smoothing",
+}
+STATE_SIGNS = {
+    "idle": "○",
+    "queued": "◌",
+    "training": "●",
+    "paused": "❚❚",
+    "finished": "✔",
+    "stopped": "■",
+    "failed": "✖",
+}
+
+
+def site_name(site: str) -> str:
+    """encoder.0 as "encoder layer 1", decoder.1.cross as "decoder layer 2"."""
+    stack, layer, *_ = site.split(".")
+    return f"{stack} layer {int(layer) + 1}"
+
+
+def head_name(site: str, head: int) -> str:
+    """One head, counted from 1 as people do."""
+    return f"{site_name(site)}, head {head + 1}"
+
+
+def short_head_name(site: str, head: int) -> str:
+    """One head where there is little room."""
+    stack, layer, *_ = site.split(".")
+    return f"{stack} {int(layer) + 1} · head {head + 1}"
+
+
+def changed(before: RunConfig, now: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """Settings that a person changed, without the preset's name and what follows from another setting."""
+    changes = before.differences(now)
+    changes.pop("recipe", None)
+    if "d_model" in changes:
+        changes.pop("d_ff", None)
+    return changes
+
+
+def differences(changes: dict[str, tuple[Any, Any]]) -> str:
+    """Settings that differ, as "width 32 → 64, seed 0 → 3"."""
+    return ", ".join(
+        f"{SETTING_NAMES.get(name, name.replace('_', ' '))} {_short(before)} → {_short(after)}"
+        for name, (before, after) in changes.items()
+    )
+
+
+def _short(value: Any) -> str:
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def status_line(view: RunView) -> str:
+    """State, step, speed, time left."""
+    parts = [f"{STATE_SIGNS[view.state]} **{view.state}**", f"step **{view.step:,}** / {view.planned:,}"]
+    if view.state == "training":
+        if view.steps_per_second:
+            parts.append(
+                f"{view.steps_per_second:.0f} steps/s"
+                if view.pace is None
+                else f"{view.steps_per_second:.1f} steps/s"
+            )
+        if view.seconds_left is not None:
+            parts.append(f"{view.seconds_left:.0f} s left")
+    elif view.seconds:
+        parts.append(f"{view.seconds:.1f} s of training")
+    if view.pace is not None:
+        parts.append(f"pace {view.pace:g} steps/s")
+    return " · ".join(parts)
+
+
+def moment(view: RunView, look_for: str) -> str:
+    """The one sentence that says what is going on, from the numbers of the run."""
+    if view.state == FAILED:
+        return f"**The run failed.** {view.reason}"
+    frame = view.frame
+    if frame is None:
+        return "Building the untrained model…"
+    if frame.step == 0 and view.state == IDLE:
+        return f"**Step 0, untrained:** every head looks everywhere. Press **Start**. {look_for}"
+    _, score = frame.best
+    if view.turned_at is None:
+        now = (
+            f"**No clear pattern yet.** The clearest head puts {score:.0%} of its weight on the mirrored "
+            f"letter; at {MIRROR_THRESHOLD:.0%} it counts as anti-diagonal."
+        )
+    else:
+        step, site, head = view.turned_at
+        score = float(frame.scores[site][head])
+        now = (
+            f"★ **{head_name(site, head).capitalize()} turned anti-diagonal** at step {step:,}: "
+            f"it reads the word backwards ({score:.0%} on the mirrored letter)."
+        )
+    return f"{now} {view.reason}" if view.reason else now
+
+
+def words_right(frame: Frame | None) -> str:
+    """The number that the last row of the room reads."""
+    if frame is None or frame.exact is None:
+        return "<div class='hl-right'><small>words right</small> – </div>"
+    right, asked = frame.exact
+    return (
+        f"<div class='hl-right'><small>words right</small> <b>{right:,}</b> / {asked:,}"
+        f"<em>held-out words, at step {frame.exact_step:,}</em></div>"
+    )
+
+
+def outputs(frame: Frame | None, chosen: str) -> str:
+    """Each probe's free-running output, every letter marked right or wrong by more than colour."""
+    if frame is None:
+        return "<table class='hl-outputs'></table>"
+    rows = "".join(_output_row(probe, probe.text == chosen) for probe in frame.probes)
+    return f"<table class='hl-outputs' data-step='{frame.step}'>{rows}</table>"
+
+
+def _output_row(probe: Probe, chosen: bool) -> str:
+    letters = []
+    for i, letter in enumerate(_letters(probe)):
+        right = i < len(probe.answer) and letter == probe.answer[i]
+        letters.append(f"<span class='{'ok' if right else 'no'}'>{html.escape(letter)}</span>")
+    if probe.stopped and len(probe.output) < len(probe.answer):
+        letters.append("<span class='no'>" + "·" * (len(probe.answer) - len(probe.output)) + "</span>")
+    if not probe.stopped:
+        letters.append("<span class='no'>…</span>")
+    mark = "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>"
+    short, full = remark(probe)
+    return (
+        f"<tr class='{'chosen' if chosen else ''}'><td>{html.escape(probe.text)}</td>"
+        f"<td>→ {''.join(letters)} {mark}</td><td title='{full}'><small>{short}</small></td></tr>"
+    )
+
+
+def _letters(probe: Probe) -> list[str]:
+    """The output's letters; a special token among them counts as one."""
+    text, found = probe.output, []
+    while text:
+        end = text.index("]") + 1 if text.startswith("[") and "]" in text else 1
+        found.append(text[:end])
+        text = text[end:]
+    return found
+
+
+def remark(probe: Probe) -> tuple[str, str]:
+    """What training knows of this word, in short and in full."""
+    if probe.too_long:
+        return "too long", "longer than anything trained on"
+    if probe.held_out:
+        return "held out", "kept from training by its hash: training never draws it"
+    if probe.drawn_at is not None:
+        return f"step {probe.drawn_at:,}", f"training drew it first at step {probe.drawn_at:,}"
+    return "unseen", "training has not drawn it so far"

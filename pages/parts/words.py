@@ -1,0 +1,61 @@
+"""Choosing a probe, and typing a word of one's own."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from transformer.errors import InputError
+from transformer.runs.run import Run
+
+
+def probe_words(run: Run) -> str:
+    """Draw the probes of a run as buttons beside a box for a new one; returns the chosen word."""
+    words = [question.text for question in run.questions]
+    wanted = st.session_state.get("word")
+    if wanted and wanted not in words and wanted not in (p.text for p in _shown(run)):
+        pending = st.session_state.get("pending_word")
+        if wanted == pending:  # typed a moment ago; the run's thread is about to take it up
+            words.append(wanted)
+    if st.session_state.get("word") not in words and words:
+        st.session_state["word"] = words[0]
+    with st.container(key="probe_words", horizontal=True, vertical_alignment="center", gap="small"):
+        st.pills(
+            "Word",
+            words,
+            key="word",
+            required=True,
+            persist_state="session",
+            label_visibility="collapsed",
+            help="The word whose maps are shown.",
+        )
+        st.text_input(
+            "Your own word",
+            key="own_word",
+            placeholder="your own word…",
+            label_visibility="collapsed",
+            on_change=_ask,
+            args=(run,),
+            width=170,
+            help=f"Letters a to z, up to {2 * run.config.train.max_letters}; press Enter. "
+            f"Training words have at most {run.config.train.max_letters}.",
+        )
+    problem = st.session_state.pop("word_problem", None)
+    if problem:
+        st.error(problem)
+    return st.session_state["word"] if words else ""
+
+
+def _shown(run: Run) -> tuple:
+    frame = run.view.frame
+    return frame.probes if frame else ()
+
+
+def _ask(run: Run) -> None:
+    """A typed word becomes a probe at once, in any state of the run; a mistake is answered beside the box."""
+    try:
+        word = run.add_word(st.session_state["own_word"])
+    except InputError as error:
+        st.session_state["word_problem"] = str(error)
+        return
+    st.session_state["pending_word"] = st.session_state["word"] = word
+    st.session_state["own_word"] = ""

@@ -1,0 +1,20 @@
+"""Every colour of every picture, named once."""
+
+from __future__ import annotations
+
+WEIGHTS = "Viridis"
+"""Attention weights from 0 to 1: even to the eye, safe for the colour-blind, the same in both themes."""
+CAUSAL = "#8f959e"
+"""A cell blocked because it lies in the future; hatched with a slash as well."""
+PADDING = "#d9825b"
+"""A cell blocked because its column is padding; marked with a dot as well."""
+ALLOWED = "#e9eef5"
+"""A cell that the mask leaves open."""
+MIRROR = "#ff4fa3"
+"""The outline of the mirrored letters; far from every colour of the weights."""
+TRAIN = "#3d8fd1"
+HELD_OUT = "#e0812f"
+GHOST = "#9aa0a6"
+"""The run before this one."""
+RIGHT = "#1a9e6f"
+WRONG = "#d1495b"

@@ -1,0 +1,273 @@
+"""Attention maps, a row per query and a column per key: one head large, and all heads as tiles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from transformer.figures import colors
+from transformer.figures.picture import Array, Picture
+
+ZERO_TO_ONE = {"zmin": 0.0, "zmax": 1.0, "colorscale": colors.WEIGHTS}
+GAP = 1.2
+"""Cells between two tiles."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapAxes:
+    """What stands at the two axes of a map; hashable, so that a layout is made once per word."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    row_title: str
+    column_title: str
+    causal: bool = False
+    """Whether the upper triangle is blocked."""
+
+
+def large_map(
+    weights: Array,
+    axes: MapAxes,
+    *,
+    title: str,
+    step: int,
+    wrong: Mapping[int, str] | None = None,
+    outlined: Sequence[tuple[int, int]] = (),
+) -> Picture:
+    """One head, large enough for the last row of a room.
+
+    Args:
+        weights: (rows, columns) in [0, 1]; NaN where the mask blocks.
+        wrong: row to the token that it would write now, where that is not the right one.
+        outlined: cells (row, column) to mark.
+    """
+    _check(weights, axes)
+    labels = [_marked(label, (wrong or {}).get(i)) for i, label in enumerate(axes.rows)]
+    return Picture(
+        spec=_large_spec(axes, tuple(outlined)),
+        arrays={"0.z": weights},
+        layout={"title.text": title, "yaxis.ticktext": labels},
+        step=step,
+    )
+
+
+def _marked(label: str, would_write: str | None) -> str:
+    return label if would_write is None else f"{label} <b>✗</b> {would_write}"
+
+
+@lru_cache(maxsize=64)
+def _large_spec(axes: MapAxes, outlined: tuple[tuple[int, int], ...]) -> str:
+    n_rows, n_columns = len(axes.rows), len(axes.columns)
+    size = 16 if max(n_rows, n_columns) <= 14 else 11
+    data = [
+        {
+            "type": "heatmap",
+            **ZERO_TO_ONE,
+            "xgap": 1,
+            "ygap": 1,
+            "hoverongaps": False,
+            "hovertemplate": "%{y} · looks at %{x}<br><b>%{z:.1%}</b><extra></extra>",
+            "colorbar": {
+                "title": {"text": "weight", "side": "top", "font": {"size": 12}},
+                "thickness": 10,
+                "tickvals": [0, 0.5, 1],
+                "tickformat": ".0%",
+                "tickfont": {"size": 12},
+                "outlinewidth": 0,
+                "xpad": 4,
+            },
+        }
+    ]
+    if axes.causal:
+        data.append(_blocked_trace(_causal_cells(n_rows, n_columns), colors.CAUSAL, "╱", "in the future"))
+    layout = {
+        "title": {
+            "text": "",
+            "x": 0.01,
+            "xanchor": "left",
+            "y": 1,
+            "yanchor": "top",
+            "pad": {"t": 18},
+            "font": {"size": 16},
+        },
+        "margin": {"l": 4, "r": 0, "t": 48, "b": 4},
+        "xaxis": _token_axis(_lowered(axes.columns), axes.column_title, size),
+        "yaxis": _token_axis(axes.rows, axes.row_title, size) | {"range": [n_rows - 0.5, -0.5]},
+        "shapes": [_outline(row, column) for row, column in outlined],
+        "uirevision": json.dumps([axes.rows, axes.columns]),
+    }
+    return json.dumps({"data": data, "layout": layout})
+
+
+def map_strip(
+    weights: Sequence[Array],
+    axes: MapAxes,
+    *,
+    names: Sequence[Sequence[str]],
+    lit: Sequence[Sequence[bool]],
+    chosen: tuple[int, int] | None,
+    step: int,
+) -> Picture:
+    """All heads as tiles: a column per layer, a row per head.
+
+    Args:
+        weights: of each layer (H, rows, columns) in [0, 1]; NaN where the mask blocks.
+        names: of each layer the name of each head.
+        lit: of each layer whether each head has crossed the mirror threshold.
+        chosen: (layer, head) that is shown large.
+    """
+    n_layers, n_heads = len(weights), len(weights[0])
+    for heads in weights:
+        for one in heads:
+            _check(one, axes)
+    tiles = [(layer, head) for head in range(n_heads) for layer in range(n_layers)]
+    changing: dict[str, Any] = {}
+    for i, (layer, head) in enumerate(tiles):
+        text = names[layer][head]
+        changing[f"annotations[{i}].text"] = f"<b>★ {text}</b>" if lit[layer][head] else text
+        is_chosen = (layer, head) == chosen
+        changing[f"shapes[{i}].line.width"] = 4 if is_chosen else 2 if lit[layer][head] else 0
+    return Picture(
+        spec=_strip_spec(axes, n_layers, n_heads, tuple(tuple(layer) for layer in names)),
+        arrays={f"{i}.z": weights[layer][head] for i, (layer, head) in enumerate(tiles)},
+        layout=changing,
+        step=step,
+    )
+
+
+def tile_at(trace: int, n_layers: int) -> tuple[int, int]:
+    """The (layer, head) that a click on this trace of a strip means."""
+    return trace % n_layers, trace // n_layers
+
+
+@lru_cache(maxsize=64)
+def _strip_spec(axes: MapAxes, n_layers: int, n_heads: int, names: tuple[tuple[str, ...], ...]) -> str:
+    n_rows, n_columns = len(axes.rows), len(axes.columns)
+    step_x, step_y = n_columns + GAP, n_rows + GAP + n_rows * 0.2  # room for the name above each tile
+    data: list[dict[str, Any]] = []
+    blocked: list[dict[str, Any]] = []
+    annotations, shapes = [], []
+    for head in range(n_heads):
+        for layer in range(n_layers):
+            x = [layer * step_x + i for i in range(n_columns)]
+            y = [head * step_y + i for i in range(n_rows)]
+            data.append(
+                {
+                    "type": "heatmap",
+                    **ZERO_TO_ONE,
+                    "x": x,
+                    "y": y,
+                    "showscale": False,
+                    "hoverongaps": False,
+                    "hovertemplate": f"<b>{names[layer][head]}</b><br>%{{y}} · looks at %{{x}}"
+                    "<br><b>%{z:.1%}</b><extra></extra>",
+                }
+            )
+            if axes.causal:
+                cells = _causal_cells(n_rows, n_columns)
+                blocked.append(_blocked_trace(cells, colors.CAUSAL, "", "in the future") | {"x": x, "y": y})
+            annotations.append(
+                {
+                    "x": x[0] - 0.5,
+                    "y": y[0] - 0.6,
+                    "text": names[layer][head],
+                    "showarrow": False,
+                    "xanchor": "left",
+                    "yanchor": "bottom",
+                    "font": {"size": 12},
+                }
+            )
+            shapes.append(
+                {
+                    "type": "rect",
+                    "x0": x[0] - 0.5,
+                    "x1": x[-1] + 0.5,
+                    "y0": y[0] - 0.5,
+                    "y1": y[-1] + 0.5,
+                    "line": {"color": colors.MIRROR, "width": 0},
+                }
+            )
+    hidden = {"showticklabels": False, "showline": False, "showgrid": False, "zeroline": False, "ticks": ""}
+    layout = {
+        "margin": {"l": 2, "r": 2, "t": 2, "b": 2},
+        "xaxis": {
+            **hidden,
+            "tickvals": [layer * step_x + i for layer in range(n_layers) for i in range(n_columns)],
+            "ticktext": list(axes.columns) * n_layers,
+            "range": [-1.0, (n_layers - 1) * step_x + n_columns],
+        },
+        "yaxis": {
+            **hidden,
+            "tickvals": [head * step_y + i for head in range(n_heads) for i in range(n_rows)],
+            "ticktext": list(axes.rows) * n_heads,
+            "range": [(n_heads - 1) * step_y + n_rows - 0.3, -0.7 - n_rows * 0.22],
+        },
+        "annotations": annotations,
+        "shapes": shapes,
+        "uirevision": json.dumps([axes.rows, axes.columns, n_layers, n_heads]),
+    }
+    return json.dumps({"data": data + blocked, "layout": layout})
+
+
+def _lowered(tokens: Sequence[str]) -> list[str]:
+    """Special tokens are wider than their column: they stand one line below the letters."""
+    return [f"<br>{token}" if len(token) > 3 else token for token in tokens]
+
+
+def _token_axis(tokens: Sequence[str], title: str, size: int) -> dict[str, Any]:
+    """Positions are the axis, tokens only its labels: a repeated letter keeps its own column."""
+    return {
+        "tickvals": list(range(len(tokens))),
+        "ticktext": list(tokens),
+        "tickfont": {"size": size},
+        "tickangle": 0,
+        "title": {"text": title, "font": {"size": 13}, "standoff": 4},
+        "range": [-0.5, len(tokens) - 0.5],
+        "showgrid": False,
+        "showline": False,
+        "zeroline": False,
+        "ticks": "",
+        "automargin": True,
+    }
+
+
+def _causal_cells(n_rows: int, n_columns: int) -> Array:
+    return ~np.tri(n_rows, n_columns, dtype=bool)
+
+
+def _blocked_trace(cells: Array, color: str, mark: str, why: str) -> dict[str, Any]:
+    """Cells drawn as blocked, never as zero: a flat colour and a mark."""
+    return {
+        "type": "heatmap",
+        "z": [[1 if cell else None for cell in row] for row in cells.tolist()],
+        "colorscale": [[0, color], [1, color]],
+        "showscale": False,
+        "hoverongaps": False,
+        "xgap": 1,
+        "ygap": 1,
+        "text": [[mark if cell else "" for cell in row] for row in cells.tolist()] if mark else None,
+        "texttemplate": "%{text}" if mark else None,
+        "hovertemplate": f"%{{y}} may not look at %{{x}}<br>blocked: {why}<extra></extra>",
+    }
+
+
+def _outline(row: int, column: int) -> dict[str, Any]:
+    return {
+        "type": "rect",
+        "x0": column - 0.5,
+        "x1": column + 0.5,
+        "y0": row - 0.5,
+        "y1": row + 0.5,
+        "line": {"color": colors.MIRROR, "width": 2},
+    }
+
+
+def _check(weights: Array, axes: MapAxes) -> None:
+    expected = (len(axes.rows), len(axes.columns))
+    if weights.shape != expected:
+        raise ValueError(f"weights has shape {weights.shape}, but the tokens need {expected}.")

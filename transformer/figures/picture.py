@@ -1,0 +1,47 @@
+"""A picture: a Plotly figure whose changing arrays stand apart from everything that stays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """What a live figure draws at one step, and what an ordinary one is made of."""
+
+    spec: str
+    """JSON of {"data": [...], "layout": {...}}: all that stays the same while training moves the arrays."""
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    """"TRACE.ATTRIBUTE" (such as "0.z") to its numbers; NaN is a gap."""
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    """Parts of the layout that change too, by Plotly's attribute path (such as "title.text")."""
+    step: int = 0
+    """The step that the picture shows."""
+
+    def figure(self) -> dict[str, Any]:
+        """The whole Plotly figure, for a page that does not move, an export or a test."""
+        figure: dict[str, Any] = json.loads(self.spec)
+        for name, values in self.arrays.items():
+            trace, attribute = name.split(".")
+            cells = values.astype(object)
+            cells[np.isnan(values)] = None
+            figure["data"][int(trace)][attribute] = cells.tolist()
+        for path, value in self.layout.items():
+            _set(figure["layout"], path, value)
+        return figure
+
+
+def _set(layout: dict[str, Any], path: str, value: Any) -> None:
+    """Follow a Plotly path such as "annotations[2].text" and put the value there."""
+    *steps, last = path.replace("[", ".[").split(".")
+    place: Any = layout
+    for step in steps:
+        place = place[int(step[1:-1])] if step.startswith("[") else place.setdefault(step, {})
+    place[last] = value
