@@ -10,6 +10,7 @@ from pages.parts.live_figure import live_figure
 from pages.parts.pictures import mask_panels, sites_of
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.refresh import refresh_seconds
+from pages.parts.run_list import run_list
 from pages.parts.style import style
 from pages.parts.wording import status_line
 
@@ -31,11 +32,11 @@ EXPLAINED = {
 
 guard("masks")
 style()
-st.header("Masks: who may look at whom", anchor=False)
 run = selection.chosen_run() or selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
-
 words = sorted((question.text for question in run.questions), key=len)
-with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+model = run.config.model
+
+with st.sidebar:
     kind = st.segmented_control(
         "Attention",
         list(EXPLAINED),
@@ -43,8 +44,8 @@ with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         required=True,
         key="mask_site",
         format_func=lambda name: EXPLAINED[name][0],
-        label_visibility="collapsed",
         persist_state="session",
+        help="Which of the model's three kinds of attention.",
     )
     word = st.pills(
         "Word of the batch",
@@ -52,24 +53,21 @@ with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         default=words[0],
         required=True,
         key="mask_word",
-        label_visibility="collapsed",
+        help="The probes are one batch. The shorter a word, the more padding it carries.",
     )
-    model = run.config.model
     n_layers = model.n_encoder_layers if kind == "encoder" else model.n_decoder_layers
     layer = st.selectbox(
         "Layer",
         range(n_layers),
-        format_func=lambda i: f"layer {i + 1}",
-        width=120,
-        label_visibility="collapsed",
+        format_func=lambda i: str(i + 1),
+        help="Whose weights stand beside the masks.",
     )
     head = st.selectbox(
-        "Head",
-        range(model.n_heads),
-        format_func=lambda i: f"head {i + 1}",
-        width=120,
-        label_visibility="collapsed",
+        "Head", range(model.n_heads), format_func=lambda i: str(i + 1), help="All heads obey the same masks."
     )
+run_list(run)
+
+st.subheader("Masks: who may look at whom", anchor=False)
 st.markdown(
     f"{EXPLAINED[kind][1]} Words of different lengths travel in one batch, so the shorter ones are filled up "
     "with [PAD]: the longer the longest word, the more padding the others carry."
@@ -88,7 +86,7 @@ def live() -> None:
         else:
             site = sites_of(view.frame, kind)[layer]
             live_figure(
-                [mask_panels(view.frame, word, site, head)],
+                [mask_panels(view.frame, word, site, head, view.config.seed)],
                 key="mask_figure",
                 height="max(360px, calc(100vh - 330px))",
                 file_name=f"headlight-mask-{word}-{site}-head{head + 1}-seed{view.config.seed}",

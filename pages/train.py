@@ -39,8 +39,9 @@ run = run or selection.draft(config)
 if run is None:
     st.warning("These settings cannot be used yet: mend the one that is marked in the sidebar.")
     st.stop()
-if st.session_state.pop("lost_run", False):
-    st.info("The run of this link is no longer on this server. Here is a new one, ready to start.")
+with st.container():
+    if st.session_state.pop("lost_run", False):
+        st.info("The run of this link is no longer on this server. Here is a new one, ready to start.")
 
 controls(run, config)
 top, right = st.columns([3.2, 1], vertical_alignment="center", gap="small")

@@ -12,7 +12,7 @@ from transformer.runs.registry import REGISTRY
 from transformer.runs.run import PACES, Run
 from transformer.runs.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING
 
-PACE_NAMES = {"full" if pace is None else f"{pace:g}/s": pace for pace in PACES}
+PACE_NAMES = {"full pace" if pace is None else f"{pace:g} steps/s": pace for pace in PACES}
 OBEYED_SECONDS = 0.6
 """A command is obeyed between two steps; the page waits this long for it at most, to show its effect."""
 
@@ -89,7 +89,6 @@ def controls(run: Run, config: RunConfig | None) -> None:
             bind="query-params",
             width=120,
             label_visibility="collapsed",
-            format_func=lambda name: f"pace: {name}",
             on_change=_pace,
             args=(run,),
             help="How fast the run is let to train. At 5 steps a second or less, every step is drawn. "
@@ -99,9 +98,13 @@ def controls(run: Run, config: RunConfig | None) -> None:
             st.markdown(_BUTTONS)
         if state in ENDED and state != FAILED:
             _continuation(run)
-    _show_problem()
-    if edited and state != IDLE:
-        _changed_settings(run, config)
+    # Always the same containers, empty or not: one that came and went would move the pictures below it to
+    # another place in the page, where the browser would build them anew.
+    with st.container():
+        _show_problem()
+    with st.container(key="run_changes", horizontal=True, vertical_alignment="center"):
+        if edited and state != IDLE:
+            _changed_settings(run, config)
 
 
 def _start_label(state: str, edited: bool) -> str:
@@ -113,18 +116,17 @@ def _start_label(state: str, edited: bool) -> str:
 def _changed_settings(run: Run, config: RunConfig) -> None:
     """What differs from the run on the screen, and what can be done about it."""
     changes = changed(run.config, config)
-    with st.container(horizontal=True, vertical_alignment="center", key="run_changes"):
-        st.markdown(
-            f":material/edit: **Changed:** {differences(changes)}. This run is not touched.", width="content"
+    st.markdown(
+        f":material/edit: **Changed:** {differences(changes)}. This run is not touched.", width="content"
+    )
+    if "learning_rate" in changes and run.view.state in (TRAINING, PAUSED):
+        st.button(
+            "Use the learning rate now",
+            key="run_learning_rate",
+            on_click=_command,
+            args=(run, "set_learning_rate", config.train.learning_rate),
+            help="Scale this run's schedule to the new rate from its next step on.",
         )
-        if "learning_rate" in changes and run.view.state in (TRAINING, PAUSED):
-            st.button(
-                "Use the learning rate now",
-                key="run_learning_rate",
-                on_click=_command,
-                args=(run, "set_learning_rate", config.train.learning_rate),
-                help="Scale this run's schedule to the new rate from its next step on.",
-            )
 
 
 def _continuation(run: Run) -> None:
@@ -152,7 +154,8 @@ def _start(run: Run, config: RunConfig | None) -> None:
     if run.view.state != IDLE:
         words = tuple(q.text for q in run.questions if len(q.text) <= 2 * config.train.max_letters)
         new, before = REGISTRY.draft(config, words or None), run.id
-    new.set_pace(PACE_NAMES.get(st.session_state.get("pace", "full")))
+        new.ready.wait(selection.READY_SECONDS)
+    new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
     REGISTRY.start(new, after=before)
     st.session_state.pop("draft", None)
     st.session_state.pop("pinned", None)

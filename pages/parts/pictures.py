@@ -101,7 +101,7 @@ def strip_picture(
     )
 
 
-def mask_panels(frame: Frame, word: str, site: str, head: int) -> Picture:
+def mask_panels(frame: Frame, word: str, site: str, head: int, seed: int) -> Picture:
     """The masks of one word of the batch as the model saw it, padding included, and one head's weights."""
     row, kind = frame.row_of(word), frame.axes[site]
     allowed = frame.allowed(site)[row]
@@ -113,7 +113,8 @@ def mask_panels(frame: Frame, word: str, site: str, head: int) -> Picture:
         batch_axes(frame, row, site),
         causal=causal,
         padding=np.ascontiguousarray(padding),
-        title=f"weights: <b>{short_head_name(site, head)}</b> · step {frame.step:,}",
+        head=short_head_name(site, head),
+        title=f"“{frame.probes[row].text}” in its batch · step {frame.step:,} · seed {seed}",
         step=frame.step,
     )
 

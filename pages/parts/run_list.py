@@ -6,8 +6,7 @@ import streamlit as st
 
 from pages.parts import selection
 from pages.parts.settings import fill
-from pages.parts.wording import STATE_SIGNS, changed, differences
-from transformer.runs.registry import REGISTRY
+from pages.parts.wording import STATE_SIGNS
 from transformer.runs.run import Run
 from transformer.runs.view import ENDED, RunView
 
@@ -16,10 +15,8 @@ def run_list(current: Run) -> None:
     """Draw the list in the sidebar; a click shows that run, and disturbs none."""
     runs = selection.known_runs(current)
     with st.sidebar, st.container(key="run_list"):
-        st.caption("Runs" if runs else "Runs: none yet")
+        st.caption("Runs: a click shows one and disturbs none" if runs else "Runs: none yet")
         for run in runs:
-            before = REGISTRY.get(run.view.after)
-            changes = changed(before.config, run.config) if before else {}
             st.button(
                 _label(run.view),
                 key=f"show_{run.id}",
@@ -27,7 +24,6 @@ def run_list(current: Run) -> None:
                 width="stretch",
                 on_click=_show,
                 args=(run,),
-                help=f"Against the run before: {differences(changes)}" if changes else None,
             )
 
 

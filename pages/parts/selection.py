@@ -8,6 +8,9 @@ from transformer.config import RunConfig
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 
+READY_SECONDS = 1.5
+"""A new model is on the screen within this time at most; a large one comes later by itself."""
+
 
 def chosen_run() -> Run | None:
     """The run that the link or this session names, if it is still there; puts it back into the link."""
@@ -50,6 +53,8 @@ def draft(config: RunConfig | None, *, keep: bool = False) -> Run | None:
         REGISTRY.discard(old)
     run = REGISTRY.draft(config, words)
     st.session_state["draft"] = run.id
+    if old is not None:  # torch is loaded, so this is soon; meanwhile the pictures keep their place
+        run.ready.wait(READY_SECONDS)
     return run
 
 

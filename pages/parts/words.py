@@ -35,13 +35,15 @@ def probe_words(run: Run) -> str:
             label_visibility="collapsed",
             on_change=_ask,
             args=(run,),
-            width=170,
+            width=150,
             help=f"Letters a to z, up to {2 * run.config.train.max_letters}; press Enter. "
             f"Training words have at most {run.config.train.max_letters}.",
         )
-    problem = st.session_state.pop("word_problem", None)
-    if problem:
-        st.error(problem)
+        st.button("Add", key="add_word", icon=":material/add:", on_click=_ask, args=(run,))
+    with st.container():  # always there, so that the pictures below keep their place
+        problem = st.session_state.pop("word_problem", None)
+        if problem:
+            st.error(problem)
     return st.session_state["word"] if words else ""
 
 

@@ -14,6 +14,7 @@ from transformer.figures import colors
 from transformer.figures.picture import Array, Picture
 
 ZERO_TO_ONE = {"zmin": 0.0, "zmax": 1.0, "colorscale": colors.WEIGHTS}
+TITLE = {"x": 0.01, "xanchor": "left", "y": 1, "yanchor": "top", "pad": {"t": 18}, "font": {"size": 16}}
 GAP = 1.2
 """Cells between two tiles."""
 
@@ -86,15 +87,7 @@ def _large_spec(axes: MapAxes, outlined: tuple[tuple[int, int], ...]) -> str:
     if axes.causal:
         data.append(_blocked_trace(_causal_cells(n_rows, n_columns), colors.CAUSAL, "╱", "in the future"))
     layout = {
-        "title": {
-            "text": "",
-            "x": 0.01,
-            "xanchor": "left",
-            "y": 1,
-            "yanchor": "top",
-            "pad": {"t": 18},
-            "font": {"size": 16},
-        },
+        "title": TITLE | {"text": ""},
         "margin": {"l": 4, "r": 0, "t": 48, "b": 4},
         "xaxis": _token_axis(_lowered(axes.columns), axes.column_title, size),
         "yaxis": _token_axis(axes.rows, axes.row_title, size) | {"range": [n_rows - 0.5, -0.5]},

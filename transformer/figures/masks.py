@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.maps import ZERO_TO_ONE, MapAxes
+from transformer.figures.maps import TITLE, ZERO_TO_ONE, MapAxes
 from transformer.figures.picture import Array, Picture
 
 OPEN, FUTURE, PAD, BOTH = range(4)
@@ -23,7 +23,7 @@ _LOOK = {
 
 
 def mask_picture(
-    weights: Array, axes: MapAxes, *, causal: Array, padding: Array, title: str, step: int
+    weights: Array, axes: MapAxes, *, causal: Array, padding: Array, head: str, title: str, step: int
 ) -> Picture:
     """Four panels: the causal mask, the padding mask, both combined, and the weights behind them.
 
@@ -31,17 +31,18 @@ def mask_picture(
         weights: (rows, columns) of one head, in [0, 1], as the model computed them; NaN where blocked.
         causal: (rows, columns) bool, True where the causal mask allows.
         padding: (rows, columns) bool, True where the padding mask allows.
+        head: the name of that head.
     """
     expected = (len(axes.rows), len(axes.columns))
     for name, array in (("weights", weights), ("causal", causal), ("padding", padding)):
         if array.shape != expected:
             raise ValueError(f"{name} has shape {array.shape}, but the tokens need {expected}.")
-    spec = _spec(axes, causal.tobytes(), padding.tobytes())
-    return Picture(spec=spec, arrays={"0.z": weights}, layout={"annotations[3].text": title}, step=step)
+    spec = _spec(axes, causal.tobytes(), padding.tobytes(), head)
+    return Picture(spec=spec, arrays={"0.z": weights}, layout={"title.text": title}, step=step)
 
 
 @lru_cache(maxsize=64)
-def _spec(axes: MapAxes, causal_bytes: bytes, padding_bytes: bytes) -> str:
+def _spec(axes: MapAxes, causal_bytes: bytes, padding_bytes: bytes, head: str) -> str:
     shape = (len(axes.rows), len(axes.columns))
     future = ~np.frombuffer(causal_bytes, dtype=bool).reshape(shape) * FUTURE
     pad = ~np.frombuffer(padding_bytes, dtype=bool).reshape(shape) * PAD
@@ -62,13 +63,14 @@ def _spec(axes: MapAxes, causal_bytes: bytes, padding_bytes: bytes) -> str:
     for panel, kinds in (("", future), ("2", pad), ("3", both)):
         data += _cells(kinds, panel, (OPEN, FUTURE, PAD, BOTH))
     data += _cells(both, "4", (FUTURE, PAD, BOTH))
-    names = ["causal mask", "padding mask", "both combined", ""]
+    names = ["causal mask", "padding mask", "both combined", f"weights: <b>{head}</b>"]
     if not future.any():
         names[0] += ": none here"
     if not pad.any():
         names[1] += ": nothing to hide"
     layout: dict[str, Any] = {
-        "margin": {"l": 4, "r": 0, "t": 30, "b": 4},
+        "title": TITLE | {"text": ""},
+        "margin": {"l": 4, "r": 0, "t": 54, "b": 4},
         "annotations": [_heading(name, i) for i, name in enumerate(names)],
         "uirevision": json.dumps([axes.rows, axes.columns]),
     }
@@ -82,6 +84,7 @@ def _spec(axes: MapAxes, causal_bytes: bytes, padding_bytes: bytes) -> str:
             "ticktext": _narrow(axes.columns),
             "range": [-0.5, shape[1] - 0.5],
             "tickfont": {"size": 13},
+            "automargin": True,
         }
         layout[f"yaxis{panel}"] = common | {
             "anchor": f"x{panel}",
@@ -92,8 +95,8 @@ def _spec(axes: MapAxes, causal_bytes: bytes, padding_bytes: bytes) -> str:
             "showticklabels": i == 0,
             "automargin": True,
         }
-    layout["xaxis"]["title"] = {"text": axes.column_title, "font": {"size": 12}, "standoff": 4}
-    layout["yaxis"]["title"] = {"text": axes.row_title, "font": {"size": 12}, "standoff": 4}
+    layout["xaxis"]["title"] = {"text": axes.column_title, "font": {"size": 12}, "standoff": 10}
+    layout["yaxis"]["title"] = {"text": axes.row_title, "font": {"size": 12}, "standoff": 10}
     return json.dumps({"data": data, "layout": layout})
 
 
@@ -147,5 +150,5 @@ def _heading(text: str, panel: int) -> dict[str, Any]:
         "yanchor": "bottom",
         "yshift": 4,
         "showarrow": False,
-        "font": {"size": 15},
+        "font": {"size": 14},
     }

@@ -73,7 +73,7 @@ class Frame:
     seconds: float
     """Training time up to here, evaluations included and pauses left out."""
     loss: float | None
-    """Training loss of this step; None at step 0."""
+    """Training loss of this step; None at step 0, and where it is still on the device."""
     exact: tuple[int, int] | None
     """(right, asked) held-out words, of the newest evaluation."""
     exact_step: int

@@ -77,6 +77,8 @@ class Run:
         """The probes; changed by the thread alone."""
         self._n_given = min(len(self.questions), MAX_WORDS - 1)
         self._archive, self._live = archive, live
+        self.ready = threading.Event()
+        """Set once there is something to see: the frame of step 0, or the reason why there is none."""
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._publishing = threading.Lock()
         self._closing = False
@@ -315,6 +317,7 @@ class Run:
             self._archive.open(self.view, self._state)
         self._make_frame()
         self._reports = self._train()
+        self.ready.set()
 
     def _train(self) -> Iterator[Report]:
         from transformer.training.loop import train
@@ -351,7 +354,7 @@ class Run:
         ended = self._state.goal_reached or report.step == self._state.stretch.last
         self._publish(step=report.step, seconds=seconds, steps_per_second=self._speed())
         if ended or self._frame_is_due(report):
-            self._make_frame(report.losses[-1] if report.losses else None)
+            self._make_frame()
         if self._archive is not None:
             self._archive.note_step(self.view, self._state)
         if self._budget is not None:
@@ -412,14 +415,13 @@ class Run:
             return True
         return report.step <= EARLY_STEPS or time.perf_counter() - self._last_frame_at >= LIVE_SECONDS
 
-    def _make_frame(self, loss: float | None = None) -> None:
-        before = self.view.frame
-        if loss is None and before is not None and before.step == self._state.step:
-            loss = before.loss
+    def _make_frame(self) -> None:
+        steps, losses = self._metrics.column("step"), self._metrics.column("loss")
+        read = len(steps) > 0 and steps[-1] == self._state.step  # off the CPU the newest loss may be unread
         frame = self._recorder.frame(
             step=self._state.step,
             seconds=self.view.seconds,
-            loss=loss,
+            loss=float(losses[-1]) if read else None,
             exact=(self._evaluation.right, self._evaluation.total),
             exact_step=self._evaluation.step,
         )
@@ -448,14 +450,14 @@ class Run:
 
     def _end(self, state: str, reason: str) -> None:
         if self.view.frame is None or self.view.frame.step != self._state.step:
-            losses = self._metrics.column("loss")
-            self._make_frame(float(losses[-1]) if len(losses) else None)
+            self._make_frame()
         self._publish(state=state, reason=reason)
         if self._archive is not None:
             self._archive.note_end(self.view, self._state)
 
     def _fail(self, reason: str) -> None:
         self._publish(state=FAILED, reason=reason)
+        self.ready.set()
 
     def _publish(self, **changes: Any) -> None:
         with self._publishing:  # the thread and `start` both publish; readers take the reference unlocked
