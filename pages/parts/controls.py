@@ -152,9 +152,7 @@ def _start(run: Run, config: RunConfig | None) -> None:
         return
     new, before = run, None
     if run.view.state != IDLE:
-        words = tuple(q.text for q in run.questions if len(q.text) <= 2 * config.train.max_letters)
-        new, before = REGISTRY.draft(config, words or None), run.id
-        new.ready.wait(selection.READY_SECONDS)
+        new, before = selection.new_draft(config, run), run.id
     new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
     REGISTRY.start(new, after=before)
     st.session_state.pop("draft", None)

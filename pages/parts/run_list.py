@@ -15,7 +15,7 @@ def run_list(current: Run) -> None:
     """Draw the list in the sidebar; a click shows that run, and disturbs none."""
     runs = selection.known_runs(current)
     with st.sidebar, st.container(key="run_list"):
-        st.caption("Runs: a click shows one and disturbs none" if runs else "Runs: none yet")
+        st.caption("Runs" if runs else "Runs: none yet")
         for run in runs:
             st.button(
                 _label(run.view),

@@ -46,15 +46,20 @@ def draft(config: RunConfig | None, *, keep: bool = False) -> Run | None:
     old = REGISTRY.get(st.session_state.get("draft"))
     if config is None or (old is not None and (keep or old.config == config)):
         return old
-    words = None
     if old is not None:
-        fitting = [q.text for q in old.questions if len(q.text) <= 2 * config.train.max_letters]
-        words = tuple(fitting) or None
         REGISTRY.discard(old)
-    run = REGISTRY.draft(config, words)
+    run = new_draft(config, old)
     st.session_state["draft"] = run.id
-    if old is not None:  # torch is loaded, so this is soon; meanwhile the pictures keep their place
-        run.ready.wait(READY_SECONDS)
+    return run
+
+
+def new_draft(config: RunConfig, old: Run | None) -> Run:
+    """An untrained model with the words of the run that it takes the place of, as far as they may be asked."""
+    if old is None:
+        return REGISTRY.draft(config)
+    words = tuple(q.text for q in old.questions if len(q.text) <= 2 * config.train.max_letters)
+    run = REGISTRY.draft(config, words or None)
+    run.ready.wait(READY_SECONDS)  # torch is loaded, so this is soon; meanwhile the pictures keep their place
     return run
 
 

@@ -11,9 +11,10 @@ import streamlit as st
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from transformer.config import DEVICES, RunConfig
 from transformer.errors import InputError
+from transformer.runs.devices import check_device
 
 GOALS = {"none": None, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99, "100 %": 1.0}
-TASKS = {"reverse": "Reverse words"}
+TASKS = ("reverse",)
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,7 @@ def _widgets(defaults: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 def _task(values: dict[str, Any]) -> None:
     values["task"] = st.selectbox(
         "Task",
-        list(TASKS),
-        format_func=TASKS.get,
+        TASKS,
         key="task",
         bind="query-params",
         help="What is learned: from random letters to the same letters backwards.",
@@ -232,6 +232,8 @@ def _checked(base: RunConfig, values: dict[str, Any]) -> tuple[RunConfig | None,
     if isinstance(values["d_model"], int) and 0 < values["d_model"] <= base.model.MAX_WIDTH:
         values = {**values, "d_ff": 4 * values["d_model"]}
     try:
-        return base.with_changes(**values), None
+        config = base.with_changes(**values)
+        check_device(config)
+        return config, None
     except InputError as error:
         return None, error

@@ -17,7 +17,7 @@ def tile_choice(n_layers: int, n_heads: int) -> None:
             st.segmented_control(
                 f"Show {name}",
                 list(range(-(-count // most))),
-                default=0,
+                default=-(-count // most) - 1 if name == "layers" else 0,
                 required=True,
                 key=f"shown_{name}",
                 format_func=lambda i, c=count, m=most: f"{i * m + 1}–{min(c, (i + 1) * m)}",
@@ -27,7 +27,7 @@ def tile_choice(n_layers: int, n_heads: int) -> None:
 
 
 def chosen_tiles(sites: Sequence[str], n_heads: int) -> tuple[list[str], list[int]]:
-    """The sites and heads of the chosen groups; the last group of layers where none is chosen."""
+    """The sites and heads of the chosen groups."""
     layers = _group(len(sites), MAX_LAYERS, "shown_layers")
     heads = _group(n_heads, MAX_HEADS, "shown_heads")
     return [sites[i] for i in layers], heads
@@ -35,6 +35,7 @@ def chosen_tiles(sites: Sequence[str], n_heads: int) -> tuple[list[str], list[in
 
 def _group(count: int, most: int, key: str) -> list[int]:
     groups = -(-count // most)
-    chosen = st.session_state.get(key, 0) if groups > 1 else 0
-    chosen = chosen if isinstance(chosen, int) and 0 <= chosen < groups else 0
+    last = groups - 1 if key == "shown_layers" else 0  # the last layers are the ones that turn
+    chosen = st.session_state.get(key, last) if groups > 1 else 0
+    chosen = chosen if isinstance(chosen, int) and 0 <= chosen < groups else last
     return list(range(chosen * most, min(count, (chosen + 1) * most)))

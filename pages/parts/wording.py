@@ -85,7 +85,7 @@ def status_line(view: RunView) -> str:
                 else f"{view.steps_per_second:.1f} steps/s"
             )
         if view.seconds_left is not None:
-            parts.append(f"{view.seconds_left:.0f} s left")
+            parts.append(f"at most {view.seconds_left:.0f} s left")
     elif view.seconds:
         parts.append(f"{view.seconds:.1f} s of training")
     if view.pace is not None:

@@ -11,12 +11,10 @@ from transformer.runs.run import Run
 def probe_words(run: Run) -> str:
     """Draw the probes of a run as buttons beside a box for a new one; returns the chosen word."""
     words = [question.text for question in run.questions]
-    wanted = st.session_state.get("word")
-    if wanted and wanted not in words and wanted not in (p.text for p in _shown(run)):
-        pending = st.session_state.get("pending_word")
-        if wanted == pending:  # typed a moment ago; the run's thread is about to take it up
-            words.append(wanted)
-    if st.session_state.get("word") not in words and words:
+    run_id, typed = st.session_state.get("typed_word", (None, None))
+    if run_id == run.id and typed not in words:
+        words.append(typed)  # the run's thread takes it up after its present step
+    if st.session_state.get("word") not in words:
         st.session_state["word"] = words[0]
     with st.container(key="probe_words", horizontal=True, vertical_alignment="center", gap="small"):
         st.pills(
@@ -44,12 +42,7 @@ def probe_words(run: Run) -> str:
         problem = st.session_state.pop("word_problem", None)
         if problem:
             st.error(problem)
-    return st.session_state["word"] if words else ""
-
-
-def _shown(run: Run) -> tuple:
-    frame = run.view.frame
-    return frame.probes if frame else ()
+    return st.session_state["word"]
 
 
 def _ask(run: Run) -> None:
@@ -59,5 +52,6 @@ def _ask(run: Run) -> None:
     except InputError as error:
         st.session_state["word_problem"] = str(error)
         return
-    st.session_state["pending_word"] = st.session_state["word"] = word
+    st.session_state["typed_word"] = run.id, word
+    st.session_state["word"] = word
     st.session_state["own_word"] = ""

@@ -16,7 +16,6 @@ from transformer.insight.scores import MIRROR_THRESHOLD
 from transformer.recording.timeline import Timeline
 from transformer.runs.metrics import Metrics
 from transformer.runs.view import (
-    ENDED,
     FAILED,
     FINISHED,
     IDLE,
@@ -229,9 +228,11 @@ class Run:
             The word as it will be shown.
 
         Raises:
-            InputError: a word that cannot be asked.
+            InputError: a word that cannot be asked, or a run that has failed.
         """
         question = self.task.question(text)
+        if self.view.state == FAILED:
+            raise InputError("A failed run cannot be asked; start a new one.", "probe_words")
 
         def obey() -> None:
             if question in self.questions:
@@ -477,6 +478,3 @@ def _explained(error: Exception) -> str:
     if type(error).__name__ == "NotFinite":
         return text
     return f"{type(error).__name__}: {text[:500]}"
-
-
-__all__ = ["ENDED", "PACES", "Run"]

@@ -1,0 +1,28 @@
+"""Links to give away: this run, or these settings."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+import streamlit as st
+
+from transformer.runs.registry import REGISTRY
+from transformer.runs.run import Run
+from transformer.runs.view import IDLE
+
+
+def share(run: Run) -> None:
+    """Draw both links in the sidebar."""
+    query = st.query_params.to_dict()
+    query.pop("run", None)
+    with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
+        if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
+            st.markdown("This run, as it trains:")
+            st.code(_link({"run": run.id}), language=None, wrap_lines=True)
+        st.markdown("These settings, ready to start:")
+        st.code(_link(query), language=None, wrap_lines=True)
+
+
+def _link(query: dict[str, str]) -> str:
+    scheme, host, path, *_ = urlsplit(st.context.url or "")
+    return urlunsplit((scheme, host, path, urlencode(query), ""))

@@ -1,0 +1,55 @@
+"""What the README says is what is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ROOMS = README.split("## The rooms")[1]
+FOLDERS = sorted(
+    {
+        f"{path.parent.relative_to(ROOT).as_posix()}/"
+        for room in ("pages", "transformer", "benchmarks")
+        for path in (ROOT / room).rglob("*.py")
+    }
+    - {"pages/", "transformer/"}
+)
+
+
+def test_every_place_that_the_map_names_exists():
+    for name in re.findall(r"`([^`]+)`", ROOMS):
+        assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_map_names_every_room(folder):
+    assert f"`{folder}`" in ROOMS
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "pages").glob("*.py")), ids=lambda p: p.name)
+def test_the_map_names_every_page(page):
+    assert f"`pages/{page.name}`" in ROOMS
+
+
+def test_the_gate_runs_the_test_command_of_the_readme():
+    install, run = re.search(r"```\n(pip install -r requirements-dev.txt) && (\S+)\n```", README).groups()
+    gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert install in gate.replace("--quiet ", "")
+    assert gate.rstrip().endswith(run)
+
+
+def test_the_picture_is_a_png():
+    name = re.search(r"!\[[^\]]+\]\(([^)]+)\)", README).group(1)
+    assert (ROOT / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_example_in_python_does_what_its_comments_say():
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL).group(1)
+    names: dict[str, object] = {}
+    exec(code.replace("RunConfig(seed=0)", "RunConfig(seed=0).with_changes(steps=2)"), names)
+    assert names["weights"].shape == (2, 4, 7, 8)
+    assert names["weights"][0].sum(axis=-1) == pytest.approx(1.0, abs=1e-5)
