@@ -124,6 +124,12 @@ def test_a_word_that_cannot_be_asked_is_answered_in_place(watch, word, message):
     assert watch.plot("live_map", "gd.marked")
 
 
+def test_an_empty_box_is_answered_too(watch):
+    watch.open()
+    watch.click("add_word")
+    expect(watch.page.locator(".stAlert", has_text="There is no word to ask")).to_be_visible()
+
+
 def test_settings_that_cannot_be_used_are_answered_in_place_and_the_run_goes_on(watch):
     start(watch, LONG)
     for key, value, message in (

@@ -1,0 +1,142 @@
+"""What the tests of the package share: tiny configurations, models with random weights, runs that end."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.model.transformer import PAD_ID, Transformer
+from transformer.runs.run import Run
+from transformer.training.loop import train
+from transformer.training.state import TrainState
+
+TINY_MODEL = ModelConfig(
+    src_vocab_size=13,
+    tgt_vocab_size=17,
+    max_len=11,
+    n_encoder_layers=1,
+    n_decoder_layers=2,
+    n_heads=3,
+    d_model=12,
+    d_ff=10,
+)
+TINY_RUN = RunConfig(
+    model=TINY_MODEL,
+    train=TrainConfig(max_letters=5, batch_size=6, steps=8, warmup_steps=3, evaluate_every=4),
+    device="cpu",
+)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> None:
+    """The thread count that configurations have by default, so that equal means bit-equal."""
+    torch.set_num_threads(1)
+
+
+def fill(module: torch.nn.Module, deviation: float = 0.4) -> torch.nn.Module:
+    """Random numbers in every parameter, biases and gains too: the same for the same name and shape."""
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+            parameter.normal_(0.0, deviation, generator=generator)
+            if "norm" in name and name.endswith("weight"):
+                parameter.add_(1.0)
+    return module
+
+
+@pytest.fixture(name="fill")
+def fill_fixture() -> Callable[..., torch.nn.Module]:
+    return fill
+
+
+@pytest.fixture
+def tiny_model() -> ModelConfig:
+    """1 encoder layer, 2 decoder layers, 3 heads, width 12."""
+    return TINY_MODEL
+
+
+@pytest.fixture
+def tiny() -> Callable[..., RunConfig]:
+    """A run of eight steps, with settings changed by their plain names."""
+    return TINY_RUN.with_changes
+
+
+@pytest.fixture
+def sentences() -> Callable[..., torch.Tensor]:
+    """Random token ids of these lengths, padded at the end: (B, longest)."""
+
+    def make(lengths: list[int], vocabulary: int, seed: int = 0) -> torch.Tensor:
+        ids = torch.full((len(lengths), max(lengths)), PAD_ID)
+        generator = torch.Generator().manual_seed(seed)
+        for row, n in zip(ids, lengths, strict=True):
+            row[:n] = torch.randint(1, vocabulary, (n,), generator=generator)
+        return ids
+
+    return make
+
+
+@pytest.fixture
+def model(tiny_model: ModelConfig) -> Transformer:
+    """The tiny model in eval mode, with nothing left at zero or one."""
+    made = fill(Transformer(tiny_model)).eval()
+    assert isinstance(made, Transformer)
+    return made
+
+
+@pytest.fixture(scope="session")
+def half_trained() -> TrainState:
+    """A model that reverses some short words and not others. For looking at: do not train it on."""
+    config = RunConfig(
+        model=ModelConfig(n_encoder_layers=1, n_decoder_layers=1, n_heads=2, d_model=32, d_ff=40),
+        train=TrainConfig(max_letters=4, batch_size=32, steps=130, warmup_steps=20, evaluate_every=1000),
+        seed=3,
+        device="cpu",
+    )
+    state = TrainState.begin(config)
+    for _ in train(state):
+        pass
+    return state
+
+
+@pytest.fixture
+def losses() -> Callable[[RunConfig], list[float]]:
+    """The losses of a whole training by the bare generator, without a run."""
+
+    def of(config: RunConfig) -> list[float]:
+        return [loss for report in train(TrainState.begin(config)) for loss in report.losses]
+
+    return of
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], object]], None]:
+    """Wait for something that another thread brings about."""
+
+    def wait(condition: Callable[[], object], seconds: float = 20.0) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, "it did not happen in time"
+            time.sleep(0.002)
+
+    return wait
+
+
+@pytest.fixture
+def make_run() -> Iterator[Callable[..., Run]]:
+    """Runs whose threads are ended after the test."""
+    made: list[Run] = []
+
+    def make(config: RunConfig, **settings: object) -> Run:
+        made.append(Run(config, **settings))
+        return made[-1]
+
+    yield make
+    for run in made:
+        run.close()
+    for run in made:
+        run.join()

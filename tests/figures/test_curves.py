@@ -1,0 +1,148 @@
+"""The curves of a run: every number in its panel, thinned without a lie, the run before as a ghost."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from plotly.graph_objects import Figure
+
+from transformer.figures import colors
+from transformer.figures.curves import MAX_POINTS, Series, curves, thinned
+
+NAN = np.nan
+
+
+def series(n, every=4, seed=0):
+    """A run of n steps whose five columns can all be told apart, evaluated every so many steps."""
+    rng = np.random.default_rng(seed)
+    steps = np.arange(1, n + 1)
+    evaluated = steps % every == 0
+    return Series(
+        steps=steps,
+        loss=3.0 + rng.random(n),
+        held_out_loss=np.where(evaluated, 2.0 + rng.random(n), NAN),
+        token_accuracy=0.5 + 0.1 * rng.random(n),
+        exact=np.where(evaluated, 0.1 * rng.random(n), NAN),
+    )
+
+
+def picture(run, ghost=None, planned=300, run_id="this run"):
+    return curves(run, planned=planned, highest_loss=3.9, run_id=run_id, ghost=ghost)
+
+
+def lines(made):
+    """Name to the line, as Plotly understands the figure."""
+    return {trace.name: trace for trace in Figure(made.figure()).data}
+
+
+@pytest.mark.parametrize("n", [1, 2, 499, 500, 501, 750, 999, 1000, 1001, 1499, 5003, 12_345])
+def test_thinning_keeps_the_mean_and_the_last_step_in_at_most_500_points(n):
+    steps = np.arange(1, n + 1)
+    values = np.random.default_rng(n).normal(size=n)
+    x, y = thinned(steps, values)
+    assert len(x) == len(y) <= MAX_POINTS == 500
+    assert len(x) > n / (n // 500 + 2)  # and not more thinned than it must be
+    assert x[-1] == n
+    in_each = np.diff(x, prepend=0)  # steps that a point stands for
+    assert (in_each > 0).all()
+    assert (in_each * y).sum() / n == pytest.approx(values.mean(), abs=1e-12)
+
+
+def test_each_point_is_the_mean_of_its_neighbours_at_the_last_of_them():
+    x, y = thinned(np.arange(1, 8), np.array([1.0, 3.0, 5.0, 7.0, 2.0, 2.0, 10.0]), most=3)
+    assert x.tolist() == [3, 6, 7]
+    assert y.tolist() == pytest.approx([3.0, 11 / 3, 10.0])
+
+
+def test_what_fits_is_not_touched():
+    steps, values = np.arange(500), np.random.default_rng(0).random(500)
+    x, y = thinned(steps, values)
+    np.testing.assert_array_equal(x, steps)
+    np.testing.assert_array_equal(y, values)
+
+
+def test_every_number_of_the_run_stands_in_its_own_line():
+    run = series(12)
+    found = lines(picture(run))
+    for name, values in (("training", run.loss), ("letters right (training)", run.token_accuracy)):
+        assert list(found[name].x) == list(range(1, 13))
+        assert list(found[name].y) == values.tolist()
+    for name, values in (("held-out words", run.held_out_loss), ("words right (held-out)", run.exact)):
+        assert list(found[name].x) == [4, 8, 12]  # where there is an evaluation, and no gap between
+        assert list(found[name].y) == values[3::4].tolist()
+
+
+def test_losses_stand_in_one_panel_and_shares_in_the_other():
+    made = picture(series(12), planned=240)
+    layout = Figure(made.figure()).layout
+    for name, line in lines(made).items():
+        assert line.yaxis == ("y2" if "right" in name else "y")
+    assert tuple(layout.xaxis.range) == (0, 240)
+    assert tuple(layout.yaxis.range) == (0, 3.9)
+    low, high = layout.yaxis2.range
+    assert low < 0 < 1 < high  # no share touches the frame
+    assert layout.yaxis2.tickformat == ".0%"
+    assert layout.yaxis2.domain[1] < layout.yaxis.domain[0]
+    assert [note.text for note in layout.annotations] == ["loss", "share right"]
+    assert layout.xaxis.title.text == "step"
+
+
+def test_training_and_held_out_words_are_told_apart_in_both_panels_and_in_the_legend():
+    found = lines(picture(series(12)))
+    for name, line in found.items():
+        if "previous" not in name:
+            held_out = "held-out" in name
+            assert line.line.color == (colors.HELD_OUT if held_out else colors.TRAIN)
+            assert line.mode == ("lines+markers" if held_out else "lines")  # by more than colour
+    assert [name for name, line in found.items() if line.showlegend] == ["training", "held-out words"]
+
+
+def test_the_run_before_is_a_grey_ghost_behind_this_one():
+    run, before = series(8), series(20, seed=1)
+    made = picture(run, before)
+    order = list(lines(made))
+    assert order[:2] == ["previous run: training loss", "previous run: words right"]  # drawn first
+    loss, right = (lines(made)[name] for name in order[:2])
+    assert loss.line.color == right.line.color == colors.GHOST
+    assert len({colors.GHOST, colors.TRAIN, colors.HELD_OUT}) == 3
+    assert loss.line.dash == right.line.dash == "dot"
+    assert list(loss.y) == before.loss.tolist()
+    assert list(right.x) == [4, 8, 12, 16, 20]
+    assert list(lines(made)["training"].y) == run.loss.tolist()
+    assert made.step == 8
+
+
+def test_without_a_run_before_there_is_no_ghost_to_see():
+    for name, line in lines(picture(series(8))).items():
+        if "previous" in name:
+            assert list(line.x) == list(line.y) == [None]
+
+
+def test_a_run_without_a_step_draws_its_axes_and_no_line():
+    made = picture(series(0))
+    assert made.step == 0
+    figure = Figure(made.figure())
+    assert len(figure.data) == 6
+    for line in figure.data:
+        assert list(line.x) == list(line.y) == [None]
+    assert tuple(figure.layout.xaxis.range) == (0, 300)
+
+
+def test_a_long_run_is_thinned_in_the_picture_and_its_evaluations_are_not():
+    run = series(6000, every=25)
+    found = lines(picture(run, ghost=run, planned=6000))
+    for name in ("training", "letters right (training)", "previous run: training loss"):
+        assert len(found[name].x) == 500
+    assert found["training"].y[0] == pytest.approx(run.loss[:12].mean())
+    assert len(found["words right (held-out)"].x) == 240
+
+
+def test_what_stays_is_the_same_text_while_training_goes_on():
+    first = picture(series(4))
+    assert picture(series(40), ghost=series(8)).spec == first.spec
+    assert set(picture(series(40), ghost=series(8)).arrays) == set(first.arrays)
+    assert picture(series(4), planned=400).spec != first.spec
+    other = picture(series(4), run_id="another run")
+    assert json.loads(other.spec)["layout"]["uirevision"] == "another run"  # a zoom ends with its run

@@ -1,0 +1,56 @@
+"""A picture becomes a whole Plotly figure, and stays what it was."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from transformer.figures.picture import Picture
+
+SPEC = {
+    "data": [{"type": "heatmap", "zmin": 0}, {"type": "scatter"}],
+    "layout": {"annotations": [{"text": "one"}, {"text": "two"}], "title": {"x": 0.5}},
+}
+
+
+def test_numbers_go_into_the_trace_and_attribute_that_their_name_says():
+    picture = Picture(
+        spec=json.dumps(SPEC),
+        arrays={"0.z": np.array([[0.25, 0.5], [0.75, 1.0]]), "1.x": np.array([3, 4]), "1.y": np.array([5.0])},
+    )
+    heatmap, line = picture.figure()["data"]
+    assert heatmap == {"type": "heatmap", "zmin": 0, "z": [[0.25, 0.5], [0.75, 1.0]]}
+    assert line == {"type": "scatter", "x": [3, 4], "y": [5.0]}
+
+
+def test_what_is_no_number_becomes_a_gap_and_zero_stays_zero():
+    picture = Picture(spec=json.dumps(SPEC), arrays={"0.z": np.array([[0.0, np.nan], [np.nan, 1.0]])})
+    assert picture.figure()["data"][0]["z"] == [[0.0, None], [None, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("annotations[1].text", lambda layout: layout["annotations"][1]["text"]),
+        ("title.text", lambda layout: layout["title"]["text"]),
+        ("shape", lambda layout: layout["shape"]),
+        ("yaxis.title.font.size", lambda layout: layout["yaxis"]["title"]["font"]["size"]),
+    ],
+)
+def test_a_changing_part_of_the_layout_goes_where_its_path_says_and_nowhere_else(path, found):
+    layout = Picture(spec=json.dumps(SPEC), layout={path: "new"}).figure()["layout"]
+    assert found(layout) == "new"
+    assert layout["annotations"][0] == {"text": "one"}
+    assert layout["title"]["x"] == 0.5
+
+
+def test_a_figure_belongs_to_who_asked_for_it():
+    picture = Picture(spec=json.dumps(SPEC), arrays={"0.z": np.zeros((1, 1))}, layout={"title.text": "now"})
+    first = picture.figure()
+    first["data"].clear()
+    first["layout"]["title"]["text"] = "spoilt"
+    assert picture.figure()["layout"]["title"]["text"] == "now"
+    assert len(picture.figure()["data"]) == 2
+    assert json.loads(picture.spec) == SPEC

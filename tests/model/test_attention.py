@@ -1,0 +1,174 @@
+"""Attention, against PyTorch's own and against arithmetic written out."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from transformer.config import ModelConfig
+from transformer.model.attention import KeyValues, MultiHeadAttention, attend, fused_attend
+from transformer.model.masks import causal_mask
+
+B, H, Q, S, K = 2, 3, 4, 5, 6  # all different, so that a swapped axis cannot pass unseen
+D = H * K
+REAL = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], dtype=torch.bool)  # (B, S), padding at the end
+PATHS = [pytest.param(frozenset(), id="fused"), pytest.param(frozenset({"weights"}), id="explicit")]
+
+
+@pytest.fixture
+def qkv():
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(B, H, n, K, generator=generator) for n in (Q, S, S)]
+
+
+@pytest.fixture
+def ours(fill):
+    return fill(MultiHeadAttention(ModelConfig(d_model=D, n_heads=H)))
+
+
+@pytest.fixture
+def theirs(ours):
+    """PyTorch's multi-head attention with the same weights."""
+    made = nn.MultiheadAttention(D, H, batch_first=True)
+    parts = (ours.to_query, ours.to_key, ours.to_value)
+    with torch.no_grad():
+        made.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
+        made.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+        made.out_proj.weight.copy_(ours.to_output.weight)
+        made.out_proj.bias.copy_(ours.to_output.bias)
+    return made
+
+
+def written_out(query, key, value, mask, scale):
+    """Equation 1 in plain loops, one number at a time."""
+    weights = torch.zeros(B, H, Q, S, dtype=torch.float64)
+    mixed = torch.zeros(B, H, Q, K, dtype=torch.float64)
+    for b, h, i in torch.cartesian_prod(torch.arange(B), torch.arange(H), torch.arange(Q)).tolist():
+        allowed = [j for j in range(S) if mask[b, 0, i, j]]
+        scores = {j: sum((query[b, h, i] * key[b, h, j]).tolist()) * scale for j in allowed}
+        total = sum(math.exp(score) for score in scores.values())
+        for j, score in scores.items():
+            weights[b, h, i, j] = math.exp(score) / total
+            mixed[b, h, i] += weights[b, h, i, j] * value[b, h, j]
+    return mixed.float(), weights.float()
+
+
+def patchy_mask():
+    """(B, 1, Q, S): padding, some holes, and one row in which nothing is allowed."""
+    mask = REAL[:, None, None, :].repeat(1, 1, Q, 1)
+    mask[0, 0, 1, 3] = mask[1, 0, 0, 1] = False
+    mask[1, 0, 2] = False
+    return mask
+
+
+def test_both_paths_are_equation_1(qkv):
+    mask, scale = patchy_mask(), 0.37
+    mixed, weights = written_out(*qkv, mask, scale)
+    ours, our_weights = attend(*qkv, mask, scale)
+    torch.testing.assert_close(our_weights, weights, atol=1e-6, rtol=0)
+    torch.testing.assert_close(ours, mixed, atol=1e-5, rtol=0)
+    torch.testing.assert_close(fused_attend(*qkv, mask, scale), mixed, atol=1e-5, rtol=0)
+
+
+def test_without_a_mask_everything_may_be_looked_at(qkv):
+    mixed, weights = attend(*qkv, None, 0.5)
+    everything = torch.ones(B, 1, Q, S, dtype=torch.bool)
+    torch.testing.assert_close(weights, written_out(*qkv, everything, 0.5)[1], atol=1e-6, rtol=0)
+    torch.testing.assert_close(fused_attend(*qkv, None, 0.5), mixed, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_row_with_nothing_allowed_gives_zeros_and_a_finite_gradient(qkv, path):
+    """The other rows' gradients are those of a batch in which the row never was."""
+    tensors = [tensor.clone().requires_grad_() for tensor in qkv]
+    run = (lambda *a: attend(*a)[0]) if path else fused_attend
+    mixed = run(*tensors, patchy_mask(), 0.4)
+    assert torch.equal(mixed[1, :, 2], torch.zeros(H, K))
+    mixed.square().sum().backward()
+    for tensor in tensors:
+        assert tensor.grad.isfinite().all()
+    assert torch.equal(tensors[0].grad[1, :, 2], torch.zeros(H, K))
+
+    others = [tensor.clone().requires_grad_() for tensor in qkv]
+    open_mask = patchy_mask()
+    open_mask[1, 0, 2] = True
+    mixed = attend(*others, open_mask, 0.4)[0]
+    (mixed.square().sum() - mixed[1, :, 2].square().sum()).backward()
+    for tensor, other in zip(tensors, others, strict=True):
+        torch.testing.assert_close(tensor.grad, other.grad, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_cross_attention_with_padding_equals_pytorch(ours, theirs, path):
+    generator = torch.Generator().manual_seed(2)
+    x, memory = torch.randn(B, Q, D, generator=generator), torch.randn(B, S, D, generator=generator)
+    expected, weights = theirs(
+        x, memory, memory, key_padding_mask=~REAL, need_weights=True, average_attn_weights=False
+    )
+    ours.recording = path
+    torch.testing.assert_close(ours(x, memory, REAL[:, None, None, :]), expected, atol=1e-5, rtol=0)
+    if path:
+        torch.testing.assert_close(ours.attention_weights, weights, atol=1e-5, rtol=0)
+    else:
+        assert ours.attention_weights is None
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_self_attention_with_causal_and_padding_masks_equals_pytorch(ours, theirs, path):
+    x = torch.randn(B, S, D, generator=torch.Generator().manual_seed(3))
+    upper = torch.tensor([[column > row for column in range(S)] for row in range(S)])
+    expected, weights = theirs(
+        x, x, x, key_padding_mask=~REAL, attn_mask=upper, need_weights=True, average_attn_weights=False
+    )
+    ours.recording = path
+    result = ours(x, mask=causal_mask(S) & REAL[:, None, None, :])
+    torch.testing.assert_close(result, expected, atol=1e-5, rtol=0)
+    if path:
+        torch.testing.assert_close(ours.attention_weights, weights, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_scores_may_be_divided_by_the_root_of_the_whole_width(fill, path):
+    """With 3 heads, that is what the paper's scale does to queries that are sqrt(3) shorter."""
+    softer = fill(MultiHeadAttention(ModelConfig(d_model=D, n_heads=H, score_scale="sqrt_d_model")))
+    paper = fill(MultiHeadAttention(ModelConfig(d_model=D, n_heads=H)))
+    with torch.no_grad():
+        paper.to_query.weight.div_(math.sqrt(H))
+        paper.to_query.bias.div_(math.sqrt(H))
+    x = torch.randn(B, Q, D, generator=torch.Generator().manual_seed(4))
+    softer.recording = paper.recording = path
+    torch.testing.assert_close(softer(x), paper(x), atol=1e-5, rtol=0)
+
+
+def test_kept_keys_and_values_give_the_rows_of_the_whole(ours):
+    x = torch.randn(B, Q, D, generator=torch.Generator().manual_seed(5))
+    memory = torch.randn(B, S, D, generator=torch.Generator().manual_seed(6))
+    whole_self, whole_cross = ours(x, mask=causal_mask(Q)), ours(x, memory, REAL[:, None, None, :])
+    own, cross = KeyValues(), KeyValues()
+    for i in range(Q):
+        row = x[:, i : i + 1]
+        torch.testing.assert_close(ours(row, kept=own)[:, 0], whole_self[:, i], atol=1e-5, rtol=0)
+        assert own.key.shape == own.value.shape == (B, H, i + 1, K)
+        result = ours(row, memory, REAL[:, None, None, :], kept=cross)
+        torch.testing.assert_close(result[:, 0], whole_cross[:, i], atol=1e-5, rtol=0)
+        assert cross.key.shape == (B, H, S, K)
+
+
+def test_dropout_acts_on_the_weights_that_mix_and_not_on_those_that_are_shown(fill):
+    config = ModelConfig(d_model=D, n_heads=H, dropout=0.5, dropout_on=("attention_weights",))
+    attention = fill(MultiHeadAttention(config)).train()
+    attention.dropout.generator = torch.Generator().manual_seed(7)
+    attention.recording = frozenset({"weights"})
+    x = torch.randn(B, Q, D, generator=torch.Generator().manual_seed(8))
+    dropped = attention(x)
+    shown = attention.attention_weights
+    torch.testing.assert_close(shown.sum(-1), torch.ones(B, H, Q), atol=1e-5, rtol=0)
+
+    kept = torch.rand(B, H, Q, Q, generator=torch.Generator().manual_seed(7)) >= 0.5
+    value = attention.to_value(x).view(B, Q, H, K).transpose(1, 2)
+    by_hand = (shown * kept * 2.0) @ value  # (B, H, Q, K)
+    expected = attention.to_output(by_hand.transpose(1, 2).reshape(B, Q, D))
+    torch.testing.assert_close(dropped, expected, atol=1e-5, rtol=0)

@@ -1,0 +1,155 @@
+"""The small parts and the two kinds of layer, against PyTorch's own with the same weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from transformer.model.layers import Dropout, FeedForward, Residual, ScalarNorm
+from transformer.model.masks import causal_mask, padding_mask
+from transformer.model.transformer import DecoderLayer, EncoderLayer
+
+B, S, T = 3, 5, 4
+ACTIVATIONS = ["relu", "gelu"]
+
+
+@pytest.fixture
+def width(tiny_model):
+    return tiny_model.d_model
+
+
+def random(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def copy_linear(ours, theirs):
+    with torch.no_grad():
+        theirs.weight.copy_(ours.weight)
+        theirs.bias.copy_(ours.bias)
+
+
+def copy_attention(ours, theirs):
+    parts = (ours.to_query, ours.to_key, ours.to_value)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
+        theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+    copy_linear(ours.to_output, theirs.out_proj)
+
+
+def pytorch_layer(kind, config):
+    return kind(
+        config.d_model,
+        config.n_heads,
+        config.d_ff,
+        dropout=0.0,
+        activation=config.activation,
+        layer_norm_eps=config.norm_eps,
+        batch_first=True,
+        norm_first=config.norm_placement == "pre",
+    ).train()  # in eval mode PyTorch takes a path of its own that empties padded rows
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_the_encoder_layer_equals_pytorch(tiny_model, fill, sentences, placement, activation):
+    config = replace(tiny_model, norm_placement=placement, activation=activation, norm_eps=1e-3)
+    ours, theirs = fill(EncoderLayer(config)), pytorch_layer(nn.TransformerEncoderLayer, config)
+    copy_attention(ours.attention, theirs.self_attn)
+    copy_linear(ours.feed_forward.widen, theirs.linear1)
+    copy_linear(ours.feed_forward.narrow, theirs.linear2)
+    copy_linear(ours.attention_residual.norm, theirs.norm1)
+    copy_linear(ours.feed_forward_residual.norm, theirs.norm2)
+    ids, x = sentences([5, 2, 4], 9), random(B, S, config.d_model)
+    expected = theirs(x, src_key_padding_mask=ids == 0)
+    torch.testing.assert_close(ours(x, padding_mask(ids, 0)), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_the_decoder_layer_equals_pytorch(tiny_model, fill, sentences, placement, activation):
+    config = replace(tiny_model, norm_placement=placement, activation=activation, norm_eps=1e-3)
+    ours, theirs = fill(DecoderLayer(config)), pytorch_layer(nn.TransformerDecoderLayer, config)
+    copy_attention(ours.self_attention, theirs.self_attn)
+    copy_attention(ours.cross_attention, theirs.multihead_attn)
+    copy_linear(ours.feed_forward.widen, theirs.linear1)
+    copy_linear(ours.feed_forward.narrow, theirs.linear2)
+    copy_linear(ours.self_residual.norm, theirs.norm1)
+    copy_linear(ours.cross_residual.norm, theirs.norm2)
+    copy_linear(ours.feed_forward_residual.norm, theirs.norm3)
+    src, tgt = sentences([5, 2, 4], 9), sentences([1, 4, 3], 9)
+    x, memory = random(B, T, config.d_model, seed=1), random(B, S, config.d_model, seed=2)
+    expected = theirs(
+        x,
+        memory,
+        tgt_mask=torch.ones(T, T).triu(1).bool(),
+        tgt_key_padding_mask=tgt == 0,
+        memory_key_padding_mask=src == 0,
+    )
+    result = ours(x, memory, causal_mask(T) & padding_mask(tgt, 0), padding_mask(src, 0))
+    torch.testing.assert_close(result, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("placement", "by_hand"),
+    [
+        ("pre", lambda x, f, norm: x + f(norm(x))),
+        ("post", lambda x, f, norm: norm(x + f(x))),
+        ("branch", lambda x, f, norm: x + norm(f(x))),
+    ],
+)
+def test_the_norm_stands_where_the_setting_says(tiny_model, fill, width, placement, by_hand):
+    residual = fill(Residual(replace(tiny_model, norm_placement=placement)))
+    norm = nn.LayerNorm(width, eps=tiny_model.norm_eps)
+    copy_linear(residual.norm, norm)
+    x = random(B, S, width)
+    torch.testing.assert_close(residual(x, torch.sin), by_hand(x, torch.sin, norm), atol=1e-6, rtol=0)
+
+
+def test_the_scalar_norm_by_hand():
+    norm = ScalarNorm(0.5)
+    with torch.no_grad():
+        norm.weight.fill_(3.0)
+        norm.bias.fill_(10.0)
+    # Mean 3, deviations -2, 0, 2: the unbiased variance is 8 / 2, so the deviation is 2, plus eps 2.5.
+    expected = torch.tensor([[10.0 - 3 * 2 / 2.5, 10.0, 10.0 + 3 * 2 / 2.5]])
+    torch.testing.assert_close(norm(torch.tensor([[1.0, 3.0, 5.0]])), expected)
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"),
+    [
+        ("relu", torch.relu),
+        ("leaky_relu", lambda x: torch.where(x > 0, x, 0.01 * x)),
+        ("gelu", lambda x: x * 0.5 * (1 + torch.erf(x / 2**0.5))),
+    ],
+)
+def test_the_feed_forward_part_by_hand(tiny_model, fill, width, activation, function):
+    part = fill(FeedForward(replace(tiny_model, activation=activation)))
+    x = random(B, S, width)
+    hidden = function(x @ part.widen.weight.T + part.widen.bias)
+    expected = hidden @ part.narrow.weight.T + part.narrow.bias
+    torch.testing.assert_close(part(x), expected, atol=1e-5, rtol=0)
+
+
+def test_dropout_zeroes_its_share_and_keeps_the_mean_from_its_own_generator(tiny_model):
+    dropout = Dropout(replace(tiny_model, dropout=0.25, dropout_on=("embedding",)), "embedding")
+    dropout.generator = torch.Generator().manual_seed(5)
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    out = dropout(torch.full((200, 150), 3.0))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert set(out.unique().tolist()) == {0.0, 4.0}
+    assert (out == 0).float().mean() == pytest.approx(0.25, abs=0.01)
+    assert out.mean() == pytest.approx(3.0, abs=0.05)
+    dropout.generator.manual_seed(5)
+    assert torch.equal(dropout(torch.full((200, 150), 3.0)), out)
+
+
+def test_dropout_rests_in_eval_mode_and_where_it_is_not_named(tiny_model):
+    config = replace(tiny_model, dropout=0.5, dropout_on=("embedding",))
+    x = random(B, S)
+    assert torch.equal(Dropout(config, "embedding").eval()(x), x)
+    assert torch.equal(Dropout(config, "residual").train()(x), x)

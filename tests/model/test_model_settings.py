@@ -1,0 +1,143 @@
+"""Every setting of the model is handed on: flipped to another value, it changes what it governs."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+import torch
+
+from transformer.config import DROPOUT_PLACES, ModelConfig
+from transformer.errors import InputError
+from transformer.model.transformer import Transformer
+
+BASE = ModelConfig(
+    src_vocab_size=13, tgt_vocab_size=13, max_len=9, n_encoder_layers=1, n_heads=2, d_model=12, d_ff=10
+)
+DROPPING = {"dropout": 0.5, "dropout_on": ()}
+# Setting: what shows it, the settings around it, its other values. All built values of a choice are here.
+CASES = {
+    "topology": ("refused", {}, ["encoder-only", "decoder-only"]),
+    "src_vocab_size": ("parameters", {}, [14]),
+    "tgt_vocab_size": ("parameters", {}, [14]),
+    "max_len": ("parameters", {"positions": "learned"}, [10]),
+    "n_encoder_layers": ("parameters", {}, [2]),
+    "n_decoder_layers": ("parameters", {}, [1]),
+    "n_heads": ("eval", {}, [1, 3]),
+    "d_model": ("parameters", {}, [14]),
+    "d_ff": ("parameters", {}, [11]),
+    "dropout": ("train", {}, [0.5]),
+    "dropout_on": ("train", DROPPING, [(place,) for place in DROPOUT_PLACES]),
+    "qkv_bias": ("parameters", {}, [False]),
+    "output_bias": ("parameters", {}, [False]),
+    "score_scale": ("eval", {}, ["sqrt_d_model"]),
+    "norm_placement": ("eval", {}, ["post", "branch"]),
+    "final_norm": ("parameters", {}, [False]),
+    "norm": ("parameters", {}, ["scalar"]),
+    "norm_eps": ("eval", {}, [0.1]),
+    "activation": ("eval", {}, ["leaky_relu", "gelu"]),
+    "embedding_scale": ("eval", {}, ["none", "encoder"]),
+    "positions": ("eval", {}, ["learned", "none"]),
+    "embedding_tables": ("parameters", {}, ["one"]),
+    "padding_row": ("initial", {}, [True]),
+    "causal_mask": ("refused", {}, [False]),
+    "padding_mask": ("refused", {}, [False]),
+    "mask_fill": ("refused", {}, ["-1e9"]),
+    "initialisation": ("initial", {}, ["xavier", "normal"]),
+    "embedding_std": ("initial", {}, [None, 0.3]),
+}
+FLIPS = [(name, value) for name, (_, _, values) in CASES.items() for value in values]
+
+
+def n_parameters(config):
+    return sum(parameter.numel() for parameter in Transformer(config).parameters())
+
+
+def initial(config):
+    weights = Transformer(config).state_dict()
+    return torch.cat([weights[name].flatten() for name in sorted(weights)])
+
+
+def output(config, sentences, fill, training=False):
+    """Logits at real positions; all weights, biases, gains and dropout are drawn alike for every config."""
+    model = fill(Transformer(config)).train(training)
+    model.draw_from(torch.Generator().manual_seed(0))
+    src, tgt = sentences([6, 3], 13, seed=1), sentences([2, 5], 13, seed=2)
+    return model(src, tgt)[tgt != 0]
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(ModelConfig)])
+def test_every_setting_has_a_case_here(name):
+    assert name in CASES, "say in CASES what shows the new setting"
+    _, around, values = CASES[name]
+    assert getattr(replace(BASE, **around), name) not in values
+
+
+@pytest.mark.parametrize(("name", "value"), FLIPS, ids=str)
+def test_a_setting_changes_what_it_governs(name, value, sentences, fill):
+    shown_by, around, _ = CASES[name]
+    before = replace(BASE, **around)
+    if shown_by == "refused":
+        with pytest.raises(InputError, match="is not built yet; choose"):
+            replace(before, **{name: value})
+        return
+    after = replace(before, **{name: value})
+    if shown_by == "parameters":
+        assert n_parameters(after) != n_parameters(before)
+    elif shown_by == "initial":
+        assert initial(after).shape == initial(before).shape
+        assert not torch.allclose(initial(after), initial(before), rtol=1e-3)
+    else:
+        training = shown_by == "train"
+        ours, other = (output(config, sentences, fill, training) for config in (before, after))
+        assert not torch.allclose(ours, other, atol=1e-3)
+        if training:
+            assert torch.equal(output(after, sentences, fill), output(before, sentences, fill))
+
+
+@pytest.mark.parametrize(
+    "flip",
+    [{"final_norm": False}, {"norm": "scalar"}, {"embedding_tables": "one"}, {"n_encoder_layers": 2}],
+    ids=str,
+)
+def test_settings_that_add_parameters_use_them(flip, sentences, fill):
+    assert not torch.allclose(
+        output(BASE, sentences, fill), output(replace(BASE, **flip), sentences, fill), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "parts"),
+    [("qkv_bias", ["to_key", "to_query", "to_value"]), ("output_bias", ["to_output"])],
+)
+def test_a_bias_is_left_out_of_every_attention_and_of_nothing_else(setting, parts):
+    def biases(config):
+        return {name for name, _ in Transformer(config).named_parameters() if name.endswith("bias")}
+
+    left_out = biases(BASE) - biases(replace(BASE, **{setting: False}))
+    sites = ["encoder.0.attention"]
+    sites += [f"decoder.{i}.{kind}_attention" for i in (0, 1) for kind in ("self", "cross")]
+    assert left_out == {f"{site}.{part}.bias" for site in sites for part in parts}
+
+
+def test_the_target_s_padding_row_is_zero_and_gets_no_gradient(sentences):
+    model = Transformer(replace(BASE, padding_row=True))
+    src, tgt = sentences([4, 2], 13), sentences([3, 5], 13)
+    model(src, tgt).square().sum().backward()
+    assert torch.equal(model.tgt_embedding.weight[0], torch.zeros(12))
+    assert torch.equal(model.tgt_embedding.weight.grad[0], torch.zeros(12))
+    assert (model.tgt_embedding.weight.grad[tgt[0, 0]] != 0).any()
+
+
+def test_one_table_serves_both_sides():
+    model = Transformer(replace(BASE, embedding_tables="one"))
+    assert model.src_embedding is model.tgt_embedding
+    assert Transformer(BASE).src_embedding is not Transformer(BASE).tgt_embedding
+
+
+@pytest.mark.parametrize(("norm", "numbers"), [("layer", 24), ("scalar", 2)])
+def test_each_norm_has_its_own_numbers(norm, numbers):
+    """2 norms in the encoder layer, 3 in each of two decoder layers, and one after each stack."""
+    config = replace(BASE, norm=norm)
+    names = dict(Transformer(config).named_parameters())
+    assert sum(p.numel() for name, p in names.items() if "norm" in name) == 10 * numbers

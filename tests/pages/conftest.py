@@ -1,0 +1,203 @@
+"""Visitors of the app without a browser: real pages, real runs in real threads, tiny models."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from streamlit.testing.v1 import AppTest
+
+from transformer.runs.registry import REGISTRY
+from transformer.runs.run import Run
+
+APP = Path(__file__).parents[2] / "app.py"
+TINY = {
+    "layers_encoder": 1,
+    "layers_decoder": 1,
+    "heads": 2,
+    "width": 8,
+    "letters": 6,
+    "batch_size": 4,
+    "steps": 3,
+    "goal": "none",
+}
+"""As in a link: a run of three steps."""
+LONG = TINY | {"steps": 100_000}
+SLOW = LONG | {"pace": "1 steps/s"}
+"""A run that is training, and leaves the processor to the test."""
+
+
+@dataclass
+class Drawn:
+    """What a live figure was given to draw."""
+
+    data: list[dict[str, Any]]
+    layout: dict[str, Any]
+    """What stays the same, from the picture's JSON."""
+    frames: list[dict[str, Any]]
+    """Each with its step, its layout and its arrays, unpacked as the browser does it."""
+
+    @property
+    def step(self) -> int:
+        return self.frames[-1]["step"]
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        return self.frames[-1]["arrays"]
+
+    @property
+    def changing(self) -> dict[str, Any]:
+        return self.frames[-1]["layout"]
+
+
+def unpacked(packed: dict[str, Any]) -> np.ndarray:
+    """What the browser makes of packed numbers: weights in parts of 65534, 65535 a gap; curves as is."""
+    data = base64.b64decode(packed["b"])
+    if "shape" not in packed:
+        return np.frombuffer(data, dtype="<f4").astype(float)
+    codes = np.frombuffer(data, dtype="<u2").reshape(packed["shape"])
+    return np.where(codes == 65535, np.nan, codes / 65534)
+
+
+class Visitor:
+    """One browser session: opens the app by a link, presses, types, and reads the page."""
+
+    def __init__(self, link: dict[str, Any], session: dict[str, Any]) -> None:
+        self.at = AppTest.from_file(str(APP), default_timeout=60)
+        for name, value in link.items():
+            self.at.query_params[name] = str(value)
+        for name, value in session.items():
+            self.at.session_state[name] = value
+        self.look()
+        if self.run is not None:
+            assert self.run.ready.wait(60)
+            self.look()
+
+    def look(self) -> Visitor:
+        """One pass of the page; none may end in an exception."""
+        self.at.run()
+        assert [exception.message for exception in self.at.exception] == []
+        return self
+
+    def press(self, key: str) -> Visitor:
+        button = self.at.button(key=key)
+        assert not button.disabled, f"{key} is disabled"
+        button.click()
+        return self.look()
+
+    def set(self, key: str, value: Any) -> Visitor:
+        """Type into a box or choose from a list."""
+        boxes = (*self.at.number_input, *self.at.selectbox, *self.at.text_input, *self.at.toggle)
+        boxes += tuple(self.at.get("button_group"))
+        next(box for box in boxes if box.key == key).set_value(value)
+        return self.look()
+
+    def forge(self, key: str, text: str) -> Visitor:
+        """Send a choice that the list does not offer, as any client can."""
+        box = self.at.selectbox(key=key)
+        state = WidgetState(id=box.id, string_value=text)
+        box.__class__ = type("Forged", (type(box),), {"_widget_state": state})
+        return self.look()
+
+    def go(self, page: str) -> Visitor:
+        self.at.switch_page(f"pages/{page}.py")
+        return self.look()
+
+    def until(self, state: str, seconds: float = 30.0) -> Visitor:
+        """Wait for the run's state, then look at the page."""
+        return self.once(lambda: self.run is not None and self.run.view.state == state, seconds, state)
+
+    def once(self, happened: Callable[[], bool], seconds: float = 30.0, what: str = "it") -> Visitor:
+        end = time.monotonic() + seconds
+        while not happened():
+            assert time.monotonic() < end, f"not within {seconds} s: {what}; the page says: {self.status}"
+            time.sleep(0.005)
+        return self.look()
+
+    @property
+    def run(self) -> Run | None:
+        """The run or draft that this visitor looks at."""
+        state = self.at.session_state
+        return REGISTRY.get(next((state[name] for name in ("run", "draft") if name in state), None))
+
+    @property
+    def keys(self) -> set[str]:
+        """Of everything that can be pressed, typed into or chosen from."""
+        kinds = ("button", "selectbox", "number_input", "text_input", "button_group", "toggle")
+        return {element.key for kind in kinds for element in self.at.get(kind)}
+
+    @property
+    def texts(self) -> list[str]:
+        kinds = ("markdown", "caption", "html", "info", "warning", "error")
+        return [element.value for kind in kinds for element in getattr(self.at, kind, self.at.get(kind))]
+
+    @property
+    def status(self) -> str:
+        return next((text for text in self.texts if "step **" in text), "")
+
+    @property
+    def errors(self) -> list[str]:
+        return [error.value for error in self.at.error]
+
+    def says(self, part: str) -> bool:
+        return any(part in text for text in self.texts)
+
+    def enabled(self, key: str) -> bool:
+        return not self.at.button(key=key).disabled
+
+    def value(self, key: str) -> Any:
+        return self.at.session_state[key]
+
+    def drawn(self, key: str) -> Drawn:
+        """What the live figure of this key shows."""
+        (element,) = [found for found in self.at.get("bidi_component") if found.key == key]
+        message = json.loads(element.proto.json)
+        for frame in message["frames"]:
+            frame["arrays"] = {name: unpacked(packed) for name, packed in frame["arrays"].items()}
+        return Drawn(**json.loads(message["spec"]), frames=message["frames"])
+
+
+def end_all_runs() -> None:
+    """Forget every run and draft of the process, and wait for their threads."""
+    for run in (*REGISTRY.listed(), *(draft for draft, _ in REGISTRY._drafts.values())):
+        run.close()
+    REGISTRY._runs.clear()
+    REGISTRY._drafts.clear()
+    for thread in threading.enumerate():
+        if thread.name.startswith("run-"):
+            thread.join(30)
+            assert not thread.is_alive(), f"{thread.name} goes on"
+
+
+@pytest.fixture
+def visit() -> Iterator[Callable[..., Visitor]]:
+    """Open the app by a link with these settings, by default those of a tiny run."""
+
+    def open_link(
+        link: dict[str, Any] | None = None, session: dict[str, Any] | None = None, **more: Any
+    ) -> Visitor:
+        return Visitor((TINY if link is None else link) | more, session or {})
+
+    yield open_link
+    end_all_runs()
+
+
+@pytest.fixture
+def long() -> dict[str, Any]:
+    """The link of a run that does not end by itself."""
+    return dict(LONG)
+
+
+@pytest.fixture
+def slow() -> dict[str, Any]:
+    """The link of a run of one step a second."""
+    return dict(SLOW)

@@ -1,0 +1,102 @@
+"""What is sent to the browser: small numbers that lose nothing that can be seen, and plotly.js itself."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import plotly
+import pytest
+
+from pages.parts import live_figure as module
+from pages.parts.live_figure import packed
+from tests.pages.conftest import unpacked
+
+WEIGHTS = np.concatenate([np.random.default_rng(0).random(93), [0.0, 1.0, 0.5, 1e-7, 1 - 1e-7]]).reshape(
+    7, 14
+)
+INSTALLED = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+
+
+def size(message):
+    return len(base64.b64decode(message["b"]))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_weights_travel_as_sixteen_bits_and_come_back_as_they_were(kind):
+    weights = WEIGHTS.astype(kind)
+    message = packed(weights)
+    assert tuple(message["shape"]) == (7, 14)
+    assert size(message) == 2 * 7 * 14
+    np.testing.assert_allclose(unpacked(message), weights.astype(float), atol=0.5 / 65534 + 1e-9)
+
+
+def test_zero_and_one_come_back_exactly():
+    assert unpacked(packed(np.array([[0.0, 1.0]]))).tolist() == [[0.0, 1.0]]
+
+
+def test_a_blocked_cell_has_a_code_that_no_weight_has():
+    weights = np.where(np.tri(5, dtype=bool), 0.25, np.nan)
+    weights[4, 0], weights[4, 1] = 0.0, 1.0
+    codes = np.frombuffer(base64.b64decode(packed(weights)["b"]), dtype="<u2").reshape(5, 5)
+    np.testing.assert_array_equal(codes == 65535, ~np.tri(5, dtype=bool))
+    assert codes[4].tolist()[:2] == [0, 65534]
+    np.testing.assert_array_equal(np.isnan(unpacked(packed(weights))), np.isnan(weights))
+
+
+@pytest.mark.parametrize("beyond", [-1e-4, 1.0005, 7.0])
+def test_a_weight_a_hair_outside_its_range_takes_the_nearest_end(beyond):
+    assert unpacked(packed(np.array([[beyond]]))).tolist() == [[min(1.0, max(0.0, beyond))]]
+
+
+def test_curves_travel_as_they_are_gaps_included():
+    values = np.array([1.0, 123_456.75, -0.125, np.nan, 1e-30])
+    message = packed(values)
+    assert "shape" not in message
+    assert size(message) == 4 * 5
+    np.testing.assert_allclose(unpacked(message), values, rtol=1e-7)
+    assert unpacked(packed(np.arange(5))).tolist() == [0, 1, 2, 3, 4]  # steps are whole numbers
+
+
+def test_the_browser_reads_the_same_code_for_blocked_as_is_written():
+    script = Path(module.__file__).with_name("live_figure.js").read_text(encoding="utf-8")
+    assert "const BLOCKED = 65535;" in script
+    assert "v === BLOCKED ? null : v / (BLOCKED - 1)" in script
+
+
+def test_plotly_js_is_that_of_the_installed_package_and_is_copied_once(tmp_path, monkeypatch):
+    static = tmp_path / "static"
+    monkeypatch.setattr(module, "_STATIC", static)
+    copies = []
+    copyfile = shutil.copyfile
+    monkeypatch.setattr(shutil, "copyfile", lambda *paths: copies.append(paths) or copyfile(*paths))
+    module._library.cache_clear()
+    try:
+        name = module._library()
+        module._library.cache_clear()  # another process finds it there
+        assert module._library() == name == f"plotly-{version('plotly')}.min.js"
+    finally:
+        module._library.cache_clear()
+    assert len(copies) == 1
+    assert [path.name for path in static.iterdir()] == [name]  # nothing half-written stays
+    assert (static / name).read_bytes() == INSTALLED.read_bytes()
+
+
+def test_the_page_names_a_library_that_lies_where_the_server_looks(visit):
+    visit()
+    served = Path(module.__file__).parents[3] / "static" / f"plotly-{version('plotly')}.min.js"
+    assert served.read_bytes() == INSTALLED.read_bytes()
+
+
+def test_a_picture_with_other_axes_is_not_sent_as_an_earlier_frame(visit, slow):
+    visitor = visit(slow)
+    visitor.set("step_size", 2).press("run_step").until("paused")
+    shown = visitor.drawn("live_map_figure")
+    assert [frame["step"] for frame in shown.frames] == [0, 1, 2]
+    visitor.set("own_word", "ox").once(lambda: visitor.run.view.frame.probes[-1].text == "ox")
+    shown = visitor.drawn("live_map_figure")  # earlier frames have no such word
+    assert [frame["step"] for frame in shown.frames] == [2]
+    assert shown.arrays["0.z"].shape == (3, 4)

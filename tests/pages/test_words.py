@@ -1,0 +1,104 @@
+"""Words: chosen from the probes or typed, and answered in place where they cannot be asked."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def columns(visitor):
+    labels = visitor.drawn("live_map_figure").layout["xaxis"]["ticktext"]
+    return [label.replace("<br>", "") for label in labels]
+
+
+def ask(visitor, text):
+    visitor.set("own_word", text)
+    return visitor
+
+
+def appears(visitor, word):
+    return visitor.once(lambda: word in [probe.text for probe in visitor.run.view.frame.probes])
+
+
+def test_the_chosen_word_is_the_one_whose_map_is_shown(visit):
+    visitor = visit()
+    assert visitor.value("word") == "banana"
+    assert columns(visitor) == ["[SOS]", *"banana", "[EOS]"]
+    visitor.set("word", "cat")
+    assert columns(visitor) == ["[SOS]", *"cat", "[EOS]"]
+    assert visitor.drawn("live_maps_figure").arrays["0.z"].shape == (4, 5)
+    assert visitor.says("<tr class='chosen'><td>cat</td>")
+
+
+@pytest.mark.parametrize(("typed", "word"), [("Zebra", "zebra"), ("  OWL ", "owl"), ("a" * 12, "a" * 12)])
+def test_a_typed_word_is_lower_cased_and_becomes_the_one_that_is_shown(visit, typed, word):
+    visitor = appears(ask(visit(), typed), word)
+    assert visitor.errors == []
+    assert visitor.value("word") == word
+    assert visitor.value("own_word") == ""  # the box is ready for the next one
+    assert columns(visitor) == ["[SOS]", *word, "[EOS]"]
+    assert visitor.run.view.frame.step == 0  # without a step of training
+
+
+def test_a_word_longer_than_anything_trained_on_says_so(visit):
+    visitor = appears(ask(visit(), "strawberry"), "strawberry")
+    assert visitor.says("title='longer than anything trained on'")
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("über", "Only the letters a to z are in the alphabet, not “ü”. Try uber."),
+        ("Café", "Only the letters a to z are in the alphabet, not “é”. Try cafe."),
+        ("abc123", "Only the letters a to z are in the alphabet, not “1”, “2”, “3”. Try abc."),
+        ("two words", "Only the letters a to z are in the alphabet, not a space. Try twowords."),
+        ("<b>", "Only the letters a to z are in the alphabet, not “<”, “>”. Try b."),
+        ("猫", "Only the letters a to z are in the alphabet, not “猫”. Type a word such as banana."),
+        (
+            "a" * 50,
+            "50 letters is too long; this run learns up to 6 letters and can be asked up to 12. "
+            "Type a shorter word.",
+        ),
+        ("   ", "There is no word to ask; type one, such as banana."),
+    ],
+)
+def test_a_word_that_cannot_be_asked_is_answered_in_place_and_stays_to_be_mended(visit, typed, message):
+    visitor = ask(visit(), typed)
+    assert visitor.errors == [message]
+    assert visitor.value("own_word") == typed
+    assert visitor.value("word") == "banana"
+    assert [question.text for question in visitor.run.questions] == ["banana", "kayak", "cat"]
+    visitor.look()
+    assert visitor.errors == []  # said once
+
+
+def test_the_button_beside_an_empty_box_says_what_to_do(visit):
+    visitor = visit().press("add_word")
+    assert visitor.errors == ["There is no word to ask; type one, such as banana."]
+
+
+def test_a_word_may_be_asked_in_any_state_and_no_step_is_lost_to_it(visit, slow, losses):
+    visitor = visit(slow).set("step_size", 2).press("run_step").until("paused")
+    assert visitor.run.view.step == 2
+    appears(ask(visitor, "owl"), "owl")
+    assert visitor.run.view.step == 2
+    visitor.press("run_stop").until("stopped")
+    appears(ask(visitor, "fox"), "fox")
+    assert columns(visitor) == ["[SOS]", *"fox", "[EOS]"]
+    assert "**stopped**" in visitor.status
+    expected = losses(visitor.run.config.with_changes(steps=100_000, schedule="linear"), 2)
+    assert visitor.run.view.metrics.column("loss").tolist() == expected
+
+
+def test_a_word_that_is_known_already_is_chosen_and_not_asked_twice(visit):
+    visitor = ask(visit(), "CAT")
+    assert visitor.value("word") == "cat"
+    assert [question.text for question in visitor.run.questions] == ["banana", "kayak", "cat"]
+
+
+def test_the_outputs_of_all_words_are_shown_with_what_training_knows_of_them(visit):
+    visitor = visit()
+    table = next(text for text in visitor.texts if "hl-outputs' data-step='0'" in text)
+    for word in ("banana", "kayak", "cat"):
+        assert f"<td>{word}</td>" in table
+    assert table.count("✗") == 3  # nothing is right yet
+    assert "class='chosen'><td>banana" in table

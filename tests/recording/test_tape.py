@@ -1,0 +1,159 @@
+"""Looking inside: what is recorded is what the model does, and looking leaves nothing behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from transformer.model import attention
+from transformer.model.transformer import Transformer
+from transformer.recording.tape import record
+from transformer.training.loop import train
+from transformer.training.state import TrainState
+
+SRC_LENGTHS, TGT_LENGTHS = [6, 3, 5, 1], [4, 7, 2, 1]  # B = 4, S = 6, T = 7
+SITES = ["encoder.0", "decoder.0.self", "decoder.0.cross", "decoder.1.self", "decoder.1.cross"]
+
+
+@pytest.fixture
+def ids(sentences, tiny_model):
+    return (
+        sentences(SRC_LENGTHS, tiny_model.src_vocab_size, seed=1),
+        sentences(TGT_LENGTHS, tiny_model.tgt_vocab_size, seed=2),
+    )
+
+
+@pytest.fixture
+def explicit_calls(monkeypatch):
+    """How often the explicit path is taken."""
+    calls = []
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return attend(*arguments)
+
+    attend = attention.attend
+    monkeypatch.setattr(attention, "attend", counted)
+    return calls
+
+
+def allowed_by_hand(site, b, row, column):
+    """Whether this row may look at this column, told from the lengths alone."""
+    if site.startswith("encoder") or site.endswith("cross"):
+        return column < SRC_LENGTHS[b]
+    return column <= row and column < TGT_LENGTHS[b]
+
+
+def test_every_row_sums_to_one_over_the_cells_it_may_look_at_and_is_zero_elsewhere(model, ids):
+    with record(model) as tape:
+        model(*ids)
+    assert list(tape.weights) == SITES
+    for site, weights in tape.weights.items():
+        n_rows = 6 if site.startswith("encoder") else 7
+        n_columns = 7 if site.endswith("self") else 6
+        assert weights.shape == (4, 3, n_rows, n_columns)
+        allowed = np.array(
+            [
+                [[allowed_by_hand(site, b, i, j) for j in range(n_columns)] for i in range(n_rows)]
+                for b in range(4)
+            ]
+        )[:, None].repeat(3, axis=1)
+        assert (weights[~allowed] == 0.0).all()
+        assert (weights[allowed] > 0.0).all()
+        np.testing.assert_allclose(np.where(allowed, weights, 0.0).sum(-1), 1.0, atol=1e-5)
+
+
+def test_recording_changes_no_output(model, ids):
+    outside = model(*ids)
+    with record(model):
+        inside = model(*ids)
+    torch.testing.assert_close(inside, outside, atol=1e-5, rtol=1e-5)
+    assert not inside.requires_grad
+
+
+def test_the_modules_store_inside_a_recording_and_nothing_outside(model, ids, explicit_calls):
+    def stored():
+        return [site.name for site in model.sites() if site.attention.attention_weights is not None]
+
+    model(*ids)
+    assert explicit_calls == []
+    assert stored() == []
+    with record(model) as tape:
+        model(*ids)
+        assert len(explicit_calls) == 5
+        assert stored() == SITES
+        for site in model.sites():
+            assert site.attention.attention_weights.shape[:2] == (4, 3)
+    assert stored() == []
+    model(*ids)
+    assert len(explicit_calls) == 5
+    assert list(tape.weights) == SITES
+
+
+def test_training_takes_the_fused_path_unless_the_weights_are_dropped(tiny, explicit_calls):
+    list(train(TrainState.begin(tiny(steps=2))))
+    list(train(TrainState.begin(tiny(steps=2, dropout=0.3, dropout_on=("residual",)))))
+    assert explicit_calls == []
+    list(train(TrainState.begin(tiny(steps=2, dropout=0.3, dropout_on=("attention_weights",)))))
+    assert len(explicit_calls) == 2 * 5
+
+
+def test_the_tape_keeps_the_last_pass_and_does_not_change_when_training_goes_on(tiny):
+    state = TrainState.begin(tiny())
+    reports = train(state)
+    src, tgt_in, _ = state.to_device(state.task.encode(["cab", "x"]))
+    next(reports)
+    with record(state.model) as tape:
+        state.model(tgt_in, tgt_in)
+        state.model(src, tgt_in)
+    before = {site: weights.copy() for site, weights in tape.weights.items()}
+    assert before["encoder.0"].shape == (2, 3, 5, 5)
+    for _ in reports:
+        pass
+    with record(state.model) as later:
+        state.model(src, tgt_in)
+    for site, weights in tape.weights.items():
+        assert np.array_equal(weights, before[site])
+        assert weights.base is None or not weights.base.flags.writeable
+        assert not np.array_equal(weights, later.weights[site])
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("fails", [True, False])
+def test_the_model_is_as_it_was_also_after_an_exception(tiny_model, fill, ids, training, fails):
+    model = fill(Transformer(replace(tiny_model, dropout=0.5))).train(training)
+
+    def look():
+        with record(model) as tape:
+            assert not any(module.training for module in model.modules())
+            model(*ids)
+            if fails:
+                raise RuntimeError("in the middle")
+        return tape
+
+    if fails:
+        with pytest.raises(RuntimeError, match="in the middle"):
+            look()
+    else:
+        assert list(look().weights) == SITES
+    assert all(module.training == training for module in model.modules())
+    assert all(not site.attention.recording for site in model.sites())
+    assert all(site.attention.attention_weights is None for site in model.sites())
+    assert model(*ids).requires_grad
+
+
+def test_what_is_not_recorded_yet_is_refused_by_name(model):
+    with (
+        pytest.raises(ValueError, match=r"^Cannot record \['scores'\]; only \['weights'\]\.$"),
+        record(model, {"weights", "scores"}),
+    ):
+        pass
+
+
+def test_recording_nothing_gives_an_empty_tape(model, ids):
+    with record(model, frozenset()) as tape:
+        model(*ids)
+    assert tape.weights == {}

@@ -1,0 +1,111 @@
+"""All runs of the process: by id, newest first, and not too many."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from transformer.runs import registry as module
+from transformer.runs.registry import Registry
+
+
+@pytest.fixture
+def registry(until):
+    """A registry whose drafts and runs are all ended after the test."""
+    made, seen = Registry(), []
+    draft = made.draft
+
+    def remembered(*arguments, **settings):
+        seen.append(draft(*arguments, **settings))
+        return seen[-1]
+
+    made.draft = remembered
+    yield made
+    for run in seen:
+        run.close()
+        run.join()
+
+
+def finish(registry, run, until):
+    registry.start(run)
+    until(lambda: run.view.state == "finished")
+
+
+def test_a_draft_is_found_by_its_id_and_not_listed_until_it_is_started(registry, tiny, until):
+    run, other = registry.draft(tiny()), registry.draft(tiny())
+    assert run.id != other.id
+    assert len(run.id) >= 20
+    assert registry.get(run.id) is run
+    assert registry.listed() == []
+    finish(registry, run, until)
+    finish(registry, other, until)
+    assert registry.listed() == [other, run]
+    assert registry.get(run.id) is run
+    assert registry.get("no such run") is registry.get(None) is registry.get("") is None
+
+
+def test_a_draft_may_be_kept_before_it_is_started(registry, tiny):
+    run = registry.draft(tiny())
+    registry.adopt(run)
+    registry.discard(run)
+    assert registry.listed() == [run]
+    assert registry.get(run.id) is run
+
+
+def test_a_run_knows_which_one_it_grew_out_of(registry, tiny, until):
+    first, second = registry.draft(tiny()), registry.draft(tiny(), words=("ox",))
+    registry.start(first)
+    registry.start(second, after=first.id)
+    assert (first.view.after, second.view.after) == (None, first.id)
+    until(lambda: second.view.frame)
+    assert [probe.text for probe in second.view.frame.probes] == ["ox"]
+
+
+def test_a_draft_that_was_replaced_is_forgotten_and_a_run_is_not(registry, tiny, until):
+    draft, run = registry.draft(tiny()), registry.draft(tiny())
+    finish(registry, run, until)
+    registry.discard(draft)
+    registry.discard(run)
+    draft.join()
+    assert not draft._thread.is_alive()
+    assert registry.get(draft.id) is None
+    assert registry.get(run.id) is run
+
+
+def test_a_draft_that_nobody_looks_at_is_forgotten_when_another_is_made(registry, tiny, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    left, looked_at = registry.draft(tiny()), registry.draft(tiny())
+    clock[0] = module.DRAFT_SECONDS - 1
+    assert registry.get(looked_at.id) is looked_at
+    clock[0] = module.DRAFT_SECONDS + 1
+    registry.draft(tiny())
+    monkeypatch.undo()
+    assert registry.get(left.id) is None
+    assert registry.get(looked_at.id) is looked_at
+
+
+def test_the_oldest_ended_run_makes_room_and_one_that_trains_does_not(registry, tiny, until, monkeypatch):
+    monkeypatch.setattr(module, "MAX_RUNS", 3)
+    training = registry.draft(tiny(steps=100_000, evaluate_every=100_000))
+    registry.start(training)
+    ended = [registry.draft(tiny(steps=1)) for _ in range(3)]
+    for run in ended:
+        finish(registry, run, until)
+    assert registry.listed() == [ended[2], ended[1], training]
+    assert registry.get(ended[0].id) is None
+    assert ended[0].view.step == 1  # who holds it may still read it
+
+
+def test_a_reload_of_the_source_finds_the_same_registry():
+    code = (
+        "import importlib, transformer.runs.registry as module\n"
+        "first = module.REGISTRY\n"
+        "print(importlib.reload(module).REGISTRY is first)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "True"

@@ -1,0 +1,232 @@
+"""A run in its thread: it obeys between two steps, and watching it changes nothing that it learns."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from transformer.training import evaluation
+
+
+@pytest.fixture
+def ended(until):
+    """Wait until a run has come to an end and say which."""
+
+    def wait(run):
+        until(lambda: run.view.state in ("finished", "stopped", "failed"))
+        return run.view.state
+
+    return wait
+
+
+@pytest.fixture
+def at(until):
+    """Wait until a run is in this state, and at this step if one is given."""
+
+    def wait(run, state, step=None):
+        until(lambda: run.view.state == state and step in (None, run.view.step))
+
+    return wait
+
+
+def recorded(run):
+    return run.view.metrics.column("loss").tolist()
+
+
+def steps(run):
+    return [frame.step for frame in run.view.frames]
+
+
+def test_a_run_is_idle_with_one_frame_of_the_untrained_model_until_it_is_started(tiny, make_run, until):
+    run = make_run(tiny())
+    assert run.ready.wait(20.0)
+    view = run.view
+    assert (view.state, view.step, view.planned, view.reason) == ("idle", 0, 8, "")
+    assert (view.frame.step, view.frame.loss, view.frame.exact) == (0, None, (0, 200))
+    assert [probe.text for probe in view.frame.probes] == ["kayak", "cat"]  # the others are too long here
+    assert view.device == "cpu"
+    assert view.parameters == sum(p.numel() for p in run._state.model.parameters())
+    assert view.config.model.src_vocab_size == 30
+    assert not view.active
+
+
+def test_a_run_finishes_with_the_losses_of_the_bare_generator(tiny, make_run, losses, ended):
+    run = make_run(tiny())
+    run.start()
+    assert ended(run) == "finished"
+    assert recorded(run) == losses(tiny())
+    assert run.view.metrics.table()["step"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert np.isfinite(run.view.metrics.column("exact")).tolist() == [k in (4, 8) for k in range(1, 9)]
+    assert run.view.reason.startswith("All 8 steps are done: 0 of 1,000 held-out words ")
+    assert steps(run)[0] == 0
+    assert steps(run)[-1] == 8
+    assert run.view.frame.loss == recorded(run)[-1]
+    assert run.view.everyday == (0, len(run.task.everyday()))
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_losses_are_bit_equal_whatever_is_done_in_between(tiny, make_run, losses, at, ended, dropout):
+    run = make_run(tiny(dropout=dropout))
+    run.advance(2)
+    at(run, "paused", 2)
+    run.add_word("dog")
+    run.set_pace(20.0)
+    run.resume()
+    at(run, "training", 4)
+    run.pause()
+    at(run, "paused")
+    run.set_pace(None)
+    run.advance(1)
+    run.add_word("sheep")
+    run.pause()
+    run.resume()
+    assert ended(run) == "finished"
+    assert recorded(run) == losses(tiny(dropout=dropout))
+
+
+def test_two_runs_at_once_learn_what_each_learns_alone_and_leave_the_global_states_alone(
+    tiny, make_run, losses, ended
+):
+    configs = [tiny(dropout=0.2, seed=seed, steps=12) for seed in (1, 2)]
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    runs = [make_run(config) for config in configs]
+    for run in runs:
+        run.start()
+    assert [ended(run) for run in runs] == ["finished", "finished"]
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert np.array_equal(np.random.get_state()[1], before[1])
+    for run, config in zip(runs, configs, strict=True):
+        assert recorded(run) == losses(config)
+
+
+def test_a_run_without_spectators_makes_few_frames_and_the_same_losses(tiny, make_run, losses, ended):
+    run = make_run(tiny(), live=False)
+    run.start()
+    assert ended(run) == "finished"
+    assert steps(run) == [0, 4, 8]
+    assert recorded(run) == losses(tiny())
+
+
+def test_at_pace_five_ten_steps_are_ten_frames_and_take_two_seconds(tiny, make_run, ended, until):
+    run = make_run(tiny(steps=10))
+    until(lambda: run.view.frame)
+    run.set_pace(5.0)
+    began = time.perf_counter()
+    run.start()
+    assert ended(run) == "finished"
+    assert steps(run) == list(range(11))
+    assert 1.7 < time.perf_counter() - began < 6.0
+    assert 0.0 < run.view.steps_per_second <= 5.0
+    assert run.view.seconds < 1.7  # only what was spent on training
+
+
+def test_advance_takes_its_steps_and_stands_still_with_a_frame_of_each(tiny, make_run, at):
+    run = make_run(tiny(steps=30, evaluate_every=99))
+    run.advance(3)
+    at(run, "paused", 3)
+    run.advance(9)
+    at(run, "paused", 12)
+    time.sleep(0.05)
+    assert run.view.step == 12
+    assert steps(run) == list(range(13))
+
+
+def test_pause_stands_still_resume_goes_on_and_stop_ends(tiny, make_run, at, until):
+    run = make_run(tiny(steps=100_000, evaluate_every=100_000), live=False)
+    run.start()
+    until(lambda: run.view.step > 3)
+    assert run.pause().wait(20.0)  # a command says when it has been obeyed
+    assert run.view.state == "paused"
+    step = run.view.step
+    time.sleep(0.05)
+    assert run.view.step == step
+    run.resume()
+    until(lambda: run.view.step > step)
+    run.stop()
+    at(run, "stopped")
+    assert run.view.reason == f"Stopped at step {run.view.step:,}."
+    assert steps(run) == [0, run.view.step]
+    assert len(run.view.metrics) == run.view.step
+
+
+@pytest.mark.parametrize("state", ["idle", "training", "paused", "finished", "stopped"])
+def test_a_word_added_in_any_state_is_in_a_frame_at_once(tiny, make_run, at, until, state):
+    run = make_run(tiny(steps=8 if state == "finished" else 100_000, evaluate_every=100_000), live=False)
+    until(lambda: run.view.frame)
+    if state != "idle":
+        run.start()
+        until(lambda: run.view.step > 4)
+    if state == "paused":
+        run.pause()
+    if state == "stopped":
+        run.stop()
+    at(run, state)
+    assert run.add_word("  DOG ") == "dog"
+    until(lambda: "dog" in [probe.text for probe in run.view.frame.probes])
+    frame = run.view.frame
+    probe = frame.probes[frame.row_of("dog")]
+    assert (probe.text, probe.src_tokens) == ("dog", ("[SOS]", *"dog", "[EOS]"))
+    assert run.view.state == state
+    assert frame.step == run.view.step or (state == "training" and 4 < frame.step < run.view.step)
+    assert steps(run) == sorted(set(steps(run)))
+    assert frame.loss == (None if state == "idle" else recorded(run)[frame.step - 1])
+
+
+def test_the_oldest_word_of_a_person_gives_way_when_there_are_too_many(tiny, make_run, until):
+    run = make_run(tiny())
+    for letter in "abcdefghijkl":
+        run.add_word(3 * letter)
+    until(lambda: run.view.frame and "lll" in [probe.text for probe in run.view.frame.probes])
+    kept = [probe.text for probe in run.view.frame.probes]
+    assert kept == ["kayak", "cat", *(3 * letter for letter in "cdefghijkl")]
+    run.add_word("eee")  # there already
+    run.add_word("mmm")
+    until(lambda: "mmm" in [probe.text for probe in run.view.frame.probes])
+    assert [probe.text for probe in run.view.frame.probes] == ["kayak", "cat", *(3 * c for c in "defghijklm")]
+
+
+def test_a_new_learning_rate_holds_from_the_next_step_on(tiny, make_run, at, ended, losses):
+    run = make_run(tiny(schedule="constant"))
+    run.advance(5)
+    at(run, "paused", 5)
+    run.set_learning_rate(0.5)
+    run.resume()
+    assert ended(run) == "finished"
+    rates = run.view.metrics.column("learning_rate").tolist()
+    assert rates == pytest.approx([0.005 / 3, 0.01 / 3, 0.005, 0.005, 0.005, 0.5, 0.5, 0.5])
+    assert run.view.learning_rate == 0.5
+    plain = losses(tiny(schedule="constant"))
+    assert recorded(run)[:6] == plain[:6]
+    assert recorded(run)[6:] != plain[6:]
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_run_that_ended_goes_on_with_a_plan_of_its_own(tiny, make_run, at, ended, stopped):
+    run = make_run(tiny(steps=100 if stopped else 4))
+    run.advance(4)
+    at(run, "paused" if stopped else "finished", 4)
+    run.stop()
+    ended(run)
+    run.continue_for(5, 0.02)
+    at(run, "finished", 9)
+    assert run.view.planned == 9
+    assert run.view.metrics.column("step").tolist() == list(range(1, 10))
+    rates = run.view.metrics.column("learning_rate").tolist()
+    assert rates[4:] == pytest.approx([0.02, 0.016, 0.012, 0.008, 0.004])
+    assert run.view.reason.startswith("All 9 steps are done: ")
+
+
+def test_a_run_goes_on_after_its_goal(tiny, make_run, ended, at, monkeypatch):
+    monkeypatch.setattr(evaluation, "exact_words", lambda state, words: [True] * len(words))
+    run = make_run(tiny(steps=50, goal=0.9))
+    run.start()
+    assert ended(run) == "finished"
+    assert run.view.goal_reached
+    assert run.view.reason.startswith("Goal reached at step 4: 1,000 of 1,000 held-out words ")
+    assert run.view.first_step_at == {"0.5": 4, "0.9": 4, "0.99": 4}
+    run.continue_for(6, 0.01)
+    at(run, "finished", 10)
+    assert run.view.reason.startswith("All 10 steps are done: ")

@@ -1,0 +1,126 @@
+"""What goes wrong in a run: told in words, refused to the caller, and no other run's business."""
+
+from __future__ import annotations
+
+import pytest
+
+from transformer.errors import InputError
+from transformer.tasks.reverse import Reverse
+from transformer.training import device
+
+
+def failed(run, until):
+    until(lambda: run.view.state == "failed")
+    run.join()
+    return run.view.reason
+
+
+def test_a_loss_that_is_no_number_ends_one_run_while_another_goes_on(tiny, make_run, until, losses):
+    other = make_run(tiny(seed=5, steps=40))
+    bad = make_run(tiny(learning_rate=1e30))
+    for run in (other, bad):
+        run.start()
+    reason = failed(bad, until)
+    assert reason.startswith("At step ")
+    assert reason.endswith("Start again with a lower learning rate.")
+    assert 0 < bad.view.step < 8
+    assert len(bad.view.metrics) == bad.view.step
+    until(lambda: other.view.state == "finished")
+    assert other.view.metrics.column("loss").tolist() == losses(tiny(seed=5, steps=40))
+
+
+def test_a_failure_in_the_thread_ends_one_run_while_another_goes_on(tiny, make_run, until, monkeypatch):
+    batch = Reverse.batch
+
+    def broken(task, seed, k):
+        if (seed, k) == (13, 2):
+            raise RuntimeError("the letters have run out")
+        return batch(task, seed, k)
+
+    monkeypatch.setattr(Reverse, "batch", broken)
+    bad, other = make_run(tiny(seed=13)), make_run(tiny(seed=14))
+    for run in (bad, other):
+        run.start()
+    assert failed(bad, until) == "RuntimeError: the letters have run out"
+    assert bad.view.step == 2
+    assert bad.view.frame is not None
+    until(lambda: other.view.state == "finished")
+    assert other.view.step == 8
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (MemoryError(), "There is not enough memory for this model; choose a smaller width or batch."),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."),
+            "There is not enough memory for this model; choose a smaller width or batch. "
+            "(DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.)",
+        ),
+    ],
+    ids=["Python's", "PyTorch's"],
+)
+def test_too_little_memory_is_told_with_what_to_do(tiny, make_run, until, monkeypatch, error, reason):
+    def broken(task, seed, k):
+        raise error
+
+    monkeypatch.setattr(Reverse, "batch", broken)
+    run = make_run(tiny())
+    run.start()
+    assert failed(run, until) == reason
+
+
+def test_a_missing_device_is_told_with_those_that_are_there(tiny, make_run, until, monkeypatch):
+    monkeypatch.setattr(device, "available_devices", lambda: ("cpu",))
+    run = make_run(tiny(device="cuda"))
+    assert failed(run, until) == ("This machine has no cuda device; it has cpu. Choose auto or one of these.")
+    assert run.ready.is_set()
+    assert run.wait(5)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (lambda run: run.advance(0), "0 steps cannot be taken; choose from 1 to 100,000."),
+        (lambda run: run.advance(2.5), "2.5 steps cannot be taken; choose from 1 to 100,000."),
+        (lambda run: run.advance(True), "True steps cannot be taken; choose from 1 to 100,000."),
+        (lambda run: run.set_pace(3.0), "A pace of 3.0 does not exist; choose from full, 20, 5, 1."),
+        (lambda run: run.set_learning_rate(0.0), "learning_rate=0 cannot be used; choose more than 0."),
+        (
+            lambda run: run.continue_for(200_000, 0.1),
+            "200000 steps cannot be taken; choose from 1 to 100,000.",
+        ),
+        (lambda run: run.continue_for(5, -1.0), "learning_rate=-1 cannot be used; choose more than 0."),
+        (lambda run: run.add_word("é"), "Only the letters a to z are in the alphabet, not “é”. Try e."),
+        (lambda run: run.add_word(11 * "a"), "11 letters is too long; this run learns up to 5 letters"),
+    ],
+)
+def test_a_command_that_cannot_be_obeyed_is_refused_to_who_gave_it(tiny, make_run, until, command, message):
+    run = make_run(tiny())
+    with pytest.raises(InputError) as refused:
+        command(run)
+    assert message in str(refused.value)
+    run.start()
+    until(lambda: run.view.state == "finished")
+
+
+def test_a_word_that_cannot_be_asked_is_refused_before_there_is_a_run(tiny, make_run):
+    with pytest.raises(InputError, match="^There is no word to ask; type one, such as banana.$"):
+        make_run(tiny(), words=("cat", " "))
+
+
+def test_a_failed_run_cannot_go_on(tiny, make_run, until):
+    run = make_run(tiny(learning_rate=1e30))
+    run.start()
+    failed(run, until)
+    with pytest.raises(InputError, match="^A failed run cannot go on; start a new one.$"):
+        run.continue_for(3, 0.1)
+
+
+def test_waiting_ends_with_the_run_or_in_time(tiny, make_run, until):
+    run = make_run(tiny(steps=100_000, evaluate_every=100_000))
+    run.start()
+    assert not run.wait(0.1)
+    run.pause()
+    assert run.wait(10)
+    assert run.view.state == "paused"

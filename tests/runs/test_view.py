@@ -1,0 +1,54 @@
+"""What may be known of a run at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+
+@pytest.fixture
+def view(tiny, make_run, until):
+    """The view of an idle run."""
+    run = make_run(tiny())
+    until(lambda: run.view.frame)
+    return run.view
+
+
+def test_the_time_left_is_the_steps_left_over_the_speed(view):
+    assert view.seconds_left is None
+    assert replace(view, steps_per_second=4.0, step=10, planned=100).seconds_left == 22.5
+    assert replace(view, steps_per_second=4.0, step=100, planned=100).seconds_left == 0.0
+
+
+@pytest.mark.parametrize(
+    ("state", "moves"),
+    [
+        ("idle", False),
+        ("queued", True),
+        ("training", True),
+        ("paused", False),
+        ("finished", False),
+        ("stopped", False),
+        ("failed", False),
+    ],
+)
+def test_only_a_run_that_will_move_by_itself_is_active(view, state, moves):
+    assert replace(view, state=state).active == moves
+
+
+def test_a_run_without_its_first_frame_is_about_to_have_it(view):
+    before = replace(view, frames=())
+    assert before.active
+    assert before.frame is None
+
+
+def test_a_view_taken_once_never_changes(view, make_run, tiny, until):
+    with pytest.raises(FrozenInstanceError):
+        view.step = 3
+    run = make_run(tiny())
+    until(lambda: run.view.frame)
+    taken = run.view
+    run.start()
+    until(lambda: run.view.state == "finished")
+    assert (taken.state, taken.step, [frame.step for frame in taken.frames]) == ("idle", 0, [0])

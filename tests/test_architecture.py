@@ -1,0 +1,173 @@
+"""The rooms of the project and what each may know of the others."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = sorted((ROOT / "transformer").rglob("*.py"))
+APP = [path for path in [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))] if path.exists()]
+
+# Room: the rooms of the package it may import from, besides itself. As drawn in DESIGN.md.
+BASE = {"config", "errors"}
+MAY_IMPORT = {
+    "errors": set(),
+    "config": {"errors"},
+    "model": BASE,
+    "tasks": BASE,
+    "decoding": BASE | {"model"},
+    "training": BASE | {"model", "tasks", "decoding"},
+    "insight": set(),
+    "figures": {"insight"},
+    "recording": BASE | {"model", "insight", "tasks", "decoding"},
+    "runs": BASE | {"training", "recording", "tasks", "insight"},
+    "asking": BASE | {"recording", "decoding", "insight", "model", "tasks"},
+    "__main__": BASE | {"runs", "training"},
+    "__init__": BASE | {"model", "recording", "runs", "training"},
+    "pages": BASE | {"runs", "asking", "figures", "insight", "tasks"},
+    "app": BASE | {"runs", "asking", "figures", "insight", "tasks"},
+}
+DRAWING = {"numpy", "plotly"}
+
+
+def imports(path, source=None):
+    """Every module that a file imports, at its top, in functions and for type checking: dotted names."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8") if source is None else source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) in (
+            "import_module",
+            "__import__",
+        ):
+            found |= {argument.value for argument in node.args if isinstance(argument, ast.Constant)}
+    return found
+
+
+def room(path):
+    """The room that a file stands in: a folder or file of the package, pages, or app."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return parts[1] if parts[0] == "transformer" else parts[0]
+
+
+def rooms_of(names):
+    """The rooms of the package that dotted names point into."""
+    return {name.split(".")[1] for name in names if name.startswith("transformer.")}
+
+
+def name(path):
+    return str(path.relative_to(ROOT))
+
+
+def test_the_finder_sees_imports_wherever_they_stand():
+    source = (
+        "import torch.nn as nn\nfrom transformer import train\n"
+        "def late():\n    from transformer.model import layers\n"
+        "if TYPE_CHECKING:\n    import streamlit\nimport_module('pages.train')"
+    )
+    assert imports(Path("x.py"), source) == {
+        "torch.nn",
+        "transformer",
+        "transformer.train",
+        "transformer.model",
+        "transformer.model.layers",
+        "streamlit",
+        "pages.train",
+    }
+    assert len(PACKAGE) > 20
+
+
+@pytest.mark.parametrize("path", PACKAGE + APP, ids=name)
+def test_imports_run_one_way(path):
+    existing = {room(file) for file in PACKAGE}
+    reached = rooms_of(imports(path)) & (existing | set(MAY_IMPORT))
+    assert reached - {room(path)} <= MAY_IMPORT[room(path)]
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=name)
+def test_the_package_knows_nothing_of_the_app(path):
+    assert not {module.split(".")[0] for module in imports(path)} & {"streamlit", "app", "pages", "tests"}
+
+
+@pytest.mark.parametrize("path", APP, ids=name)
+def test_pages_never_import_torch_and_take_the_package_by_its_rooms(path):
+    found = imports(path)
+    assert not {module.split(".")[0] for module in found} & {"torch", "tests"}
+    assert "transformer" not in found, "its lazy names may bring torch; import from a room"
+
+
+@pytest.mark.parametrize("path", [p for p in PACKAGE if room(p) in ("insight", "figures")], ids=name)
+def test_numbers_and_pictures_know_only_numpy_and_plotly(path):
+    outside = {module.split(".")[0] for module in imports(path)} - {"transformer", "__future__"}
+    allowed = DRAWING if room(path) == "figures" else {"numpy"}
+    assert outside - set(sys.stdlib_module_names) <= allowed
+
+
+def ready_made(source):
+    """Names of PyTorch's ready-made Transformers and attentions in a source."""
+    tree, found = ast.parse(source), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch"):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)  # for getattr
+    return {
+        n
+        for n in found
+        if n.startswith(("Transformer", "MultiheadAttention", "multi_head_attention_forward"))
+    }
+
+
+def test_the_finder_sees_ready_made_parts():
+    assert ready_made("torch.nn.TransformerEncoder(nn.MultiheadAttention)") == {
+        "TransformerEncoder",
+        "MultiheadAttention",
+    }
+    assert ready_made("from torch.nn import Transformer as T") == {"Transformer"}
+    assert ready_made("getattr(nn, 'TransformerDecoderLayer')") == {"TransformerDecoderLayer"}
+    assert ready_made("class Transformer(nn.Module): pass") == set()
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=name)
+def test_no_ready_made_transformer_or_attention_is_used(path):
+    allowed = {"Transformer"} if path.name == "__init__.py" else set()  # the lazy name of our own
+    assert ready_made(path.read_text(encoding="utf-8")) <= allowed
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        ["transformer"],
+        ["transformer.config", "transformer.errors"],
+        ["transformer.tasks", "transformer.insight.scores"],
+        ["transformer.runs.registry", "transformer.runs.run"],
+        ["transformer.__main__"],
+    ],
+    ids=lambda modules: modules[0],
+)
+def test_torch_is_not_loaded_before_it_is_needed(modules):
+    code = f"import sys, {', '.join(modules)}; print(sorted({{'torch', 'streamlit'}} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_lazy_names_are_those_it_says():
+    import transformer
+
+    assert {made: getattr(transformer, made).__name__ for made in transformer.__all__} == {
+        made: made for made in transformer.__all__
+    }
+    with pytest.raises(AttributeError, match="^module 'transformer' has no attribute 'Trasnformer'$"):
+        _ = transformer.Trasnformer

@@ -1,0 +1,112 @@
+"""The server as `streamlit run app.py` starts it: quiet, local, protected, easy to read in both themes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FILE = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+ASKED = """
+import json
+from streamlit import config
+options = config.get_config_options(force_reparse=True)
+print(json.dumps({name: option.value for name, option in options.items()}, default=str))
+"""
+RECOMMENDED = {
+    "runner.postScriptGC": False,  # a collection after every tick would hold up the training
+    "server.address": "127.0.0.1",
+    "server.headless": True,
+    "server.fileWatcherType": "none",
+    "server.enableStaticServing": True,  # plotly.js comes from here
+    "server.enableXsrfProtection": True,
+    "server.enableCORS": True,  # the check of the Origin; off would let any site talk to the server
+    "browser.gatherUsageStats": False,
+    "client.showErrorDetails": "type",
+    "client.toolbarMode": "viewer",
+}
+
+
+@pytest.fixture(scope="module")
+def options():
+    """Every option of Streamlit as it stands after the project's file has been read, by a fresh process."""
+    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
+    done = subprocess.run(
+        [sys.executable, "-c", ASKED],
+        cwd=ROOT,
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", RECOMMENDED)
+def test_the_server_runs_as_recommended(options, name):
+    assert options[name] == RECOMMENDED[name]
+
+
+def test_every_setting_of_the_file_is_an_option_that_streamlit_has_and_takes(options):
+    def flat(table, before=""):
+        for name, value in table.items():
+            if isinstance(value, dict):
+                yield from flat(value, f"{before}{name}.")
+            else:
+                yield before + name, value
+
+    settings = dict(flat(FILE))
+    assert set(settings) <= set(options)
+    assert {name: options[name] for name in settings} == settings
+
+
+def test_nobody_can_send_more_than_this_app_could_want(options):
+    for name, most in (("maxUploadSize", 5), ("maxMessageSize", 50), ("maxWidgetStateSize", 2)):
+        assert 0 < options[f"server.{name}"] <= most
+
+
+def linear(channel):
+    share = channel / 255
+    return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
+
+
+def luminance(color):
+    red, green, blue = (linear(int(color[i : i + 2], 16)) for i in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one, other):
+    """WCAG 2's ratio of two colours, 1 to 21."""
+    dark, bright = sorted((luminance(one), luminance(other)))
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def test_the_formula_of_contrast_gives_the_values_that_are_known():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21.0)
+    assert contrast("#ffffff", "#ffffff") == 1.0
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)  # the lightest grey of level AA
+    assert contrast("#595959", "#ffffff") == pytest.approx(7.0, abs=0.01)  # and of level AAA
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_stands_out_on_the_page_and_in_the_sidebar(options, theme):
+    text = options[f"theme.{theme}.textColor"]
+    for background in ("backgroundColor", "secondaryBackgroundColor"):
+        assert contrast(text, options[f"theme.{theme}.{background}"]) >= 7.0
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_main_button_stands_out_from_the_page(options, theme):
+    assert contrast(options[f"theme.{theme}.primaryColor"], options[f"theme.{theme}.backgroundColor"]) >= 3.0
+
+
+def test_light_is_light_and_dark_is_dark(options):
+    light, dark = (luminance(options[f"theme.{theme}.backgroundColor"]) for theme in ("light", "dark"))
+    assert light > 0.5 > 0.1 > dark

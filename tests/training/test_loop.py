@@ -1,0 +1,214 @@
+"""The training loop, against a loop written out with PyTorch's own parts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from transformer.training import loop
+from transformer.training.evaluation import LIVE_WORDS, Evaluation
+from transformer.training.loop import NotFinite, train
+from transformer.training.state import TrainState
+
+
+def loss_by_hand(logits, labels, smoothing):
+    """The sum over real target tokens, one at a time, divided by their number."""
+    total, n = 0.0, 0
+    for row, label in zip(logits.flatten(0, 1).double().tolist(), labels.flatten().tolist(), strict=True):
+        if label == 0:
+            continue
+        highest = max(row)
+        log_sum = highest + math.log(sum(math.exp(x - highest) for x in row))
+        right = log_sum - row[label]
+        any_token = sum(log_sum - x for x in row) / len(row)
+        total += (1 - smoothing) * right + smoothing * any_token
+        n += 1
+    return total / n
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_the_loss_is_the_sum_over_target_tokens_divided_by_their_number(tiny, smoothing):
+    state = TrainState.begin(tiny(label_smoothing=smoothing))
+    src, tgt_in, labels = state.to_device(state.task.batch(state.config.seed, 0))
+    assert len(set((labels != 0).sum(1).tolist())) > 1, "the batch must be padded"
+    logits = state.model(src, tgt_in).detach()
+    report = next(train(state))
+    assert report.losses == pytest.approx([loss_by_hand(logits, labels, smoothing)], rel=1e-5)
+    real = labels != 0
+    share = float((logits.argmax(-1) == labels)[real].float().mean())
+    assert report.token_accuracies == pytest.approx([share])
+
+
+def test_padding_is_no_right_token(tiny):
+    state = TrainState.begin(tiny())
+    with torch.no_grad():
+        state.model.to_logits.bias[0] = 100.0  # [PAD] everywhere
+    assert next(train(state)).token_accuracies == (0.0,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "optimizer"),
+    [
+        ({"adam_eps": 1e-4}, lambda p: torch.optim.AdamW(p, betas=(0.9, 0.98), eps=1e-4, weight_decay=0.01)),
+        (
+            {"optimizer": "adam", "betas": (0.7, 0.8), "adam_eps": 1e-3, "schedule": "constant", "clip": 0.1},
+            lambda p: torch.optim.Adam(p, betas=(0.7, 0.8), eps=1e-3),
+        ),
+    ],
+    ids=["adamw", "adam"],
+)
+def test_training_equals_a_loop_written_out(tiny, settings, optimizer):
+    config = tiny(steps=5, learning_rate=0.02, **settings)
+    ours, theirs = TrainState.begin(config), TrainState.begin(config).model.train()
+    reports = list(train(ours))
+    optimizer = optimizer(theirs.parameters())
+    falling = [1.0, 1.0] if config.train.schedule == "constant" else [2 / 3, 1 / 3]
+    rates = [0.02 * share for share in (1 / 3, 2 / 3, 1.0, *falling)]
+    for k, (report, rate) in enumerate(zip(reports, rates, strict=True)):
+        src, tgt_in, labels = ours.to_device(ours.task.batch(config.seed, k))
+        logits = theirs(src, tgt_in)
+        loss = torch.nn.functional.cross_entropy(logits[labels != 0], labels[labels != 0])
+        optimizer.zero_grad()
+        loss.backward()
+        norm = torch.cat([p.grad.flatten() for p in theirs.parameters()]).norm().item()
+        for p in theirs.parameters():
+            p.grad.mul_(min(1.0, config.train.clip / norm))
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.step()
+        assert report.step == k + 1
+        assert report.learning_rate == pytest.approx(rate)
+        assert report.losses == pytest.approx([loss.item()], rel=1e-4)
+        assert report.gradient_norms == pytest.approx([norm], rel=1e-3)
+    for ours_p, theirs_p in zip(ours.model.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(ours_p, theirs_p, atol=1e-4, rtol=0)
+
+
+def test_a_long_gradient_is_cut_to_the_limit_and_reported_as_it_was(tiny):
+    free, cut = TrainState.begin(tiny(clip=None)), TrainState.begin(tiny(clip=0.05))
+    reports = next(train(free)), next(train(cut))
+    norms = [
+        torch.cat([p.grad.flatten() for p in state.model.parameters()]).norm().item() for state in (free, cut)
+    ]
+    assert norms[0] > 0.1
+    assert norms[1] == pytest.approx(0.05, rel=1e-3)
+    assert reports[0].gradient_norms == reports[1].gradient_norms == (pytest.approx(norms[0], rel=1e-4),)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_the_same_configuration_gives_bit_equal_losses_and_another_seed_others(tiny, losses, dropout):
+    config = tiny(dropout=dropout)
+    torch.manual_seed(1)
+    first = losses(config)
+    torch.manual_seed(2)
+    assert losses(config) == first
+    assert len(first) == 8
+    assert not set(losses(tiny(dropout=dropout, seed=1))) & set(first)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_building_and_training_leave_the_global_random_states_alone(tiny, losses, dropout):
+    before = torch.get_rng_state(), np.random.get_state()
+    losses(tiny(dropout=dropout))
+    assert torch.equal(torch.get_rng_state(), before[0])
+    for ours, theirs in zip(np.random.get_state(), before[1], strict=True):
+        assert np.array_equal(ours, theirs)
+
+
+def test_dropout_is_on_in_every_step_whatever_was_looked_at_between(tiny, losses):
+    config = tiny(dropout=0.4)
+    state, found = TrainState.begin(config), []
+    for report in train(state):
+        found += report.losses
+        state.model.eval()
+    assert found == losses(config)
+    assert losses(tiny(dropout=0.0)) != found
+
+
+def test_evaluations_come_on_their_steps_and_on_the_last_with_all_words(tiny):
+    reports = list(train(TrainState.begin(tiny(steps=7, evaluate_every=3))))
+    assert [report.step for report in reports if report.evaluation] == [3, 6, 7]
+    assert [report.evaluation.total for report in reports if report.evaluation] == [200, 200, 1000]
+    state = TrainState.begin(tiny(steps=7))
+    assert reports[-1].evaluation.everyday[1] == len(state.task.everyday())
+
+
+def evaluations(monkeypatch, shares):
+    """Let held-out words be right as told: {step: (share of the live words, share of all words)}."""
+    asked = []
+
+    def evaluate(state, held_out, everyday=()):
+        assert held_out == state.task.held_out()[: len(held_out)]
+        asked.append((state.step, len(held_out)))
+        share = shares[state.step][len(held_out) > LIVE_WORDS]
+        return Evaluation(
+            step=state.step,
+            right=round(share * len(held_out)),
+            total=len(held_out),
+            loss=1.0,
+            token_accuracy=0.5,
+        )
+
+    monkeypatch.setattr(loop, "evaluate", evaluate)
+    return asked
+
+
+def test_the_goal_stops_the_run_only_when_all_held_out_words_confirm_it(tiny, monkeypatch):
+    asked = evaluations(monkeypatch, {2: (0.7, 0.6), 4: (0.85, 0.75), 6: (0.85, 0.8)})
+    state = TrainState.begin(tiny(steps=20, evaluate_every=2, goal=0.8))
+    assert [report.step for report in train(state)] == [1, 2, 3, 4, 5, 6]
+    assert state.goal_reached
+    assert asked == [(2, 200), (2, 1000), (4, 200), (4, 1000), (6, 200), (6, 1000)]  # step 2: a mark
+
+
+def test_a_goal_that_is_missed_runs_all_planned_steps(tiny, monkeypatch):
+    evaluations(monkeypatch, {2: (0.1, 0.1), 4: (0.2, 0.2)})
+    state = TrainState.begin(tiny(steps=4, evaluate_every=2, goal=0.8))
+    assert [report.step for report in train(state)] == [1, 2, 3, 4]
+    assert not state.goal_reached
+
+
+def test_marks_are_the_first_steps_at_which_all_held_out_words_reach_them(tiny, monkeypatch):
+    shares = {1: (0.6, 0.4), 2: (0.6, 0.5), 3: (0.4, 0.4), 4: (0.95, 0.89), 5: (1.0, 0.995), 6: (1.0, 1.0)}
+    asked = evaluations(monkeypatch, shares)
+    state = TrainState.begin(tiny(steps=6, evaluate_every=1))
+    list(train(state))
+    assert state.first_step_at == {"0.5": 2, "0.9": 5, "0.99": 5}
+    assert [step for step, n in asked if n == 1000] == [1, 2, 4, 5, 6]  # 3: no new mark in sight; 6: the last
+
+
+def test_a_loss_that_is_no_number_ends_the_training_with_its_step(tiny):
+    state = TrainState.begin(tiny(learning_rate=1e30))
+    with pytest.raises(NotFinite) as ended:
+        list(train(state))
+    assert str(ended.value).startswith(f"At step {state.step} the loss is ")
+    assert str(ended.value).endswith("nothing more can be learned. Start again with a lower learning rate.")
+    assert 1 < state.step < 8
+
+
+def test_a_continuation_goes_on_from_the_same_weights_to_its_own_end(tiny, monkeypatch):
+    """Its goal is met already, so that it no longer stops the run."""
+    evaluations(monkeypatch, {4: (1.0, 1.0), 8: (1.0, 1.0), 10: (1.0, 1.0)})
+    state = TrainState.begin(tiny(goal=0.9))
+    assert [report.step for report in train(state)] == [1, 2, 3, 4]
+    state.continue_for(6, 0.01)
+    reports = list(train(state))
+    assert [report.step for report in reports] == [5, 6, 7, 8, 9, 10]
+    assert [report.learning_rate for report in reports] == pytest.approx(
+        [0.01, *(0.01 * left / 6 for left in (5, 4, 3, 2, 1))]
+    )
+    assert state.interventions == [(4, "continue", {"steps": 6, "learning_rate": 0.01})]
+
+
+def test_a_new_learning_rate_scales_the_plan_from_the_next_step_on(tiny):
+    plain = [report.learning_rate for report in train(TrainState.begin(tiny(evaluate_every=99)))]
+    state = TrainState.begin(tiny(evaluate_every=99))
+    rates = []
+    for report in train(state):
+        rates.append(report.learning_rate)
+        if report.step == 5:
+            state.set_learning_rate(2 * 5e-3)
+    assert rates == pytest.approx([*plain[:5], *(2 * rate for rate in plain[5:])])
+    assert state.interventions == [(5, "learning_rate", 0.01)]
