@@ -84,7 +84,7 @@ def live() -> None:
         st.markdown(f"{status_line(view)} · :red-badge[LIVE]")
         st.progress(min(1.0, view.step / view.planned))
     with right_words:
-        st.html(words_right(view.frame))
+        st.html(words_right(view))
     with sentence:
         text = moment(view, PRESETS.get(run.config.recipe, PRESETS[DEFAULT_PRESET]).look_for)
         if view.state == "failed":

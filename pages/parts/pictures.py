@@ -14,9 +14,8 @@ from transformer.figures.maps import MapAxes, large_map, map_strip
 from transformer.figures.masks import mask_picture
 from transformer.figures.picture import Picture
 from transformer.insight.scores import MIRROR_THRESHOLD, mirrored_cells
-from transformer.recording.frame import Frame, Probe
 from transformer.runs.metrics import Metrics
-from transformer.runs.view import RunView
+from transformer.runs.view import Frame, Probe, RunView
 from transformer.tasks.tokenizer import PAD
 
 

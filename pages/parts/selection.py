@@ -54,7 +54,7 @@ def draft(config: RunConfig | None, *, keep: bool = False) -> Run | None:
 
 
 def new_draft(config: RunConfig, old: Run | None) -> Run:
-    """An untrained model with the words of the run that it takes the place of, as far as they may be asked."""
+    """An untrained model with the words of the run that it replaces, as far as they may be asked."""
     if old is None:
         return REGISTRY.draft(config)
     words = tuple(q.text for q in old.questions if len(q.text) <= 2 * config.train.max_letters)

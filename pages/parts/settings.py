@@ -99,7 +99,10 @@ def fill(config: RunConfig) -> None:
 
 
 def _reset() -> None:
-    st.session_state.update(values_of(PRESETS[st.session_state.get("preset", DEFAULT_PRESET)].config))
+    preset = PRESETS.get(
+        st.session_state.get("preset"), PRESETS[DEFAULT_PRESET]
+    )  # any client may send any name
+    st.session_state.update(values_of(preset.config))
 
 
 def settings() -> RunConfig | None:

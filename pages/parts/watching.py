@@ -12,9 +12,8 @@ from pages.parts.pictures import curves_picture, large_picture, sites_of, strip_
 from pages.parts.tiles import chosen_tiles
 from pages.parts.wording import outputs
 from transformer.figures.maps import tile_at
-from transformer.recording.frame import Frame
 from transformer.runs.registry import REGISTRY
-from transformer.runs.view import RunView
+from transformer.runs.view import Frame, RunView
 
 # What stands above the pictures leaves this much of the window to them; type grows with it.
 TALL = "max(370px, calc(100vh - 355px))"

@@ -7,8 +7,7 @@ from typing import Any
 
 from transformer.config import RunConfig
 from transformer.insight.scores import MIRROR_THRESHOLD
-from transformer.recording.frame import Frame, Probe
-from transformer.runs.view import FAILED, IDLE, RunView
+from transformer.runs.view import FAILED, IDLE, Frame, Probe, RunView
 
 SITE_KINDS = {
     "cross": "Cross",
@@ -118,14 +117,18 @@ def moment(view: RunView, look_for: str) -> str:
     return f"{now} {view.reason}" if view.reason else now
 
 
-def words_right(frame: Frame | None) -> str:
+def words_right(view: RunView) -> str:
     """The number that the last row of the room reads."""
+    frame = view.frame
     if frame is None or frame.exact is None:
         return "<div class='hl-right'><small>words right</small> – </div>"
     right, asked = frame.exact
+    everyday = ""
+    if view.everyday is not None:
+        everyday = f"<br>everyday words, when last asked: {view.everyday[0]} / {view.everyday[1]}"
     return (
         f"<div class='hl-right'><small>words right</small> <b>{right:,}</b> / {asked:,}"
-        f"<em>held-out words, at step {frame.exact_step:,}</em></div>"
+        f"<em>held-out words, at step {frame.exact_step:,}{everyday}</em></div>"
     )
 
 

@@ -48,7 +48,7 @@ def test_a_run_is_idle_with_one_frame_of_the_untrained_model_until_it_is_started
     assert (view.frame.step, view.frame.loss, view.frame.exact) == (0, None, (0, 200))
     assert [probe.text for probe in view.frame.probes] == ["kayak", "cat"]  # the others are too long here
     assert view.device == "cpu"
-    assert view.parameters == sum(p.numel() for p in run._state.model.parameters())
+    assert view.parameters == sum(p.numel() for p in run._worker.state.model.parameters())
     assert view.config.model.src_vocab_size == 30
     assert not view.active
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from transformer.config import RunConfig
-from transformer.recording.frame import Frame
+from transformer.recording.frame import Frame, Probe
 from transformer.runs.metrics import Metrics
+
+__all__ = ["Frame", "Probe", "RunView"]  # what a page needs to know of a run, and where it finds it
 
 IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
 FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"

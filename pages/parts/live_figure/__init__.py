@@ -48,7 +48,8 @@ def _library() -> str:
 def packed(values: Array) -> dict[str, Any]:
     """Numbers as text: weights, a table in [0, 1], as 16 bits with a code for blocked; curves as float32."""
     if values.ndim == 2:
-        codes = np.rint(np.nan_to_num(values, nan=0.0).clip(0.0, 1.0) * (_BLOCKED - 1)).astype("<u2")
+        shares = np.nan_to_num(values.astype(np.float32), nan=0.0).clip(0.0, 1.0)  # float16 ends at 65504
+        codes = np.rint(shares * (_BLOCKED - 1)).astype("<u2")
         codes[np.isnan(values)] = _BLOCKED
         return {"shape": values.shape, "b": base64.b64encode(codes.tobytes()).decode()}
     return {"b": base64.b64encode(values.astype("<f4").tobytes()).decode()}

@@ -1,0 +1,246 @@
+"""What a run's thread does: build the model, take steps, look at it, publish what may be seen."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.insight.scores import MIRROR_THRESHOLD
+from transformer.recording.timeline import Timeline
+from transformer.runs.metrics import Metrics
+from transformer.runs.view import FAILED, FINISHED, IDLE, RunView
+from transformer.tasks import Question
+
+if TYPE_CHECKING:  # torch comes with these; it is loaded by `build`, in the run's own thread
+    from transformer.recording.recorder import Recorder
+    from transformer.runs.archive import Archive
+    from transformer.training.loop import Report
+    from transformer.training.state import TrainState
+
+EVERY_STEP_UP_TO = 5.0
+"""At this pace or less, every step is a frame."""
+LIVE_SECONDS = 0.5
+"""At full speed a watched run makes a frame this often."""
+EARLY_STEPS = 5
+"""The first steps are frames too: most of what changes first changes here."""
+
+
+class Worker:
+    """The model of one run at work; knows no queue and no command. Its methods are for the run's thread.
+
+    Only `view` may be read from elsewhere, and `publish` called.
+    """
+
+    def __init__(self, config: RunConfig, archive: Archive | None, live: bool) -> None:
+        self._archive, self._live = archive, live
+        self._publishing = threading.Lock()
+        self._last_frame_at = 0.0
+        self._timeline = Timeline()
+        self._metrics = Metrics()
+        self.view = RunView(
+            id=secrets.token_urlsafe(16),
+            config=config,
+            state=IDLE,
+            reason="",
+            step=0,
+            planned=config.train.steps,
+            seconds=0.0,
+            steps_per_second=0.0,
+            pace=None,
+            learning_rate=config.train.learning_rate,
+            device="",
+            parameters=0,
+            frames=(),
+            metrics=self._metrics,
+            first_step_at={},
+            goal_reached=False,
+            everyday=None,
+            by_length={},
+            turned_at=None,
+            after=None,
+        )
+
+    def publish(self, *, only_if: str | None = None, **changes: Any) -> bool:
+        """Replace the view by one with these changes; with `only_if`, only where that is the state."""
+        with self._publishing:  # the thread and `Run.start` both publish; readers take the reference unlocked
+            if only_if is not None and self.view.state != only_if:
+                return False
+            self.view = replace(self.view, **changes)
+            return True
+
+    def build(self, questions: list[Question]) -> None:
+        """Load torch, build the untrained model, look at it once."""
+        import torch
+
+        from transformer.recording.recorder import Recorder
+        from transformer.training.evaluation import LIVE_WORDS, evaluate
+        from transformer.training.state import TrainState
+
+        torch.set_num_threads(self.view.config.threads)
+        self.state: TrainState = TrainState.begin(self.view.config)
+        self._recorder: Recorder = Recorder(self.state.model, self.state.task, self.state.config.seed)
+        for question in questions:
+            self._recorder.add(question)
+        self.publish(
+            config=self.state.config,
+            device=str(self.state.device),
+            parameters=self.state.n_parameters,
+        )
+        self._evaluation = evaluate(self.state, self.state.task.held_out()[:LIVE_WORDS])
+        self.publish(by_length=self._evaluation.by_length)
+        if self._archive is not None:
+            self._archive.open(self.view, self.state)
+        self._make_frame()
+        self._reports = self._train()
+
+    def _train(self) -> Iterator[Report]:
+        from transformer.training.loop import train
+
+        return train(self.state)
+
+    def ask(self, question: Question, instead_of: Question | None) -> None:
+        """Record one more word from now on, perhaps in place of another, and at once."""
+        if instead_of is not None:
+            self._recorder.questions.remove(instead_of)
+        self._recorder.add(question)
+        self._make_frame()
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Scale the plan to another highest rate."""
+        self.state.set_learning_rate(rate)
+        self.publish(learning_rate=rate)
+
+    def continue_for(self, steps: int, rate: float) -> None:
+        """Plan more steps after the end."""
+        self.state.continue_for(steps, rate)
+        self._reports = self._train()
+        self.publish(reason="", planned=self.state.stretch.last, learning_rate=rate, goal_reached=False)
+
+    def step(self, *, alone: bool) -> None:
+        """Take one training step; `alone` where a person asked for this very one."""
+        began = time.perf_counter()
+        report = next(self._reports, None)
+        if report is None:
+            self.end(FINISHED, self._how_it_ended())
+            return
+        if report.evaluation is not None:
+            self._evaluation = report.evaluation
+        seconds = self.view.seconds + time.perf_counter() - began
+        self._count(report, seconds)
+        ended = self.state.goal_reached or report.step == self.state.stretch.last
+        self.publish(step=report.step, seconds=seconds, steps_per_second=self._speed())
+        if ended or self._frame_is_due(report, alone):
+            self._make_frame()
+        if self._archive is not None:
+            self._archive.note_step(self.view, self.state)
+        if ended:
+            self.end(FINISHED, self._how_it_ended())
+
+    def _count(self, report: Report, seconds: float) -> None:
+        """Add the steps since the last reading to the table, the newest with its evaluation."""
+        if report.evaluation is not None:
+            self.publish(
+                first_step_at=dict(self.state.first_step_at),
+                goal_reached=self.state.goal_reached,
+                by_length=report.evaluation.by_length,
+                everyday=report.evaluation.everyday or self.view.everyday,
+            )
+        rows = zip(report.losses, report.token_accuracies, report.gradient_norms, strict=True)
+        first = report.step - len(report.losses) + 1
+        for step, (loss, accuracy, norm) in enumerate(rows, start=first):
+            values: dict[str, Any] = {}
+            if report.evaluation is not None and step == report.step:
+                values = {
+                    "held_out_loss": report.evaluation.loss,
+                    "held_out_token_accuracy": report.evaluation.token_accuracy,
+                    "exact": report.evaluation.exact,
+                }
+            self._metrics.append(
+                step=step,
+                loss=loss,
+                token_accuracy=accuracy,
+                learning_rate=report.learning_rate,
+                gradient_norm=norm,
+                tokens_per_second=report.tokens_per_second,
+                seconds=seconds,
+                **values,
+            )
+
+    def _speed(self) -> float:
+        """Steps per second over about the last second, or what the pace allows."""
+        seconds, steps = self._metrics.column("seconds"), self._metrics.column("step")
+        if len(seconds) < 2:
+            return 0.0
+        first = max(0, min(len(seconds) - 2, int(seconds.searchsorted(seconds[-1] - 1.0))))
+        speed = float((steps[-1] - steps[first]) / max(seconds[-1] - seconds[first], 1e-9))
+        return speed if self.view.pace is None else min(speed, self.view.pace)
+
+    def _frame_is_due(self, report: Report, alone: bool) -> bool:
+        """Evaluations are frames; for someone who watches, so are early steps and about two a second."""
+        if report.evaluation is not None:
+            return True
+        if not self._live:
+            return False
+        pace = self.view.pace
+        if alone or (pace is not None and pace <= EVERY_STEP_UP_TO):
+            return True
+        return report.step <= EARLY_STEPS or time.perf_counter() - self._last_frame_at >= LIVE_SECONDS
+
+    def _make_frame(self) -> None:
+        steps, losses = self._metrics.column("step"), self._metrics.column("loss")
+        read = len(steps) > 0 and steps[-1] == self.state.step  # off the CPU the newest loss may be unread
+        frame = self._recorder.frame(
+            step=self.state.step,
+            seconds=self.view.seconds,
+            loss=float(losses[-1]) if read else None,
+            exact=(self._evaluation.right, self._evaluation.total),
+            exact_step=self._evaluation.step,
+        )
+        self._timeline.add(frame)
+        turned = self.view.turned_at
+        (site, head), score = frame.best
+        if turned is None and score >= MIRROR_THRESHOLD:
+            turned = (frame.step, site, head)
+        self.publish(frames=self._timeline.frames, turned_at=turned)
+        if self._archive is not None:
+            self._archive.note_frame(frame)
+        self._last_frame_at = time.perf_counter()
+
+    def _how_it_ended(self) -> str:
+        view, exact = self.view, self._evaluation
+        if self.state.goal_reached:
+            how = f"Goal reached at step {view.step:,}"
+        else:
+            how = f"All {view.planned:,} steps are done"
+        return f"{how}: {exact.right:,} of {exact.total:,} held-out words right after {view.seconds:.1f} s."
+
+    def end(self, state: str, reason: str) -> None:
+        """The run has come to its end, perhaps not for good."""
+        if self.view.frame is None or self.view.frame.step != self.state.step:
+            self._make_frame()
+        self.publish(state=state, reason=reason)
+        if self._archive is not None:
+            self._archive.note_end(self.view, self.state)
+
+    def fail(self, error: Exception) -> None:
+        """The run ends with what went wrong; the frames up to here stay."""
+        self.publish(state=FAILED, reason=_explained(error))
+        if self._archive is not None:
+            self._archive.close(self.view)
+
+
+def _explained(error: Exception) -> str:
+    """A failure in words that name what went wrong and what to do."""
+    text, kind = str(error)[:500], type(error).__name__
+    if kind in ("MemoryError", "OutOfMemoryError") or "can't allocate memory" in text:
+        advice = "There is not enough memory for this model; choose a smaller width or batch."
+        return f"{advice} ({text})" if text else advice
+    if isinstance(error, InputError) or kind == "NotFinite":
+        return text
+    return f"{kind}: {text}"
