@@ -32,7 +32,7 @@ if run is None:
     st.warning("These settings cannot be used yet: mend the one that is marked in the sidebar.")
     st.stop()
 with st.container():
-    if st.session_state.pop("lost_run", False):
+    if st.session_state.get("lost_run"):  # said until a run is started or opened
         st.info("The run of this link is no longer on this server. Here is a new one, ready to start.")
 
 controls(run, config)

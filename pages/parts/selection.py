@@ -32,6 +32,7 @@ def choose(run: Run) -> None:
     if run.id not in known:
         known.append(run.id)
     st.session_state["run"] = run.id
+    st.session_state.pop("lost_run", None)
     if st.query_params.get("run") != run.id:
         st.query_params["run"] = run.id
 

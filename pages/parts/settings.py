@@ -94,8 +94,7 @@ def values_of(config: RunConfig) -> dict[str, Any]:
 def fill(config: RunConfig) -> None:
     """Put a configuration into the widgets; call it before they are drawn."""
     st.session_state.update(values_of(config))
-    if config.recipe in PRESETS:
-        st.session_state["preset"] = config.recipe
+    st.session_state["preset"] = config.recipe if config.recipe in PRESETS else DEFAULT_PRESET
 
 
 def _reset() -> None:

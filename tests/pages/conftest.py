@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
+from transformer.config import RunConfig
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
+from transformer.training.loop import train
+from transformer.training.state import TrainState
 
 APP = Path(__file__).parents[2] / "app.py"
 TINY = {
@@ -29,6 +33,7 @@ TINY = {
     "batch_size": 4,
     "steps": 3,
     "goal": "none",
+    "device": "cpu",
 }
 """As in a link: a run of three steps."""
 LONG = TINY | {"steps": 100_000}
@@ -100,6 +105,12 @@ class Visitor:
         boxes += tuple(self.at.get("button_group"))
         next(box for box in boxes if box.key == key).set_value(value)
         return self.look()
+
+    def step(self) -> Visitor:
+        """Press Step and wait until all its steps are taken."""
+        last = self.run.view.step + self.value("step_size")
+        self.press("run_step")
+        return self.once(lambda: self.run.view.step == last and self.run.view.state == "paused")
 
     def forge(self, key: str, text: str) -> Visitor:
         """Send a choice that the list does not offer, as any client can."""
@@ -201,3 +212,13 @@ def long() -> dict[str, Any]:
 def slow() -> dict[str, Any]:
     """The link of a run of one step a second."""
     return dict(SLOW)
+
+
+@pytest.fixture
+def trained_alone() -> Callable[[RunConfig, int], list[float]]:
+    """The first losses of a configuration by the bare generator, without a run or a page."""
+
+    def losses(config: RunConfig, n: int) -> list[float]:
+        return [loss for report in islice(train(TrainState.begin(config)), n) for loss in report.losses]
+
+    return losses

@@ -93,7 +93,7 @@ def test_the_page_names_a_library_that_lies_where_the_server_looks(visit):
 
 def test_a_picture_with_other_axes_is_not_sent_as_an_earlier_frame(visit, slow):
     visitor = visit(slow)
-    visitor.set("step_size", 2).press("run_step").until("paused")
+    visitor.set("step_size", 2).step()
     shown = visitor.drawn("live_map_figure")
     assert [frame["step"] for frame in shown.frames] == [0, 1, 2]
     visitor.set("own_word", "ox").once(lambda: visitor.run.view.frame.probes[-1].text == "ox")

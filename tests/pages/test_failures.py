@@ -1,0 +1,112 @@
+"""What goes wrong is said in place, and nothing that was learned is lost."""
+
+from __future__ import annotations
+
+from transformer.runs.registry import REGISTRY
+from transformer.tasks.reverse import Reverse
+from transformer.training import device
+
+NO_DEVICE = "This machine has no {} device; it has cpu. Choose auto or one of these."
+LOST = "The run of this link is no longer on this server. Here is a new one, ready to start."
+
+
+def test_a_run_whose_numbers_explode_says_so_and_its_frames_stay(visit):
+    visitor = visit(steps=50, learning_rate=1e30).press("run_start").until("failed")
+    (reason,) = visitor.errors
+    assert reason.startswith("**The run failed.** At step ")
+    assert reason.endswith("Start again with a lower learning rate.")
+    assert "✖ **failed**" in visitor.status
+    shown = visitor.drawn("live_map_figure")
+    assert shown.step == visitor.run.view.frames[-1].step
+    assert visitor.enabled("run_start")
+    assert not visitor.enabled("run_pause")
+    assert not visitor.enabled("run_stop")
+    assert "run_continue" not in visitor.keys  # there is nothing to go on from
+    visitor.set("learning_rate", 0.01).set("steps", 2).press("run_start").until("finished")
+    assert visitor.errors == []
+
+
+def test_an_error_in_the_training_is_shown_with_its_reason(visit, monkeypatch):
+    batch = Reverse.batch
+
+    def broken(task, seed, k):
+        if k == 2:
+            raise RuntimeError("the letters have run out")
+        return batch(task, seed, k)
+
+    monkeypatch.setattr(Reverse, "batch", broken)
+    visitor = visit(steps=50).press("run_start").until("failed")
+    assert visitor.errors == ["**The run failed.** RuntimeError: the letters have run out"]
+    assert "step **2** / 50" in visitor.status
+    assert visitor.drawn("live_map_figure").step == 2
+    assert "failed at 2" in visitor.at.button(key=f"show_{visitor.run.id}").label
+
+
+def test_a_device_that_is_missing_is_refused_in_place_and_a_run_that_trains_goes_on(visit, slow, monkeypatch):
+    monkeypatch.setattr(device, "available_devices", lambda: ("cpu",))
+    visitor = visit(slow).press("run_start").until("training")
+    training, step = visitor.run, visitor.run.view.step
+    visitor.set("device", "cuda")
+    assert visitor.errors == [NO_DEVICE.format("cuda")]
+    assert not visitor.enabled("run_start")
+    assert "**training**" in visitor.status
+    visitor.once(lambda: training.view.step > step)
+    assert visitor.run is training
+    visitor.set("device", "auto")
+    assert visitor.errors == []
+    assert visitor.says("**Changed:** device cpu → auto. This run is not touched.")
+
+
+def test_a_device_in_the_link_that_is_missing_is_refused_and_can_be_mended(visit, monkeypatch):
+    monkeypatch.setattr(device, "available_devices", lambda: ("cpu",))
+    visitor = visit(device="mps")
+    assert visitor.errors == [NO_DEVICE.format("mps")]
+    assert "run_start" not in visitor.keys
+    visitor.set("device", "cpu")
+    assert visitor.errors == []
+    assert "**idle**" in visitor.status
+    assert visitor.run.config.device == "cpu"
+
+
+def test_a_device_that_goes_away_after_it_was_chosen_fails_that_run_only(visit, slow, monkeypatch):
+    visitor = visit(slow).press("run_start").until("training")
+    training, step = visitor.run, visitor.run.view.step
+    monkeypatch.setattr(device, "available_devices", lambda: ())
+    other = visit(seed=1).until("failed")
+    assert other.errors == [
+        "**The run failed.** This machine has no cpu device; it has . Choose auto or one of these."
+    ]
+    visitor.once(lambda: training.view.step > step)
+    assert training.view.state == "training"
+
+
+def test_a_link_to_a_run_that_is_gone_says_so_and_gives_a_fresh_one_to_start(visit):
+    visitor = visit(run="no-such-run")
+    for _ in range(2):  # it stays to be read while the page looks again
+        assert [info.value for info in visitor.at.info] == [LOST]
+        assert "**idle**" in visitor.status
+        assert "run" not in visitor.at.query_params
+        visitor.look()
+    visitor.press("run_start").until("finished")
+    assert len(visitor.at.info) == 0
+    assert visitor.at.query_params["run"] == visitor.run.id
+
+
+def test_a_run_that_goes_away_while_it_is_watched_is_said_and_its_settings_are_still_there(visit):
+    visitor = visit(seed=3).press("run_start").until("finished")
+    run = visitor.run
+    REGISTRY._runs.pop(run.id).close()  # as when there were too many runs, or the server was started anew
+    visitor.look()
+    assert [info.value for info in visitor.at.info] == [LOST]
+    assert "**idle**" in visitor.status
+    assert visitor.run is not run
+    assert visitor.run.config == run.config
+
+
+def test_a_lost_run_does_not_hide_the_one_that_is_opened_next(visit):
+    other = visit(seed=2).press("run_start").until("finished").run
+    visitor = visit(run="no-such-run")
+    visitor.at.query_params["run"] = other.id
+    visitor.look()
+    assert visitor.run is other
+    assert len(visitor.at.info) == 0

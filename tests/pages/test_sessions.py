@@ -1,0 +1,119 @@
+"""Several visitors of one server: each sees the runs that are theirs, and a link shows one to another."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, urlsplit
+
+from pages.parts.settings import KEYS
+from tests.pages.conftest import TINY
+from transformer.runs.registry import REGISTRY
+
+
+def listed(visitor):
+    """Ids of the runs in the list, the newest first."""
+    return [
+        button.key.removeprefix("show_") for button in visitor.at.button if button.key.startswith("show_")
+    ]
+
+
+def test_a_link_to_a_running_run_shows_that_run_with_its_settings(visit, slow):
+    owner = visit(slow, seed=8, heads=4, learning_rate=0.02).press("run_start").until("training")
+    guest = visit({"run": owner.run.id})
+    assert guest.run is owner.run
+    assert "**training**" in guest.status
+    assert {key: guest.value(key) for key in KEYS} == {key: owner.value(key) for key in KEYS}
+    assert guest.value("seed") == 8
+    assert guest.value("width") == 8
+    assert not guest.says("**Changed:**")
+    assert listed(guest) == [owner.run.id]
+    assert REGISTRY.listed() == [owner.run]  # and no model was built beside it
+
+
+def test_a_reload_comes_back_to_the_same_run(visit):
+    before = visit().press("run_start").until("finished")
+    after = visit({"run": before.run.id})
+    assert after.run is before.run
+    assert after.drawn("live_map_figure").step == 3
+    assert after.value("steps") == 3
+
+
+def test_a_guest_may_edit_settings_without_touching_the_run_of_the_owner(visit, slow):
+    owner = visit(slow).press("run_start").until("training")
+    guest = visit({"run": owner.run.id}).set("seed", 5).set("steps", 2).set("pace", "full pace")
+    guest.press("run_start").until("finished")
+    assert guest.run is not owner.run
+    assert guest.run.view.after == owner.run.id
+    assert owner.run.view.state == "training"
+    assert owner.look().run.config.seed == 0
+
+
+def test_two_visitors_with_a_run_each_see_only_their_own_in_the_list(visit):
+    one, two = visit(seed=1), visit(seed=2)
+    assert one.run is not two.run  # nor do they share an untrained model
+    one.press("run_start").until("finished")
+    two.press("run_start").until("finished")
+    assert listed(one.look()) == [one.run.id]
+    assert listed(two.look()) == [two.run.id]
+    (label,) = [button.label for button in one.at.button if button.key == f"show_{one.run.id}"]
+    assert label == "✔ seed 1 · 1+1 · 2 heads · d 8 · finished at 3 · 0% right"
+
+
+def test_the_list_shows_the_newest_first_and_a_click_brings_a_run_back_with_its_settings(visit):
+    visitor = visit(seed=1).press("run_start").until("finished")
+    first = visitor.run
+    visitor.set("seed", 2).set("width", 16).press("run_start").once(lambda: visitor.run is not first)
+    visitor.until("finished")
+    second = visitor.run
+    assert listed(visitor) == [second.id, first.id]
+    visitor.press(f"show_{first.id}")
+    assert visitor.run is first
+    assert visitor.at.query_params["run"] == first.id
+    assert (visitor.value("seed"), visitor.value("width")) == (1, 8)
+    assert not visitor.says("**Changed:**")
+    assert second.view.state == "finished"
+
+
+def test_the_preset_of_a_run_comes_back_with_its_settings(visit):
+    visitor = visit({}, preset="One head", steps=1).set("preset", "One layer each").set("steps", 1)
+    visitor.press("run_start").until("finished")
+    one_layer = visitor.run
+    assert one_layer.config.recipe == "One layer each"
+    visitor.set("preset", "Reverse words").set("steps", 2).press("run_start")
+    visitor.once(lambda: visitor.run is not one_layer).until("finished")
+    plain = visitor.run
+    for run, preset in ((one_layer, "One layer each"), (plain, "Reverse words")):
+        visitor.press(f"show_{run.id}")
+        assert visitor.value("preset") == preset
+        assert visitor.value("layers_decoder") == run.config.model.n_decoder_layers
+        assert visit({"run": run.id}).value("preset") == preset
+
+
+def test_the_links_to_share_lead_to_this_run_and_to_these_settings(visit):
+    visitor = visit(seed=4, goal="90 %")
+    (settings,) = [code.value for code in visitor.at.code]
+    assert dict(parse_qsl(urlsplit(settings).query)) == {
+        k: str(v) for k, v in (TINY | {"seed": 4, "goal": "90 %"}).items()
+    }
+    assert visit(dict(parse_qsl(urlsplit(settings).query))).run.config == visitor.run.config
+    visitor.press("run_start").until("finished")
+    run, again = [dict(parse_qsl(urlsplit(code.value).query)) for code in visitor.at.code]
+    assert run == {"run": visitor.run.id}
+    assert "run" not in again
+    assert visit(run).run is visitor.run
+
+
+def test_who_opens_a_run_sees_the_run_that_it_grew_out_of(visit):
+    owner = visit(seed=1).press("run_start").until("finished")
+    first = owner.run
+    owner.set("seed", 2).press("run_start").once(lambda: owner.run is not first).until("finished")
+    guest = visit({"run": owner.run.id})
+    assert set(listed(guest)) == {owner.run.id, first.id}
+
+
+def test_the_run_and_the_list_stay_the_same_on_every_page(visit):
+    visitor = visit().press("run_start").until("finished")
+    run = visitor.run
+    for page in ("masks", "train"):
+        visitor.go(page)
+        assert visitor.run is run
+        assert listed(visitor) == [run.id]

@@ -1,0 +1,164 @@
+"""From Start to the end: each command does what it says, and the page shows what happened."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+def losses(visitor):
+    return visitor.run.view.metrics.column("loss").tolist()
+
+
+def buttons(visitor):
+    return {key: visitor.enabled(f"run_{key}") for key in ("start", "pause", "step", "stop")}
+
+
+def test_start_trains_the_model_on_the_screen_and_ends_as_finished(visit, trained_alone):
+    visitor = visit()
+    draft = visitor.run
+    visitor.press("run_start").until("finished")
+    assert visitor.run is draft
+    assert visitor.at.query_params["run"] == draft.id
+    assert "✔ **finished** · step **3** / 3" in visitor.status
+    assert visitor.says("All 3 steps are done: 0 of 1,000 held-out words right after")
+    assert losses(visitor) == trained_alone(draft.config, 3)
+    assert visitor.drawn("live_map_figure").step == visitor.drawn("live_curves_figure").step == 3
+    assert visitor.says("<b>0</b> / 1,000<em>held-out words, at step 3")
+
+
+def test_the_curves_show_the_losses_of_the_run(visit, trained_alone):
+    visitor = visit().press("run_start").until("finished")
+    arrays = visitor.drawn("live_curves_figure").arrays
+    traces = [trace["name"] for trace in visitor.drawn("live_curves_figure").data]
+    i = traces.index("training")
+    assert arrays[f"{i}.x"].tolist() == [1, 2, 3]
+    np.testing.assert_allclose(arrays[f"{i}.y"], trained_alone(visitor.run.config, 3), rtol=1e-6)
+    assert arrays[f"{traces.index('held-out words')}.x"].tolist() == [3]
+
+
+def test_the_buttons_follow_the_state_of_the_run(visit, slow):
+    visitor = visit(slow).press("run_start").until("training")
+    assert buttons(visitor) == {"start": False, "pause": True, "step": True, "stop": True}
+    assert visitor.at.button(key="run_pause").label == "Pause"
+    visitor.press("run_pause").until("paused")
+    assert buttons(visitor) == {"start": False, "pause": True, "step": True, "stop": True}
+    assert visitor.at.button(key="run_pause").label == "Resume"
+    visitor.press("run_pause").until("training")
+    visitor.press("run_stop").until("stopped")
+    assert buttons(visitor) == {"start": True, "pause": False, "step": False, "stop": False}
+    assert visitor.at.button(key="run_start").label == "New run"
+    assert "run_continue" in visitor.keys
+    assert visitor.says(f"Stopped at step {visitor.run.view.step:,}.")
+
+
+def test_step_takes_as_many_steps_as_the_box_says_and_every_one_is_drawn(visit, trained_alone):
+    visitor = visit(steps=50).set("step_size", 3).step()
+    assert visitor.run.view.step == 3
+    shown = visitor.drawn("live_map_figure")
+    assert [frame["step"] for frame in shown.frames] == [0, 1, 2, 3]
+    maps = [frame["arrays"]["0.z"] for frame in shown.frames]
+    assert all(not np.array_equal(before, after) for before, after in zip(maps, maps[1:], strict=False))
+    visitor.set("step_size", 1).step()
+    assert visitor.run.view.step == 4
+    assert losses(visitor) == trained_alone(visitor.run.config, 4)
+
+
+@pytest.mark.parametrize("steps", [0, -1, 100_001])
+def test_a_number_of_steps_that_cannot_be_taken_is_refused_in_place(visit, steps):
+    visitor = visit().set("step_size", steps).press("run_step")
+    assert visitor.errors == [f"{steps} steps cannot be taken; choose from 1 to 100,000."]
+    assert visitor.run.view.step == 0
+
+
+def test_the_pace_holds_from_the_start_and_can_be_changed_while_it_trains(visit, slow):
+    visitor = visit(slow).press("run_start").until("training")
+    assert visitor.run.view.pace == 1.0
+    assert "pace 1 steps/s" in visitor.status
+    visitor.set("pace", "full pace").once(lambda: visitor.run.view.step >= 20)
+    assert visitor.run.view.pace is None
+    assert "pace" not in visitor.status
+
+
+def test_a_run_that_has_ended_goes_on_at_a_stated_rate(visit):
+    visitor = visit().press("run_start").until("finished")
+    assert visitor.value("continue_rate") == 0.0025  # half of what it was
+    visitor.set("continue_steps", 4).set("continue_rate", 0.001).press("run_continue")
+    visitor.once(lambda: visitor.run.view.step == 7).until("finished")
+    assert "step **7** / 7" in visitor.status
+    rates = visitor.run.view.metrics.column("learning_rate")
+    assert len(rates) == 7
+    assert 0 < rates[3:].max() <= 0.001
+    visitor.set("continue_steps", 0).press("run_continue")
+    assert visitor.errors == ["0 steps cannot be taken; choose from 1 to 100,000."]
+    visitor.set("continue_steps", 5).set("continue_rate", -1.0).press("run_continue")
+    assert visitor.errors == ["learning_rate=-1 cannot be used; choose more than 0."]
+    assert visitor.run.view.state == "finished"
+
+
+def test_editing_settings_in_mid_run_touches_nothing_and_lists_what_differs(visit, long, trained_alone):
+    visitor = visit(long).set("step_size", 3).step()
+    config = visitor.run.config
+    visitor.set("width", 16).set("learning_rate", 0.5).set("seed", 3)
+    assert visitor.says(
+        "**Changed:** width 8 → 16, learning rate 0.005 → 0.5, seed 0 → 3. This run is not touched."
+    )
+    assert visitor.at.button(key="run_start").label == "Start a new run with these changes"
+    assert visitor.enabled("run_start")
+    visitor.step()
+    assert visitor.run.config == config
+    assert visitor.run.view.step == 6
+    assert losses(visitor) == trained_alone(config, 6)
+    visitor.set("width", 8).set("learning_rate", 0.005).set("seed", 0)
+    assert not visitor.says("**Changed:**")
+
+
+def test_an_impossible_edit_in_mid_run_is_answered_and_the_run_goes_on(visit, slow):
+    visitor = visit(slow).press("run_start").until("training")
+    run, step = visitor.run, visitor.run.view.step
+    visitor.set("heads", 3)
+    assert visitor.errors[0].startswith("d_model=8 cannot be split into n_heads=3 equal heads")
+    assert not visitor.enabled("run_start")
+    assert visitor.enabled("run_stop")
+    visitor.once(lambda: run.view.step > step)
+    assert run.view.state == "training"
+
+
+def test_the_learning_rate_can_be_applied_in_mid_run(visit, long, trained_alone):
+    visitor = visit(long).set("step_size", 3).step()
+    assert "run_learning_rate" not in visitor.keys
+    visitor.set("learning_rate", 0.5)
+    assert visitor.says("**Changed:** learning rate 0.005 → 0.5. This run is not touched.")
+    visitor.press("run_learning_rate").once(lambda: visitor.run.view.learning_rate == 0.5)
+    visitor.step()
+    config, rates = visitor.run.config, visitor.run.view.metrics.column("learning_rate")
+    assert losses(visitor)[:4] == trained_alone(
+        config, 4
+    )  # the fourth loss is of what three steps had learned
+    assert losses(visitor)[4:] != trained_alone(config, 6)[4:]
+    rise = rates[2] / 3  # of the warm-up
+    np.testing.assert_allclose(rates[:3], [rise, 2 * rise, 3 * rise], rtol=1e-6)
+    np.testing.assert_allclose(rates[3:], [400 * rise, 500 * rise, 600 * rise], rtol=1e-6)
+
+
+def test_a_new_run_leaves_the_old_one_alone_and_draws_it_as_a_ghost(visit, long, trained_alone):
+    visitor = visit(long).set("step_size", 3).step()
+    old = visitor.run
+    visitor.set("seed", 4).set("steps", 5).press("run_start")
+    new = visitor.run
+    assert new is not old
+    assert new.view.after == old.id
+    visitor.until("finished")
+    assert (old.view.state, old.view.step, old.config.seed) == ("paused", 3, 0)
+    assert losses(visitor) == trained_alone(new.config, 5)
+    arrays = visitor.drawn("live_curves_figure").arrays
+    np.testing.assert_allclose(arrays["0.y"], trained_alone(old.config, 3), rtol=1e-6)
+    np.testing.assert_allclose(arrays["2.y"], trained_alone(new.config, 5), rtol=1e-6)
+    assert not visitor.says("**Changed:**")
+
+
+def test_the_same_settings_started_again_give_the_same_losses(visit):
+    visitor = visit().press("run_start").until("finished")
+    first, run = losses(visitor), visitor.run
+    visitor.press("run_start").once(lambda: visitor.run is not run).until("finished")
+    assert losses(visitor) == first

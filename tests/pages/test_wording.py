@@ -1,0 +1,165 @@
+"""What the pages say: numbers of the run in plain words, marks that need no colour, and no markup let in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from pages.parts.refresh import refresh_seconds
+from pages.parts.wording import changed, differences, moment, outputs, status_line, words_right
+from transformer.config import RunConfig
+from transformer.recording.frame import Probe
+
+PROBE = Probe(
+    text="cat",
+    answer="tac",
+    output="tac",
+    stopped=True,
+    src_tokens=("[SOS]", "c", "a", "t", "[EOS]"),
+    tgt_tokens=("[SOS]", "t", "a", "c"),
+    expected=("t", "a", "c", "[EOS]"),
+    predicted=("t", "a", "c", "[EOS]"),
+    held_out=False,
+    too_long=False,
+    drawn_at=None,
+)
+
+
+@pytest.fixture
+def view(visit):
+    """An untrained run, to be changed as a test needs it."""
+    return visit().run.view
+
+
+def row(view, probe):
+    """The row of one probe in the table of outputs: its marks, and the text without any."""
+    table = outputs(replace(view.frame, probes=(probe,)), "cat")
+    return table, re.sub("<[^>]*>", "", table)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"state": "idle"}, "○ **idle** · step **0** / 3"),
+        (
+            {"state": "training", "step": 1200, "planned": 2000, "steps_per_second": 41.4},
+            "● **training** · step **1,200** / 2,000 · 41 steps/s · at most 19 s left",
+        ),
+        (
+            {"state": "training", "step": 1, "planned": 11, "steps_per_second": 1.0, "pace": 1.0},
+            "● **training** · step **1** / 11 · 1.0 steps/s · at most 10 s left · pace 1 steps/s",
+        ),
+        (
+            {"state": "paused", "step": 2, "seconds": 12.34},
+            "❚❚ **paused** · step **2** / 3 · 12.3 s of training",
+        ),
+        ({"state": "failed", "step": 2}, "✖ **failed** · step **2** / 3"),
+    ],
+)
+def test_the_status_says_state_step_speed_and_time_left(view, changes, expected):
+    assert status_line(replace(view, **changes)) == expected
+
+
+def test_each_state_has_a_sign_of_its_own(view):
+    states = ("idle", "queued", "training", "paused", "finished", "stopped", "failed")
+    assert len({status_line(replace(view, state=state)).split()[0] for state in states}) == len(states)
+
+
+def test_the_moment_names_the_head_that_turned_the_step_and_its_score(view):
+    scores = {"decoder.0.cross": [0.1, 0.83]}
+    frame = replace(view.frame, step=140, scores=scores)
+    turned = replace(view, frames=(frame,), state="training", turned_at=(120, "decoder.0.cross", 1))
+    assert moment(turned, "") == (
+        "★ **Decoder layer 1, head 2 turned anti-diagonal** at step 120: "
+        "it reads the word backwards (83% on the mirrored letter)."
+    )
+    ended = replace(turned, state="finished", reason="Goal reached at step 140.")
+    assert moment(ended, "").endswith("(83% on the mirrored letter). Goal reached at step 140.")
+
+
+def test_without_a_pattern_the_moment_says_how_far_it_is(view):
+    frame = replace(view.frame, step=9, scores={"decoder.0.cross": [0.1, 0.27]})
+    text = moment(replace(view, frames=(frame,), state="training"), "")
+    assert text.startswith(
+        "**No clear pattern yet.** The clearest head puts 27% of its weight on the mirrored"
+    )
+    assert "at 50% it counts as anti-diagonal" in text
+
+
+def test_before_the_first_frame_and_after_a_failure_the_moment_says_so(view):
+    assert moment(replace(view, frames=()), "") == "Building the untrained model…"
+    failed = replace(view, state="failed", reason="No memory.")
+    assert moment(failed, "") == "**The run failed.** No memory."
+
+
+def test_words_right_are_counted_with_the_step_at_which_they_were(view):
+    frame = replace(view.frame, step=60, exact=(1, 1000), exact_step=50)
+    assert "<b>1</b> / 1,000<em>held-out words, at step 50" in words_right(replace(view, frames=(frame,)))
+    assert words_right(replace(view, frames=())).count("–") == 1
+
+
+@pytest.mark.parametrize(
+    ("output", "stopped", "shown", "right_letters"),
+    [
+        ("tac", True, "→ tac ✓", 3),
+        ("tax", True, "→ tax ✗", 2),
+        ("ta", True, "→ ta· ✗", 2),
+        ("", True, "→ ··· ✗", 0),
+        ("tact", True, "→ tact ✗", 3),
+        ("tac", False, "→ tac… ✗", 3),
+        ("[PAD]ac", True, "→ [PAD]ac ✗", 2),
+    ],
+)
+def test_every_letter_of_an_output_is_marked_right_or_wrong_by_more_than_colour(
+    view, output, stopped, shown, right_letters
+):
+    table, text = row(view, replace(PROBE, output=output, stopped=stopped))
+    assert shown in text
+    assert table.count("class='ok'") == right_letters
+    assert ("✓" in text) == (output == "tac" and stopped)
+
+
+@pytest.mark.parametrize(
+    ("changes", "short", "full"),
+    [
+        ({}, "unseen", "training has not drawn it so far"),
+        ({"drawn_at": 1234}, "step 1,234", "training drew it first at step 1,234"),
+        ({"held_out": True}, "held out", "kept from training by its hash: training never draws it"),
+        ({"too_long": True, "held_out": True}, "too long", "longer than anything trained on"),
+    ],
+)
+def test_what_training_knows_of_a_word_is_said_beside_it(view, changes, short, full):
+    table, text = row(view, replace(PROBE, **changes))
+    assert text.endswith(short)
+    assert f"title='{full}'" in table
+
+
+def test_no_markup_gets_in_by_a_word(view):
+    table, _ = row(view, replace(PROBE, text="<script>", output="<b>&"))
+    assert "<script>" not in table
+    assert "&lt;script&gt;" in table
+    assert "<b>&" not in table
+
+
+def test_settings_that_differ_are_named_in_plain_words_with_both_values():
+    before = RunConfig().with_changes(goal=0.99)
+    now = before.with_changes(d_model=64, d_ff=256, learning_rate=0.01, goal=None, recipe="other", seed=3)
+    assert differences(changed(before, now)) == (
+        "width 32 → 64, learning rate 0.005 → 0.01, goal 0.99 → none, seed 0 → 3"
+    )
+    assert changed(before, before) == {}
+    assert changed(now, now.with_changes(d_ff=8)) == {"d_ff": (256, 8)}  # by itself it is a change
+
+
+def test_the_page_looks_again_only_while_something_may_move(view):
+    def seconds(**changes):
+        return refresh_seconds(replace(view, **changes))
+
+    assert seconds(state="training") == 0.5
+    assert seconds(state="training", pace=5.0) == seconds(state="training", pace=1.0) == 0.2
+    assert seconds(state="idle", frames=()) == 0.2
+    assert seconds(state="paused") == 2.0
+    assert [seconds(state=state) for state in ("idle", "finished", "stopped", "failed")] == [None] * 4
+    assert refresh_seconds(replace(view, state="finished"), waiting=True) == 0.2
