@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import selection
+from pages.parts.commands import obey
 from pages.parts.controls import controls
 from pages.parts.entry import guard
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
@@ -15,7 +16,7 @@ from pages.parts.share import share
 from pages.parts.style import style
 from pages.parts.tiles import tile_choice
 from pages.parts.watching import Choice, Places, draw
-from pages.parts.wording import SITE_KINDS, moment, status_line, words_right
+from pages.parts.wording import SITE_KINDS, changed, moment, status_line, words_right
 from pages.parts.words import probe_words
 from transformer.runs.view import RunView
 
@@ -27,15 +28,13 @@ if run is not None and not st.session_state.get("settings_filled"):
     fill(run.config)  # a shared link shows the settings of its run
 st.session_state["settings_filled"] = True
 config = settings()
-run = run or selection.draft(config)
-if run is None:
-    st.warning("These settings cannot be used yet: mend the one that is marked in the sidebar.")
-    st.stop()
+run = run or selection.draft(config) or selection.draft(PRESETS[DEFAULT_PRESET].config)
+run = obey(run, config, edited=bool(changed(run, config)))
 with st.container():
     if st.session_state.get("lost_run"):  # said until a run is started or opened
         st.info("The run of this link is no longer on this server. Here is a new one, ready to start.")
 
-controls(run, config)
+controls(run, changed(run, config), usable=config is not None)
 top, right = st.columns([3.2, 1], vertical_alignment="center", gap="small")
 status, sentence = top.container(key="run_status"), top.container(key="moment")
 right_words = right.container(key="words_right")
@@ -106,4 +105,4 @@ st.caption(
     "answer as the decoder's input; the outputs are what it writes by itself. Click a small map to keep it."
 )
 run_list(run)
-share(run)
+share(run, config or run.config)

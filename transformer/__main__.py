@@ -64,9 +64,9 @@ def _config(arguments: argparse.Namespace) -> RunConfig:
     return config.with_changes(**changes, goal=arguments.target)  # without --target all steps are run
 
 
-def _follow(run: Run, quiet: bool) -> RunView:
+def _follow(run: Run) -> RunView:
     """Show a progress bar on standard error until the run has ended; Ctrl-C stops it."""
-    with tqdm(total=run.view.planned, unit="step", file=sys.stderr, disable=quiet) as bar:
+    with tqdm(total=run.view.planned, unit="step", file=sys.stderr) as bar:
         try:
             while run.view.state not in (FINISHED, STOPPED, FAILED):
                 _show(bar, run.view)
@@ -128,7 +128,7 @@ def main(argv: list[str] | None = None) -> int:
         _complain(str(error))
         return 2
     run.start()
-    view = _follow(run, quiet=False)
+    view = _follow(run)
     run.close()
     run.join()
     if arguments.json:

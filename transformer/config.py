@@ -235,7 +235,7 @@ class TrainConfig(_Json):
     steps: int = 300
     """Planned steps: the schedule's decay ends with them."""
     optimizer: str = "adamw"
-    """adamw (weight decay apart from the gradient) or adam."""
+    """adamw (weight decay apart from the gradient) or adam (weight decay added to it)."""
     learning_rate: float = 5e-3
     """Highest rate, reached at the end of the warm-up."""
     betas: tuple[float, ...] = (0.9, 0.98)
@@ -243,7 +243,7 @@ class TrainConfig(_Json):
     adam_eps: float = 1e-9
     """Keeps Adam from dividing by zero."""
     weight_decay: float = 0.01
-    """How strongly AdamW pulls the weights towards zero."""
+    """How strongly the optimiser pulls the weights towards zero."""
     warmup_steps: int = 50
     """Steps over which the rate rises from zero."""
     schedule: str = "linear"

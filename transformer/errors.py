@@ -9,8 +9,10 @@ class InputError(ValueError):
     Args:
         message: what a person reads, in place.
         field: the setting that is at fault, so that a page can show the message beside it.
+        offer: a value that would do instead, which a page can offer with one click.
     """
 
-    def __init__(self, message: str, field: str | None = None) -> None:
+    def __init__(self, message: str, field: str | None = None, offer: str | None = None) -> None:
         super().__init__(message)
         self.field = field
+        self.offer = offer

@@ -88,10 +88,7 @@ def strip_picture(
     return map_strip(
         [frame.map(row, site)[list(heads)] for site in sites],
         map_axes(frame, frame.probes[row], sites[0]),
-        names=[
-            [f"{site.split('.')[0][:3]} {int(site.split('.')[1]) + 1} · head {h + 1}" for h in heads]
-            for site in sites
-        ],
+        names=[[tile_name(site, head, len(sites) * len(heads)) for head in heads] for site in sites],
         lit=[[s is not None and s[h] >= MIRROR_THRESHOLD for h in heads] for s in scores],
         chosen=(sites.index(chosen[0]), heads.index(chosen[1]))
         if chosen[0] in sites and chosen[1] in heads
@@ -141,10 +138,5 @@ def curves_picture(view: RunView, before: RunView | None) -> Picture:
 
 
 def _series(metrics: Metrics) -> Series:
-    return Series(
-        steps=metrics.column("step"),
-        loss=metrics.column("loss"),
-        held_out_loss=metrics.column("held_out_loss"),
-        token_accuracy=metrics.column("token_accuracy"),
-        exact=metrics.column("exact"),
-    )
+    names = ("step", "loss", "held_out_loss", "token_accuracy", "exact")
+    return Series(*metrics.columns(*names))

@@ -6,15 +6,24 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
+from pages.parts.presets import DEFAULT_PRESET, PRESETS
+from pages.parts.settings import values_of
+from transformer.config import RunConfig
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.runs.view import IDLE
 
 
-def share(run: Run) -> None:
-    """Draw both links in the sidebar."""
-    query = st.query_params.to_dict()
-    query.pop("run", None)
+def share(run: Run, config: RunConfig) -> None:
+    """Draw both links in the sidebar.
+
+    Args:
+        config: the settings as they are now.
+    """
+    defaults = values_of(PRESETS[DEFAULT_PRESET].config)
+    query = {key: str(value) for key, value in values_of(config).items() if value != defaults[key]}
+    if config.recipe in PRESETS:
+        query["preset"] = config.recipe
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
         if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
             st.markdown("This run, as it trains:")

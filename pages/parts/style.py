@@ -20,11 +20,22 @@ _CSS = f"""<style>
 .hl-right b {{ font-size: 3.4rem; }}
 .hl-right small {{ font-size: 1rem; margin-right: .4rem; }}
 .hl-right em {{ display: block; font-size: .75rem; font-style: normal; opacity: .75; margin-top: .1rem; }}
-.hl-outputs {{ width: 100%; border-collapse: collapse; font-size: .98rem; white-space: nowrap; }}
-.hl-outputs td {{ border: 0; padding: .12rem .35rem; vertical-align: baseline; }}
+.hl-outputs {{ width: 100%; border-collapse: collapse; font-size: .98rem; white-space: nowrap;
+  table-layout: fixed; }}
+.hl-outputs td {{ overflow: hidden; text-overflow: ellipsis; border: 0;
+  padding: .12rem .35rem; vertical-align: baseline; }}
 .hl-outputs td:nth-child(2) {{ font-family: var(--st-code-font, monospace); }}
+.hl-outputs td:nth-child(1) {{ width: 31%; }}
+.hl-outputs td:nth-child(3) {{ width: 23%; }}
 .hl-outputs tr.chosen td:first-child {{ font-weight: 700; }}
 .hl-outputs small {{ opacity: .75; font-size: .72rem; }}
+.hl-outputs tr.long td {{ white-space: normal; overflow-wrap: anywhere; }}
+.hl-lengths {{ white-space: nowrap; font-size: 1rem; line-height: 1; }}
+.hl-lengths small {{ opacity: .75; font-size: .75rem; margin-right: .5rem; }}
+.hl-lengths span {{ display: inline-block; text-align: center; margin-right: .25rem;
+  color: {colors.HELD_OUT}; }}
+.hl-lengths i {{ display: block; font-size: .62rem; font-style: normal; color: var(--st-text-color);
+  opacity: .75; }}
 .hl-outputs .ok {{ border-bottom: 2px solid {colors.RIGHT}; }}
 .hl-outputs .no {{ border-bottom: 2px dotted {colors.WRONG}; opacity: .65; font-style: italic; }}
 .hl-outputs .yes {{ color: {colors.RIGHT}; }}

@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts.live_figure import live_figure
 from pages.parts.pictures import curves_picture, large_picture, sites_of, strip_picture
 from pages.parts.tiles import chosen_tiles
-from pages.parts.wording import outputs
+from pages.parts.wording import by_length, outputs
 from transformer.figures.maps import tile_at
 from transformer.runs.registry import REGISTRY
 from transformer.runs.view import Frame, RunView
@@ -18,7 +18,7 @@ from transformer.runs.view import Frame, RunView
 # What stands above the pictures leaves this much of the window to them; type grows with it.
 TALL = "max(370px, calc(100vh - 355px))"
 STRIP_TALL = "max(332px, calc(100vh - 393px))"
-CURVES_TALL = "max(210px, calc(100vh - 530px))"
+CURVES_TALL = "max(190px, calc(100vh - 550px))"
 MESSAGE_FRAMES = 4
 """At a slow pace a message carries this many steps, so that one that comes late loses none."""
 
@@ -85,7 +85,7 @@ def draw(view: RunView, choice: Choice, places: Places) -> None:
             )
         with st.container(key="live_outputs"):
             st.caption("Written by the model alone:")
-            st.html(outputs(frame, choice.word))
+            st.html(outputs(frame, choice.word) + by_length(view))
 
 
 def _frames_to_draw(view: RunView) -> list[Frame]:

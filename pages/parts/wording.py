@@ -7,6 +7,7 @@ from typing import Any
 
 from transformer.config import RunConfig
 from transformer.insight.scores import MIRROR_THRESHOLD
+from transformer.runs.run import Run
 from transformer.runs.view import FAILED, IDLE, Frame, Probe, RunView
 
 SITE_KINDS = {
@@ -52,12 +53,24 @@ def short_head_name(site: str, head: int) -> str:
     return f"{stack} {int(layer) + 1} · head {head + 1}"
 
 
-def changed(before: RunConfig, now: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """Settings that a person changed, without the preset's name and what follows from another setting."""
-    changes = before.differences(now)
+def tile_name(site: str, head: int, n_tiles: int) -> str:
+    """One head above its small map; very short where there are many."""
+    stack, layer, *_ = site.split(".")
+    if n_tiles <= 8:
+        return f"{stack[:3]} {int(layer) + 1} · head {head + 1}"
+    return f"{int(layer) + 1} · {head + 1}"
+
+
+def changed(run: Run, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
+    """Settings that differ from a run's, without the preset's name and what follows from another setting."""
+    if config is None:
+        return {}
+    changes = run.config.differences(config)
     changes.pop("recipe", None)
     if "d_model" in changes:
         changes.pop("d_ff", None)
+    if config.train.learning_rate == run.view.learning_rate:
+        changes.pop("learning_rate", None)  # it has been taken over in mid-run
     return changes
 
 
@@ -151,10 +164,14 @@ def _output_row(probe: Probe, chosen: bool) -> str:
         letters.append("<span class='no'>…</span>")
     mark = "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>"
     short, full = remark(probe)
-    return (
-        f"<tr class='{'chosen' if chosen else ''}'><td>{html.escape(probe.text)}</td>"
-        f"<td>→ {''.join(letters)} {mark}</td><td title='{full}'><small>{short}</small></td></tr>"
-    )
+    row = f"<td>{html.escape(probe.text)}</td><td>→ {''.join(letters)}</td>"
+    style = "chosen" if chosen else ""
+    if probe.too_long:  # its output needs the room, and this is worth reading
+        return (
+            f"<tr class='{style} long'>{row}<td>{mark}</td></tr>"
+            f"<tr class='{style}'><td colspan='3' title='{full}'><small>{full}</small></td></tr>"
+        )
+    return f"<tr class='{style}'>{row}<td title='{full}'>{mark} <small>{short}</small></td></tr>"
 
 
 def _letters(probe: Probe) -> list[str]:
@@ -175,4 +192,17 @@ def remark(probe: Probe) -> tuple[str, str]:
         return "held out", "kept from training by its hash: training never draws it"
     if probe.drawn_at is not None:
         return f"step {probe.drawn_at:,}", f"training drew it first at step {probe.drawn_at:,}"
-    return "unseen", "training has not drawn it so far"
+    return "unseen", f"training has not drawn it in its first {probe.looked_up_to:,} steps"
+
+
+def by_length(view: RunView) -> str:
+    """Held-out words right, by their length: a bar each, with its numbers under the pointer."""
+    bars = "".join(
+        f"<span title='{n} letters: {right} of {asked} right'>{_BARS[round(8 * right / asked)]}"
+        f"<i>{n}</i></span>"
+        for n, (right, asked) in view.by_length.items()
+    )
+    return f"<div class='hl-lengths'><small>right by length</small>{bars}</div>" if bars else ""
+
+
+_BARS = "·▁▂▃▄▅▆▇█"

@@ -10,9 +10,12 @@ from transformer.runs.run import Run
 
 def probe_words(run: Run) -> str:
     """Draw the probes of a run as buttons beside a box for a new one; returns the chosen word."""
+    _take_up(run)
     words = [question.text for question in run.questions]
     run_id, typed = st.session_state.get("typed_word", (None, None))
-    if run_id == run.id and typed not in words:
+    if run_id == run.id and typed in words:
+        del st.session_state["typed_word"]
+    elif run_id == run.id:
         words.append(typed)  # the run's thread takes it up after its present step
     if st.session_state.get("word") not in words:
         st.session_state["word"] = words[0]
@@ -32,26 +35,41 @@ def probe_words(run: Run) -> str:
             placeholder="your own word…",
             label_visibility="collapsed",
             on_change=_ask,
-            args=(run,),
             width=150,
             help=f"Letters a to z, up to {2 * run.config.train.max_letters}; press Enter. "
             f"Training words have at most {run.config.train.max_letters}.",
         )
-        st.button("Add", key="add_word", icon=":material/add:", on_click=_ask, args=(run,))
-    with st.container():  # always there, so that the pictures below keep their place
-        problem = st.session_state.pop("word_problem", None)
-        if problem:
-            st.error(problem)
+        st.button("Add", key="add_word", icon=":material/add:", on_click=_ask)
+    with st.container(key="word_problem"):
+        _problem()
     return st.session_state["word"]
 
 
-def _ask(run: Run) -> None:
-    """A typed word becomes a probe at once, in any state of the run; a mistake is answered beside the box."""
+def _ask(word: str | None = None) -> None:
+    """A callback only notes the word: the run on the screen may be another by the time it is taken up."""
+    st.session_state["asked_word"] = st.session_state.get("own_word", "") if word is None else word
+    st.session_state.pop("word_problem", None)
+
+
+def _take_up(run: Run) -> None:
+    """A typed word becomes a probe at once, in any state of the run."""
+    asked = st.session_state.pop("asked_word", None)
+    if asked is None:
+        return
     try:
-        word = run.add_word(st.session_state["own_word"])
+        word = run.add_word(asked)
     except InputError as error:
-        st.session_state["word_problem"] = str(error)
+        st.session_state["word_problem"] = str(error), error.offer
         return
     st.session_state["typed_word"] = run.id, word
     st.session_state["word"] = word
     st.session_state["own_word"] = ""
+
+
+def _problem() -> None:
+    """Why the word cannot be asked, with one that can, until the next word is typed."""
+    message, offer = st.session_state.get("word_problem", (None, None))
+    if message:
+        st.error(message)
+    if offer:
+        st.button(f"Ask “{offer}”", key="offered_word", on_click=_ask, args=(offer,))

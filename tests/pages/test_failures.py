@@ -61,7 +61,7 @@ def test_a_device_in_the_link_that_is_missing_is_refused_and_can_be_mended(visit
     monkeypatch.setattr(device, "available_devices", lambda: ("cpu",))
     visitor = visit(device="mps")
     assert visitor.errors == [NO_DEVICE.format("mps")]
-    assert "run_start" not in visitor.keys
+    assert not visitor.enabled("run_start")
     visitor.set("device", "cpu")
     assert visitor.errors == []
     assert "**idle**" in visitor.status

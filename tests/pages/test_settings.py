@@ -58,10 +58,7 @@ def test_an_impossible_setting_is_answered_in_place_and_cannot_be_started(visit,
 def test_an_impossible_setting_in_the_link_is_answered_and_can_be_mended(visit, key, value, message):
     visitor = visit(**{key: value})
     assert [error.startswith(message) for error in visitor.errors] == [True]
-    assert [w.value for w in visitor.at.warning] == [
-        "These settings cannot be used yet: mend the one that is marked in the sidebar."
-    ]
-    assert "run_start" not in visitor.keys  # there is no model to start
+    assert not visitor.enabled("run_start")
     visitor.set(key, {"learning_rate": 0.1, "label_smoothing": 0.1, "dropout": 0.1, "letters": 5}.get(key, 2))
     assert visitor.errors == []
     assert visitor.enabled("run_start")

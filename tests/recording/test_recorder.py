@@ -18,7 +18,7 @@ WORDS = ["frog", "q", "ox", "kayak"]  # the longest is longer than the half-trai
 @pytest.fixture
 def make_frame():
     def make(state, words=WORDS, **said):
-        recorder = Recorder(state.model, state.task, state.config.seed)
+        recorder = Recorder(state.model, state.task)
         for word in words:
             recorder.add(state.task.question(word))
         facts = {"step": state.step, "seconds": 0.0, "loss": 1.0, "exact": (0, 1), "exact_step": 0, **said}
@@ -175,11 +175,13 @@ def test_drawn_at_is_the_first_step_whose_batch_had_the_word(tiny):
     drawn = [set(task.words(seed, k)) for k in range(last)]
     known = ["a", "no", "ox", next(w for w in sorted(drawn[20]) if len(w) == 3), task.held_out()[0], "toolon"]
     late = ["b", "it", "up", next(w for w in sorted(drawn[4]) if len(w) == 3)]
-    recorder = Recorder(state.model, task, seed)
+    recorder = Recorder(state.model, task)
     for word in known:
         recorder.add(task.question(word))
     told = {}
     for step in range(last + 1):
+        if step:
+            recorder.drawn.note(step, task.batch(seed, step - 1).words)
         if step == 17:
             for word in late:
                 recorder.add(task.question(word))

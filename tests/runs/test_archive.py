@@ -68,6 +68,8 @@ def test_run_json_carries_the_configuration_and_how_it_ended(archived):
         "device": "cpu",
         "parameters": run.view.parameters,
         "first_step_at": {},
+        "right_by_length": {str(n): list(counts) for n, counts in run.view.by_length.items()},
+        "interventions": [],
     }
 
 

@@ -55,7 +55,7 @@ def test_padding_is_no_right_token(tiny):
         ({"adam_eps": 1e-4}, lambda p: torch.optim.AdamW(p, betas=(0.9, 0.98), eps=1e-4, weight_decay=0.01)),
         (
             {"optimizer": "adam", "betas": (0.7, 0.8), "adam_eps": 1e-3, "schedule": "constant", "clip": 0.1},
-            lambda p: torch.optim.Adam(p, betas=(0.7, 0.8), eps=1e-3),
+            lambda p: torch.optim.Adam(p, betas=(0.7, 0.8), eps=1e-3, weight_decay=0.01),
         ),
     ],
     ids=["adamw", "adam"],

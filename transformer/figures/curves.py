@@ -14,7 +14,7 @@ from transformer.figures.picture import Array, Picture
 MAX_POINTS = 500
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Series:
     """The numbers of one run, one entry a step; NaN where a step has none."""
 

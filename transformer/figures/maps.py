@@ -15,6 +15,7 @@ from transformer.figures.picture import Array, Picture
 
 ZERO_TO_ONE = {"zmin": 0.0, "zmax": 1.0, "colorscale": colors.WEIGHTS}
 TITLE = {"x": 0.01, "xanchor": "left", "y": 1, "yanchor": "top", "pad": {"t": 18}, "font": {"size": 16}}
+ROWS_OF_TILES = 4
 GAP = 1.2
 """Cells between two tiles."""
 
@@ -106,7 +107,7 @@ def map_strip(
     chosen: tuple[int, int] | None,
     step: int,
 ) -> Picture:
-    """All heads as tiles: a column per layer, a row per head.
+    """All heads as tiles: a column per layer and a row per head; beyond four heads a layer has more columns.
 
     Args:
         weights: of each layer (H, rows, columns) in [0, 1]; NaN where the mask blocks.
@@ -145,10 +146,13 @@ def _strip_spec(axes: MapAxes, n_layers: int, n_heads: int, names: tuple[tuple[s
     data: list[dict[str, Any]] = []
     blocked: list[dict[str, Any]] = []
     annotations, shapes = [], []
+    per_layer = -(-n_heads // ROWS_OF_TILES)
+    n_across, n_down = n_layers * per_layer, min(n_heads, ROWS_OF_TILES)
     for head in range(n_heads):
         for layer in range(n_layers):
-            x = [layer * step_x + i for i in range(n_columns)]
-            y = [head * step_y + i for i in range(n_rows)]
+            across, down = layer * per_layer + head // ROWS_OF_TILES, head % ROWS_OF_TILES
+            x = [across * step_x + i for i in range(n_columns)]
+            y = [down * step_y + i for i in range(n_rows)]
             data.append(
                 {
                     "type": "heatmap",
@@ -190,15 +194,15 @@ def _strip_spec(axes: MapAxes, n_layers: int, n_heads: int, names: tuple[tuple[s
         "margin": {"l": 2, "r": 2, "t": 2, "b": 2},
         "xaxis": {
             **hidden,
-            "tickvals": [layer * step_x + i for layer in range(n_layers) for i in range(n_columns)],
-            "ticktext": list(axes.columns) * n_layers,
-            "range": [-1.0, (n_layers - 1) * step_x + n_columns],
+            "tickvals": [tile * step_x + i for tile in range(n_across) for i in range(n_columns)],
+            "ticktext": list(axes.columns) * n_across,
+            "range": [-1.0, (n_across - 1) * step_x + n_columns],
         },
         "yaxis": {
             **hidden,
-            "tickvals": [head * step_y + i for head in range(n_heads) for i in range(n_rows)],
-            "ticktext": list(axes.rows) * n_heads,
-            "range": [(n_heads - 1) * step_y + n_rows - 0.3, -0.7 - n_rows * 0.22],
+            "tickvals": [tile * step_y + i for tile in range(n_down) for i in range(n_rows)],
+            "ticktext": list(axes.rows) * n_down,
+            "range": [(n_down - 1) * step_y + n_rows - 0.3, -0.7 - n_rows * 0.22],
         },
         "annotations": annotations,
         "shapes": shapes,

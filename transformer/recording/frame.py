@@ -53,7 +53,9 @@ class Probe:
     too_long: bool
     """Longer than anything trained on."""
     drawn_at: int | None
-    """The first step whose batch had this word, as far as training went; None if it never did."""
+    """The first step whose batch had this word; None if there is none."""
+    looked_up_to: int
+    """The last step whose batch was looked up for this."""
 
     @property
     def right(self) -> bool:

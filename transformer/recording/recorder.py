@@ -8,6 +8,7 @@ import torch
 from transformer.decoding import greedy
 from transformer.insight.scores import clearest_head, mirror_scores
 from transformer.model.transformer import Transformer
+from transformer.recording.drawn import Drawn
 from transformer.recording.frame import Array, Axes, Frame, Probe
 from transformer.recording.tape import record
 from transformer.tasks import Question, Task
@@ -22,14 +23,13 @@ class Recorder:
     Args:
         model: looked at only while `frame` runs, by the thread that calls it.
         task: knows the right answers.
-        seed: of the run, to know which words it has drawn.
     """
 
-    def __init__(self, model: Transformer, task: Task, seed: int) -> None:
-        self.model, self.task, self.seed = model, task, seed
+    def __init__(self, model: Transformer, task: Task) -> None:
+        self.model, self.task = model, task
         self.questions: list[Question] = []
-        self._drawn_at: dict[str, int] = {}
-        self._searched: dict[str, int] = {}
+        self.drawn = Drawn()
+        """What training has drawn; told by who trains."""
         self._clearest: tuple[str, int] | None = None
         self._axes = {
             site.name: Axes(query=site.query, key=site.key, causal=site.causal) for site in model.sites()
@@ -51,7 +51,6 @@ class Recorder:
         """Everything there is to see now; the arguments are what the frame says of itself."""
         scores = self._scores()
         self._clearest, _ = clearest_head(scores, self._clearest)
-        self._search_batches(step)
         probes, maps, src_real, tgt_real = self._probes()
         return Frame(
             step=step,
@@ -106,25 +105,9 @@ class Recorder:
                     predicted=tokenizer.tokens(guesses[i, :n_tgt].tolist()),
                     held_out=question.held_out,
                     too_long=question.too_long,
-                    drawn_at=self._drawn_at.get(question.text),
+                    drawn_at=self.drawn.first_step(question.text),
+                    looked_up_to=self.drawn.steps,
                 )
             )
         maps = {site: weights.astype(np.float16) for site, weights in tape.weights.items()}
         return tuple(probes), maps, src_real, tgt_real
-
-    def _search_batches(self, step: int) -> None:
-        """Find out whether training has drawn the probes, from the batches that it has drawn since.
-
-        Batches are a pure function of seed and number, so a word typed late is looked up from the first one.
-        """
-        open_words = {
-            q.text: self._searched.get(q.text, 0)
-            for q in self.questions
-            if not q.held_out and not q.too_long and q.text not in self._drawn_at
-        }
-        for k in range(min(open_words.values(), default=step), step):
-            drawn = set(self.task.words(self.seed, k))
-            for word, searched in open_words.items():
-                if searched <= k and word in drawn:
-                    self._drawn_at.setdefault(word, k + 1)
-        self._searched.update(dict.fromkeys(open_words, step))

@@ -51,6 +51,7 @@ class Archive:
         except OSError as error:
             raise InputError(f"The folder {folder} cannot be written ({error.strerror}).", "out") from error
         self._metrics_at = 0.0
+        self._interventions: list[tuple[int, str, Any]] = []
 
     def open(self, view: RunView, state: TrainState) -> None:
         """Write what is known before the first step."""
@@ -64,7 +65,8 @@ class Archive:
         if state.step % SNAPSHOT_EVERY == 0:
             self._snapshot(state)
         if time.monotonic() - self._metrics_at >= METRICS_SECONDS:
-            self._write_metrics(view)
+            self._interventions = state.interventions
+            self.close(view)
 
     def note_frame(self, frame: Frame) -> None:
         """Keep a frame; one of the same step is replaced."""
@@ -87,6 +89,7 @@ class Archive:
 
     def note_end(self, view: RunView, state: TrainState) -> None:
         """The run has ended, perhaps not for good."""
+        self._interventions = state.interventions
         self._snapshot(state)
         self.close(view)
 
@@ -106,6 +109,8 @@ class Archive:
             "device": view.device,
             "parameters": view.parameters,
             "first_step_at": view.first_step_at,
+            "right_by_length": view.by_length,
+            "interventions": self._interventions,
             "config": json.loads(view.config.to_json()),
         }
         self._write_text("run.json", json.dumps(facts, indent=2))

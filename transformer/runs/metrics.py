@@ -39,10 +39,14 @@ class Metrics:
     def __len__(self) -> int:
         return self._n
 
+    def columns(self, *names: str) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+        """Several columns, all of the same length though rows may be added meanwhile."""
+        n = self._n  # before the rows: they may only have grown since
+        return [self._rows[:n, COLUMNS.index(name)] for name in names]
+
     def column(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         """All values of one column so far."""
-        n = self._n  # before the rows: they may only have grown since
-        return self._rows[:n, COLUMNS.index(name)]
+        return self.columns(name)[0]
 
     def table(self) -> pd.DataFrame:
         """The whole table; `step` as whole numbers."""

@@ -52,7 +52,6 @@ class Run:
             words = tuple(word for word in DEFAULT_WORDS if len(word) <= config.train.max_letters)
         self.questions = [self.task.question(word) for word in words]
         """The probes; changed by the thread alone."""
-        self._n_given = min(len(self.questions), MAX_WORDS - 1)
         self.ready = threading.Event()
         """Set once there is something to see: the frame of step 0, or the reason why there is none."""
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -190,8 +189,11 @@ class Run:
         def obey() -> None:
             if question in self.questions:
                 return
-            full = len(self.questions) >= MAX_WORDS
-            dropped = self.questions.pop(self._n_given) if full else None
+            dropped = None
+            if len(self.questions) >= MAX_WORDS:
+                own = [q for q in self.questions if q.text not in DEFAULT_WORDS]
+                dropped = (own or self.questions)[0]
+                self.questions.remove(dropped)
             self.questions.append(question)
             self._worker.ask(question, instead_of=dropped)
 
@@ -243,6 +245,7 @@ class Run:
                 self._obey_and_step()
         except Exception as error:  # whatever it is, the page says it, and every other run goes on
             self._worker.fail(error)
+        finally:
             self.ready.set()
 
     def _obey_and_step(self) -> None:

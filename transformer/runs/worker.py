@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.scores import MIRROR_THRESHOLD
@@ -20,6 +22,7 @@ from transformer.tasks import Question
 if TYPE_CHECKING:  # torch comes with these; it is loaded by `build`, in the run's own thread
     from transformer.recording.recorder import Recorder
     from transformer.runs.archive import Archive
+    from transformer.training.evaluation import Evaluation
     from transformer.training.loop import Report
     from transformer.training.state import TrainState
 
@@ -84,7 +87,7 @@ class Worker:
 
         torch.set_num_threads(self.view.config.threads)
         self.state: TrainState = TrainState.begin(self.view.config)
-        self._recorder: Recorder = Recorder(self.state.model, self.state.task, self.state.config.seed)
+        self._recorder: Recorder = Recorder(self.state.model, self.state.task)
         for question in questions:
             self._recorder.add(question)
         self.publish(
@@ -132,6 +135,7 @@ class Worker:
         if report.evaluation is not None:
             self._evaluation = report.evaluation
         seconds = self.view.seconds + time.perf_counter() - began
+        self._recorder.drawn.note(report.step, report.words)
         self._count(report, seconds)
         ended = self.state.goal_reached or report.step == self.state.stretch.last
         self.publish(step=report.step, seconds=seconds, steps_per_second=self._speed())
@@ -151,30 +155,40 @@ class Worker:
                 by_length=report.evaluation.by_length,
                 everyday=report.evaluation.everyday or self.view.everyday,
             )
-        rows = zip(report.losses, report.token_accuracies, report.gradient_norms, strict=True)
-        first = report.step - len(report.losses) + 1
-        for step, (loss, accuracy, norm) in enumerate(rows, start=first):
+        numbers = (report.losses, report.token_accuracies, report.gradient_norms, report.learning_rates)
+        self._append(numbers, seconds, report.tokens_per_second, report.evaluation)
+
+    def _append(
+        self,
+        numbers: tuple[tuple[float, ...], ...],
+        seconds: float,
+        tokens_per_second: float,
+        evaluation: Evaluation | None,
+    ) -> None:
+        """Rows for the steps that have been read; the evaluation belongs to the newest."""
+        first = self.state.step - len(numbers[0]) + 1
+        for step, (loss, accuracy, norm, rate) in enumerate(zip(*numbers, strict=True), start=first):
             values: dict[str, Any] = {}
-            if report.evaluation is not None and step == report.step:
+            if evaluation is not None and step == evaluation.step:
                 values = {
-                    "held_out_loss": report.evaluation.loss,
-                    "held_out_token_accuracy": report.evaluation.token_accuracy,
-                    "exact": report.evaluation.exact,
+                    "held_out_loss": evaluation.loss,
+                    "held_out_token_accuracy": evaluation.token_accuracy,
+                    "exact": evaluation.exact,
                 }
             self._metrics.append(
                 step=step,
                 loss=loss,
                 token_accuracy=accuracy,
-                learning_rate=report.learning_rate,
+                learning_rate=rate,
                 gradient_norm=norm,
-                tokens_per_second=report.tokens_per_second,
+                tokens_per_second=tokens_per_second,
                 seconds=seconds,
                 **values,
             )
 
     def _speed(self) -> float:
         """Steps per second over about the last second, or what the pace allows."""
-        seconds, steps = self._metrics.column("seconds"), self._metrics.column("step")
+        seconds, steps = self._metrics.columns("seconds", "step")
         if len(seconds) < 2:
             return 0.0
         first = max(0, min(len(seconds) - 2, int(seconds.searchsorted(seconds[-1] - 1.0))))
@@ -193,7 +207,9 @@ class Worker:
         return report.step <= EARLY_STEPS or time.perf_counter() - self._last_frame_at >= LIVE_SECONDS
 
     def _make_frame(self) -> None:
-        steps, losses = self._metrics.column("step"), self._metrics.column("loss")
+        from transformer.training.loop import NotFinite
+
+        steps, losses = self._metrics.columns("step", "loss")
         read = len(steps) > 0 and steps[-1] == self.state.step  # off the CPU the newest loss may be unread
         frame = self._recorder.frame(
             step=self.state.step,
@@ -202,6 +218,11 @@ class Worker:
             exact=(self._evaluation.right, self._evaluation.total),
             exact_step=self._evaluation.step,
         )
+        if not all(np.isfinite(scores).all() for scores in frame.scores.values()):
+            raise NotFinite(
+                f"At step {frame.step} the attention weights are no numbers any more. "
+                "Start again with a lower learning rate."
+            )
         self._timeline.add(frame)
         turned = self.view.turned_at
         (site, head), score = frame.best
@@ -222,6 +243,9 @@ class Worker:
 
     def end(self, state: str, reason: str) -> None:
         """The run has come to its end, perhaps not for good."""
+        from transformer.training.loop import read_numbers
+
+        self._append(read_numbers(self.state), self.view.seconds, float("nan"), None)
         if self.view.frame is None or self.view.frame.step != self.state.step:
             self._make_frame()
         self.publish(state=state, reason=reason)
@@ -232,7 +256,10 @@ class Worker:
         """The run ends with what went wrong; the frames up to here stay."""
         self.publish(state=FAILED, reason=_explained(error))
         if self._archive is not None:
-            self._archive.close(self.view)
+            try:
+                self._archive.close(self.view)
+            except OSError as trouble:  # perhaps the very reason why the run has failed
+                self.publish(reason=f"{self.view.reason} The folder is not up to date ({trouble.strerror}).")
 
 
 def _explained(error: Exception) -> str:

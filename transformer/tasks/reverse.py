@@ -72,7 +72,7 @@ class Reverse:
             padded[0, i, : len(reading)] = reading
             padded[1, i, : len(writing) - 1] = writing[:-1]
             padded[2, i, : len(writing) - 1] = writing[1:]
-        return Batch(padded[0], padded[1, :, : longest - 1], padded[2, :, : longest - 1])
+        return Batch(padded[0], padded[1, :, : longest - 1], padded[2, :, : longest - 1], tuple(words))
 
     def held_out(self) -> list[str]:
         """1,000 different held-out words, lengths uniform from three letters (or the shortest) to L."""
@@ -117,6 +117,8 @@ class Reverse:
             offer = f"Try {plain}." if plain else "Type a word such as banana."
             shown = ", ".join("a space" if c.isspace() else f"“{c}”" for c in strange[:5])
             raise InputError(
-                f"Only the letters a to z are in the alphabet, not {shown}. {offer}", "probe_words"
+                f"Only the letters a to z are in the alphabet, not {shown}. {offer}",
+                "probe_words",
+                plain[:limit] or None,
             )
         return Question(word, self.answer(word), is_held_out(word), len(word) > self.longest)

@@ -23,6 +23,8 @@ class Batch:
     """(B, T), what the decoder reads: [SOS] and the answer."""
     tgt_out: Ids
     """(B, T), what it is to write: the answer and [EOS]; [PAD] where no loss is taken."""
+    words: tuple[str, ...] = ()
+    """The B questions as text."""
 
 
 @dataclass(frozen=True)

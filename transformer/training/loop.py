@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
+from transformer.tasks import Batch
 from transformer.training.evaluation import LIVE_WORDS, Evaluation, evaluate, sum_of_losses
 from transformer.training.state import TrainState
 
@@ -34,8 +34,12 @@ class Report:
     """Share of right tokens of the same steps, teacher-forced, padding left out."""
     gradient_norms: tuple[float, ...]
     """Euclidean norm before clipping, of the same steps."""
+    learning_rates: tuple[float, ...]
+    """Of the same steps."""
     tokens_per_second: float
-    """Target tokens over the time since the last report."""
+    """Target tokens of this step over the time that it took."""
+    words: tuple[str, ...] = ()
+    """The questions of this step's batch."""
     evaluation: Evaluation | None = None
 
 
@@ -50,11 +54,10 @@ def train(state: TrainState) -> Iterator[Report]:
     """
     held_out, everyday = state.task.held_out(), state.task.everyday()
     goal = state.config.train.goal if state.stretch.first == 0 else None
-    unread: list[Tensor] = []
-    before = time.perf_counter()
     while state.step < state.stretch.last:
-        numbers, n_tokens, rate = _step(state)
-        unread.append(numbers)
+        began = time.perf_counter()
+        batch = state.task.batch(state.config.seed, state.step)
+        n_tokens = _step(state, batch)
         last = state.step == state.stretch.last
         evaluation = None
         if last or state.step % state.config.train.evaluate_every == 0:
@@ -65,27 +68,30 @@ def train(state: TrainState) -> Iterator[Report]:
             state.goal_reached = (
                 goal is not None and evaluation.total > LIVE_WORDS and evaluation.exact >= goal
             )
-        read = state.device.type == "cpu" or evaluation is not None or len(unread) >= READ_EVERY
-        losses, hits, norms = _read(unread, state.step) if read else ((), (), ())
-        now = time.perf_counter()
-        speed, before = n_tokens / (now - before), now
+        read = state.device.type == "cpu" or evaluation is not None or len(state.unread) >= READ_EVERY
+        losses, hits, norms, rates = read_numbers(state) if read else ((), (), (), ())
         yield Report(
             step=state.step,
-            learning_rate=rate,
+            learning_rate=state.stretch.rate(state.step),
             losses=losses,
             token_accuracies=hits,
             gradient_norms=norms,
-            tokens_per_second=speed,
+            learning_rates=rates,
+            tokens_per_second=n_tokens / (time.perf_counter() - began),
+            words=batch.words,
             evaluation=evaluation,
         )
         if state.goal_reached:
             return
 
 
-def _step(state: TrainState) -> tuple[Tensor, int, float]:
-    """One step: (loss, token accuracy, gradient norm) on the device, target tokens, learning rate."""
+def _step(state: TrainState, batch: Batch) -> int:
+    """One step of the optimiser; its loss, token accuracy and gradient norm stay on the device, unread.
+
+    Returns:
+        The number of target tokens.
+    """
     train, tokenizer = state.config.train, state.task.tgt_tokenizer
-    batch = state.task.batch(state.config.seed, state.step)
     n_tokens = int((batch.tgt_out != tokenizer.pad_id).sum())
     src, tgt_in, labels = state.to_device(batch)
     rate = state.stretch.rate(state.step + 1)
@@ -104,22 +110,30 @@ def _step(state: TrainState) -> tuple[Tensor, int, float]:
 
     with torch.no_grad():
         hits = ((logits.argmax(-1) == labels) & (labels != tokenizer.pad_id)).sum() / n_tokens
-        return torch.stack([loss.detach(), hits, gradient_norm.detach()]), n_tokens, rate
+        numbers = torch.stack([loss.detach(), hits, gradient_norm.detach()])
+    state.unread.append((numbers, rate))
+    return n_tokens
 
 
-def _read(unread: list[Tensor], step: int) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
-    """Bring the numbers of the last steps over from the device, and empty the list."""
-    rows = torch.stack(unread).tolist()
-    first = step - len(rows) + 1
-    unread.clear()
+def read_numbers(state: TrainState) -> tuple[tuple[float, ...], ...]:
+    """Bring over what is unread: losses, token accuracies, gradient norms and learning rates, a value a step.
+
+    Raises:
+        NotFinite: a loss or a gradient is infinite or not a number.
+    """
+    if not state.unread:
+        return (), (), (), ()
+    rates = tuple(rate for _, rate in state.unread)
+    rows = torch.stack([numbers for numbers, _ in state.unread]).tolist()
+    state.unread.clear()
+    first = state.step - len(rows) + 1
     for i, (loss, _, norm) in enumerate(rows):
         if not (abs(loss) < float("inf") and abs(norm) < float("inf")):  # false for NaN too
             raise NotFinite(
                 f"At step {first + i} the loss is {loss:g} and the gradient {norm:g}: the numbers have left "
                 "the finite range, and nothing more can be learned. Start again with a lower learning rate."
             )
-    losses, hits, norms = zip(*rows, strict=True)
-    return losses, hits, norms
+    return (*zip(*rows, strict=True), rates)
 
 
 def _new_mark(state: TrainState, evaluation: Evaluation, goal: float | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,6 +33,8 @@ class TrainState:
     first_step_at: dict[str, int] = field(default_factory=dict)
     """Mark of held-out exact match ("0.5", "0.9", "0.99") to the step at which it was first reached."""
     goal_reached: bool = False
+    unread: list[tuple[Tensor, float]] = field(default_factory=list)
+    """Of each step since the last reading: its numbers, still on the device, and its learning rate."""
     interventions: list[tuple[int, str, Any]] = field(default_factory=list)
     """What a person changed in mid-run: (after which step, what, new value)."""
 
@@ -55,7 +58,9 @@ class TrainState:
         )
         # The first weights are drawn on the CPU, so that a seed means the same model on every device.
         model = Transformer(config.model, torch.Generator().manual_seed(config.seed)).to(device)
-        dropout = torch.Generator(device).manual_seed(config.seed)
+        # A stream of its own: with the same seed the first dropout masks would follow the first weights.
+        own_seed = int(np.random.SeedSequence([config.seed, 1]).generate_state(1)[0])
+        dropout = torch.Generator(device).manual_seed(own_seed)
         model.draw_from(dropout)
         train = config.train
         return cls(
@@ -110,7 +115,9 @@ def _optimizer(train: TrainConfig, model: Transformer, device: torch.device) -> 
     betas = (train.betas[0], train.betas[1])
     fused = device.type in ("cpu", "cuda")
     if train.optimizer == "adam":
-        return torch.optim.Adam(model.parameters(), betas=betas, eps=train.adam_eps, fused=fused)
+        return torch.optim.Adam(
+            model.parameters(), betas=betas, eps=train.adam_eps, weight_decay=train.weight_decay, fused=fused
+        )
     return torch.optim.AdamW(
         model.parameters(), betas=betas, eps=train.adam_eps, weight_decay=train.weight_decay, fused=fused
     )

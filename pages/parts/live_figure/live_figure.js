@@ -143,6 +143,7 @@ async function drawChanges(Plotly, state, frame) {
   for (const [path, value] of Object.entries(frame.layout)) {
     if (state.layout[path] !== JSON.stringify(value)) relaid[path] = value;
   }
+  state.host._context.toImageButtonOptions.filename = state.data.fileName;
   await Plotly.update(state.host, update, relaid, touched.length ? touched : [0]);
 }
 
@@ -161,6 +162,8 @@ async function pump(state) {
       state.layout = Object.fromEntries(Object.entries(frame.layout).map(([p, v]) => [p, JSON.stringify(v)]));
       state.host.dataset.step = frame.step;
       state.host.dataset.draws = (state.draws += 1);
+      delete state.host.dataset.failed;
+      state.host.querySelector(".failed")?.remove();
       await new Promise((resolve) => setTimeout(resolve, 0)); // let the browser paint and answer clicks
     }
   } catch (error) {

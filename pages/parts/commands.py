@@ -1,0 +1,83 @@
+"""Obeying the visitor: what a button asked for is done with the settings and the run as they are now."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts import selection
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.runs.registry import REGISTRY
+from transformer.runs.run import PACES, Run
+from transformer.runs.view import ENDED, IDLE
+
+PACE_NAMES = {"full pace" if pace is None else f"{pace:g} steps/s": pace for pace in PACES}
+OBEYED_SECONDS = 0.6
+"""A command is obeyed between two steps; the page waits this long for it at most, to show its effect."""
+
+
+def ask(what: str) -> None:
+    """Callback of every button: only notes what is asked, for a callback knows the page as it was before."""
+    st.session_state["asked"] = what
+    st.session_state.pop("problem", None)
+
+
+def obey(run: Run, config: RunConfig | None, *, edited: bool) -> Run:
+    """Do what has been asked since the last run of the page.
+
+    Args:
+        run: the run or draft on the screen.
+        config: the settings as they are now; None where they cannot be used.
+        edited: whether they differ from the run's.
+
+    Returns:
+        The run to show from now on.
+    """
+    asked = st.session_state.pop("asked", None)
+    try:
+        if asked == "start" and config is not None and (edited or run.view.state in (IDLE, *ENDED)):
+            return _start(run, config, edited)
+        if asked == "step":
+            run.advance(_number("step_size")).wait(OBEYED_SECONDS)
+            return _keep(run)
+        if asked in ("pause", "resume", "stop"):
+            getattr(run, asked)().wait(OBEYED_SECONDS)
+        if asked == "pace":
+            run.set_pace(PACE_NAMES.get(st.session_state["pace"])).wait(OBEYED_SECONDS)
+        if asked == "learning_rate" and config is not None:
+            run.set_learning_rate(config.train.learning_rate).wait(OBEYED_SECONDS)
+        if asked == "continue":
+            run.continue_for(_number("continue_steps"), _number("continue_rate")).wait(OBEYED_SECONDS)
+    except InputError as error:
+        st.session_state["problem"] = str(error)
+    return run
+
+
+def problem() -> None:
+    """Show why the last command could not be obeyed, until the next one is given."""
+    if "problem" in st.session_state:
+        st.error(st.session_state["problem"])
+
+
+def _start(run: Run, config: RunConfig, edited: bool) -> Run:
+    """Train the untrained model that is on the screen, or a new one beside the run that is."""
+    new, before = run, None
+    if edited or run.view.state != IDLE:
+        new, before = selection.new_draft(config, run), run.id
+    new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
+    new.start(after=before)
+    st.session_state.pop("pinned", None)
+    return _keep(new)
+
+
+def _keep(run: Run) -> Run:
+    """A draft becomes a run with its first step."""
+    REGISTRY.adopt(run)
+    selection.choose(run)
+    if st.session_state.get("draft") == run.id:
+        del st.session_state["draft"]
+    return run
+
+
+def _number(key: str) -> int | float | None:
+    return st.session_state.get(key)
