@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from pages.parts.wording import short_head_name
+from pages.parts.wording import short_head_name, tile_name
 from transformer.figures.curves import Series, curves
 from transformer.figures.maps import MapAxes, large_map, map_strip
 from transformer.figures.masks import mask_picture

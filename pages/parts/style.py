@@ -24,13 +24,13 @@ _CSS = f"""<style>
   table-layout: fixed; }}
 .hl-outputs td {{ overflow: hidden; text-overflow: ellipsis; border: 0;
   padding: .12rem .35rem; vertical-align: baseline; }}
-.hl-outputs td:nth-child(2) {{ font-family: var(--st-code-font, monospace); }}
-.hl-outputs td:nth-child(1) {{ width: 31%; }}
-.hl-outputs td:nth-child(3) {{ width: 23%; }}
+.hl-outputs td:nth-child(2) {{ font-family: var(--st-code-font, monospace); padding-left: 0; }}
+.hl-outputs td:nth-child(1) {{ width: 34%; }}
+.hl-outputs td:nth-child(3) {{ width: 22%; }}
 .hl-outputs tr.chosen td:first-child {{ font-weight: 700; }}
 .hl-outputs small {{ opacity: .75; font-size: .72rem; }}
 .hl-outputs tr.long td {{ white-space: normal; overflow-wrap: anywhere; }}
-.hl-lengths {{ white-space: nowrap; font-size: 1rem; line-height: 1; }}
+.hl-lengths {{ white-space: nowrap; font-size: 1rem; line-height: 1.25; margin-top: .5rem; }}
 .hl-lengths small {{ opacity: .75; font-size: .75rem; margin-right: .5rem; }}
 .hl-lengths span {{ display: inline-block; text-align: center; margin-right: .25rem;
   color: {colors.HELD_OUT}; }}

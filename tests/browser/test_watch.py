@@ -232,3 +232,21 @@ def test_pictures_follow_a_change_of_theme_in_place(watch):
     watch.page.emulate_media(color_scheme="dark")
     watch.until(lambda: watch.plot("live_map", "gd._fullLayout.font.color") != light, 10, "dark text")
     assert watch.plot("live_map", "gd.marked")
+
+
+def test_an_accented_word_is_offered_without_its_accent(watch):
+    watch.open()
+    watch.type("own_word", "Café")
+    watch.click("offered_word")
+    watch.until(lambda: shows(watch, "“cafe”"), 5)
+    assert_word_is_on_the_axes(watch, "cafe")
+
+
+def test_start_takes_what_stands_in_the_boxes_even_if_it_was_typed_a_moment_ago(watch):
+    watch.open(LONG)
+    watch.page.locator(".st-key-seed input").fill("7")  # no Enter: the click on Start takes the focus away
+    watch.page.locator(".st-key-run_start button").click()
+    watch.until(lambda: "training" in watch.status and watch.number("live_map", "step") > 0, 15)
+    assert "seed 7" in watch.plot("live_map", "gd.layout.title.text")
+    watch.click("run_stop")
+    watch.until(lambda: "stopped" in watch.status, 3)

@@ -126,4 +126,6 @@ def test_heads_and_layers_beyond_what_fits_are_chosen_and_never_squeezed(visit):
     visitor.set("kind", "encoder")
     assert "shown_layers" in visitor.keys
     visitor.set("shown_layers", 1)
-    assert names() == ["enc 5 · head 9", "enc 5 · head 10"]
+    assert names() == [f"enc 5 · head {head}" for head in range(5, 9)]  # four fit beside four layers
+    visitor.set("shown_layers", 0)
+    assert names() == [f"{layer} · {head}" for head in range(5, 9) for layer in range(1, 5)]
