@@ -27,6 +27,7 @@ def measure(seed: int) -> dict[str, Any]:
     run.wait()
     view = run.view
     run.close()
+    run.join()
     assert view.frame is not None
     assert view.frame.exact is not None
     right, asked = view.frame.exact
