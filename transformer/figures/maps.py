@@ -86,7 +86,7 @@ def _large_spec(axes: MapAxes, outlined: tuple[tuple[int, int], ...]) -> str:
         }
     ]
     if axes.causal:
-        data.append(_blocked_trace(_causal_cells(n_rows, n_columns), colors.CAUSAL, "╱", "in the future"))
+        data.append(_future(n_rows, n_columns, "╱"))
     layout = {
         "title": TITLE | {"text": ""},
         "margin": {"l": 4, "r": 0, "t": 48, "b": 4},
@@ -166,8 +166,7 @@ def _strip_spec(axes: MapAxes, n_layers: int, n_heads: int, names: tuple[tuple[s
                 }
             )
             if axes.causal:
-                cells = _causal_cells(n_rows, n_columns)
-                blocked.append(_blocked_trace(cells, colors.CAUSAL, "", "in the future") | {"x": x, "y": y})
+                blocked.append(_future(n_rows, n_columns, None) | {"x": x, "y": y})
             annotations.append(
                 {
                     "x": x[0] - 0.5,
@@ -233,12 +232,14 @@ def _token_axis(tokens: Sequence[str], title: str, size: int) -> dict[str, Any]:
     }
 
 
-def _causal_cells(n_rows: int, n_columns: int) -> Array:
-    return ~np.tri(n_rows, n_columns, dtype=bool)
+def flat_cells(cells: Array, color: str, mark: str | None, hover: str) -> dict[str, Any]:
+    """Some cells of a map in one flat colour, with a mark: how blocked cells are drawn, never as zero.
 
-
-def _blocked_trace(cells: Array, color: str, mark: str, why: str) -> dict[str, Any]:
-    """Cells drawn as blocked, never as zero: a flat colour and a mark."""
+    Args:
+        cells: (rows, columns) bool.
+        mark: what stands in each of them; None leaves them plain.
+        hover: Plotly's template for what the pointer shows.
+    """
     return {
         "type": "heatmap",
         "z": [[1 if cell else None for cell in row] for row in cells.tolist()],
@@ -247,10 +248,19 @@ def _blocked_trace(cells: Array, color: str, mark: str, why: str) -> dict[str, A
         "hoverongaps": False,
         "xgap": 1,
         "ygap": 1,
-        "text": [[mark if cell else "" for cell in row] for row in cells.tolist()] if mark else None,
-        "texttemplate": "%{text}" if mark else None,
-        "hovertemplate": f"%{{y}} may not look at %{{x}}<br>blocked: {why}<extra></extra>",
+        "text": [[mark if cell else "" for cell in row] for row in cells.tolist()]
+        if mark is not None
+        else None,
+        "texttemplate": "%{text}" if mark is not None else None,
+        "textfont": {"color": colors.MARK, "size": 11},
+        "hovertemplate": f"{hover}<extra></extra>",
     }
+
+
+def _future(n_rows: int, n_columns: int, mark: str | None) -> dict[str, Any]:
+    """The cells that the causal mask blocks."""
+    cells = ~np.tri(n_rows, n_columns, dtype=bool)
+    return flat_cells(cells, colors.CAUSAL, mark, "%{y} may not look at %{x}<br>blocked: in the future")
 
 
 def _outline(row: int, column: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.maps import TITLE, ZERO_TO_ONE, MapAxes
+from transformer.figures.maps import TITLE, ZERO_TO_ONE, MapAxes, flat_cells
 from transformer.figures.picture import Array, Picture
 
 OPEN, FUTURE, PAD, BOTH = range(4)
@@ -119,23 +119,8 @@ def _cells(kinds: Array, panel: str, shown: Sequence[int]) -> list[dict[str, Any
         if not cells.any():
             continue
         color, mark, why = _LOOK[kind]
-        traces.append(
-            {
-                "type": "heatmap",
-                "z": [[1 if cell else None for cell in row] for row in cells.tolist()],
-                "colorscale": [[0, color], [1, color]],
-                "showscale": False,
-                "hoverongaps": False,
-                "xgap": 1,
-                "ygap": 1,
-                "text": [[mark if cell else "" for cell in row] for row in cells.tolist()],
-                "texttemplate": "%{text}",
-                "textfont": {"color": "#1c1830", "size": 11},
-                "xaxis": f"x{panel}",
-                "yaxis": f"y{panel}",
-                "hovertemplate": f"%{{y}}<br>{why} %{{x}}<extra></extra>",
-            }
-        )
+        trace = flat_cells(cells, color, mark, f"%{{y}}<br>{why} %{{x}}")
+        traces.append(trace | {"xaxis": f"x{panel}", "yaxis": f"y{panel}"})
     return traces
 
 
