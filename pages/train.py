@@ -18,7 +18,10 @@ from pages.parts.tiles import tile_choice
 from pages.parts.watching import Choice, Places, draw
 from pages.parts.wording import SITE_KINDS, changed, moment, status_line, words_right
 from pages.parts.words import probe_words
-from transformer.runs.view import RunView
+from transformer.runs.view import PAUSED, QUEUED, TRAINING, RunView
+
+FOLLOWED = (QUEUED, TRAINING, PAUSED)
+"""States in which the screen follows something that may move: it says so."""
 
 guard("train")
 style()
@@ -30,11 +33,12 @@ st.session_state["settings_filled"] = True
 config = settings()
 run = run or selection.draft(config) or selection.draft(PRESETS[DEFAULT_PRESET].config)
 run = obey(run, config, edited=bool(changed(run, config)))
+seen = run.view  # one look for the whole page: what has changed since, the refresh below finds out
 with st.container():
     if st.session_state.get("lost_run"):  # said until a run is started or opened
         st.info("The run of this link is no longer on this server. Here is a new one, ready to start.")
 
-controls(run, changed(run, config), usable=config is not None)
+controls(run, seen, changed(run, config), usable=config is not None)
 top, right = st.columns([3.2, 1], vertical_alignment="center", gap="small")
 status, sentence = top.container(key="run_status"), top.container(key="moment")
 right_words = right.container(key="words_right")
@@ -72,16 +76,14 @@ def interval(view: RunView) -> float | None:
     return refresh_seconds(view, waiting=waiting and view.state != "failed")
 
 
-seen = run.view
-
-
 @st.fragment(run_every=interval(seen))
 def live() -> None:
     """Everything that moves, from one look at the run."""
     view = run.view
     with status:
-        st.markdown(f"{status_line(view)} · :red-badge[LIVE]")
-        st.progress(min(1.0, view.step / view.planned))
+        live_now = " · :red-badge[LIVE]" if view.state in FOLLOWED else ""
+        st.markdown(status_line(view) + live_now)
+        st.progress(1.0 if view.state == "finished" else min(1.0, view.step / view.planned))
     with right_words:
         st.html(words_right(view))
     with sentence:

@@ -20,6 +20,7 @@ def ask(what: str) -> None:
     """Callback of every button: only notes what is asked, for a callback knows the page as it was before."""
     st.session_state["asked"] = what
     st.session_state.pop("problem", None)
+    st.session_state.pop("word_problem", None)
 
 
 def obey(run: Run, config: RunConfig | None, *, edited: bool) -> Run:

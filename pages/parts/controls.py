@@ -9,7 +9,7 @@ import streamlit as st
 from pages.parts.commands import PACE_NAMES, ask, problem
 from pages.parts.wording import differences
 from transformer.runs.run import Run
-from transformer.runs.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING
+from transformer.runs.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING, RunView
 
 _BUTTONS = """
 | button | key | what it does |
@@ -22,14 +22,15 @@ _BUTTONS = """
 """
 
 
-def controls(run: Run, changes: dict[str, tuple[Any, Any]], *, usable: bool) -> None:
+def controls(run: Run, view: RunView, changes: dict[str, tuple[Any, Any]], *, usable: bool) -> None:
     """Draw the buttons of a run or draft.
 
     Args:
+        view: the look at the run that the whole page is drawn from.
         changes: settings that differ from the run's.
         usable: whether the settings can be used at all.
     """
-    state, edited = run.view.state, bool(changes)
+    state, edited = view.state, bool(changes)
     with st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.button(
             _start_label(state, edited),
@@ -81,9 +82,7 @@ def controls(run: Run, changes: dict[str, tuple[Any, Any]], *, usable: bool) -> 
             args=("stop",),
         )
         if state != IDLE:  # the box shows the run's own pace, whoever has set it
-            st.session_state["pace"] = next(
-                name for name, pace in PACE_NAMES.items() if pace == run.view.pace
-            )
+            st.session_state["pace"] = next(name for name, pace in PACE_NAMES.items() if pace == view.pace)
         pace = st.selectbox(
             "Pace",
             list(PACE_NAMES),
@@ -96,7 +95,7 @@ def controls(run: Run, changes: dict[str, tuple[Any, Any]], *, usable: bool) -> 
             help="How fast the run is let to train. At 5 steps a second or less, every step is drawn. "
             "The losses are the same at any pace.",
         )
-        if state == IDLE and PACE_NAMES.get(pace) != run.view.pace:
+        if state == IDLE and PACE_NAMES.get(pace) != view.pace:
             run.set_pace(PACE_NAMES.get(pace))  # from the link, or from before the model was made anew
         with st.popover("", icon=":material/help:", help="What the buttons do"):
             st.markdown(_BUTTONS)
@@ -108,21 +107,23 @@ def controls(run: Run, changes: dict[str, tuple[Any, Any]], *, usable: bool) -> 
         problem()
     with st.container(key="run_changes", horizontal=True, vertical_alignment="center"):
         if edited and state != IDLE:
-            _changed_settings(run, changes)
+            _changed_settings(state, changes)
 
 
 def _start_label(state: str, edited: bool) -> str:
     if state == IDLE:
         return "Start"
+    if state == QUEUED and not edited:
+        return "Starting…"
     return "Start a new run with these changes" if edited else "New run"
 
 
-def _changed_settings(run: Run, changes: dict[str, tuple[Any, Any]]) -> None:
+def _changed_settings(state: str, changes: dict[str, tuple[Any, Any]]) -> None:
     """What differs from the run on the screen, and what can be done about it."""
     st.markdown(
         f":material/edit: **Changed:** {differences(changes)}. This run is not touched.", width="content"
     )
-    if "learning_rate" in changes and run.view.state in (TRAINING, PAUSED):
+    if "learning_rate" in changes and state in (TRAINING, PAUSED):
         st.button(
             "Use the learning rate now",
             key="run_learning_rate",

@@ -33,9 +33,9 @@ def _label(view: RunView) -> str:
     right = f" · {exact[0] / exact[1]:.0%} right" if exact else ""
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
     layers = f"{model.n_encoder_layers}+{model.n_decoder_layers}"
+    heads = "1 head" if model.n_heads == 1 else f"{model.n_heads} heads"
     return (
-        f"{STATE_SIGNS[view.state]} seed {view.config.seed} · "
-        f"{layers} · {model.n_heads} heads · d {model.d_model} · {now}"
+        f"{STATE_SIGNS[view.state]} seed {view.config.seed} · {layers} · {heads} · d {model.d_model} · {now}"
     )
 
 

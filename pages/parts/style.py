@@ -17,7 +17,7 @@ _CSS = f"""<style>
 .st-key-run_status p {{ font-size: 1.05rem; }}
 .hl-right {{ font-size: 1.05rem; line-height: 1.1; text-align: right; white-space: nowrap;
   font-variant-numeric: tabular-nums; }}
-.hl-right b {{ font-size: 3.4rem; }}
+.hl-right b {{ font-size: 3.2rem; }}
 .hl-right small {{ font-size: 1rem; margin-right: .4rem; }}
 .hl-right em {{ display: block; font-size: .75rem; font-style: normal; opacity: .75; margin-top: .1rem; }}
 .hl-outputs {{ width: 100%; border-collapse: collapse; font-size: .98rem; white-space: nowrap;

@@ -33,6 +33,12 @@ def tile_choice(n_layers: int, n_heads: int) -> None:
             )
 
 
+def n_choices(n_layers: int, n_heads: int) -> int:
+    """How many choices of groups there are."""
+    most = _most(n_layers)
+    return (n_layers > most["layers"]) + (n_heads > most["heads"])
+
+
 def chosen_tiles(sites: Sequence[str], n_heads: int) -> tuple[list[str], list[int]]:
     """The sites and heads of the chosen groups."""
     most = _most(len(sites))

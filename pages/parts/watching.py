@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.live_figure import live_figure
 from pages.parts.pictures import curves_picture, large_picture, sites_of, strip_picture
-from pages.parts.tiles import chosen_tiles
+from pages.parts.tiles import chosen_tiles, n_choices
 from pages.parts.wording import by_length, outputs
 from transformer.figures.maps import tile_at
 from transformer.runs.registry import REGISTRY
@@ -17,7 +17,6 @@ from transformer.runs.view import Frame, RunView
 
 # What stands above the pictures leaves this much of the window to them; type grows with it.
 TALL = "max(370px, calc(100vh - 355px))"
-STRIP_TALL = "max(332px, calc(100vh - 393px))"
 CURVES_TALL = "max(190px, calc(100vh - 550px))"
 MESSAGE_FRAMES = 4
 """At a slow pace a message carries this many steps, so that one that comes late loses none."""
@@ -70,7 +69,7 @@ def draw(view: RunView, choice: Choice, places: Places) -> None:
         live_figure(
             [strip_picture(frame, choice.word, shown_sites, shown_heads, (site, head)) for frame in frames],
             key="live_maps_figure",
-            height=STRIP_TALL,
+            height=_strip_height(len(sites), view.config.model.n_heads),
             file_name=f"{name}-{choice.kind}",
             on_click=lambda trace: _pin(trace, shown_sites, shown_heads),
         )
@@ -86,6 +85,12 @@ def draw(view: RunView, choice: Choice, places: Places) -> None:
         with st.container(key="live_outputs"):
             st.caption("Written by the model alone:")
             st.html(outputs(frame, choice.word) + by_length(view))
+
+
+def _strip_height(n_layers: int, n_heads: int) -> str:
+    """As tall as the large map, less what stands above the strip: the kinds, and groups to choose from."""
+    above = 38 + 68 * n_choices(n_layers, n_heads)
+    return f"max({370 - above}px, calc(100vh - {355 + above}px))"
 
 
 def _frames_to_draw(view: RunView) -> list[Frame]:

@@ -114,18 +114,18 @@ def moment(view: RunView, look_for: str) -> str:
         return "Building the untrained model…"
     if frame.step == 0 and view.state == IDLE:
         return f"**Step 0, untrained:** every head looks everywhere. Press **Start**. {look_for}"
-    _, score = frame.best
     if view.turned_at is None:
         now = (
-            f"**No clear pattern yet.** The clearest head puts {score:.0%} of its weight on the mirrored "
-            f"letter; at {MIRROR_THRESHOLD:.0%} it counts as anti-diagonal."
+            f"**No clear pattern yet.** The clearest head puts {frame.clearest_score:.0%} of its weight "
+            f"on the mirrored letter; at {MIRROR_THRESHOLD:.0%} it counts as anti-diagonal."
         )
     else:
         step, site, head = view.turned_at
         score = float(frame.scores[site][head])
+        reads = "it reads the word backwards" if score >= MIRROR_THRESHOLD else "it has let go since"
         now = (
             f"★ **{head_name(site, head).capitalize()} turned anti-diagonal** at step {step:,}: "
-            f"it reads the word backwards ({score:.0%} on the mirrored letter)."
+            f"{reads} ({score:.0%} on the mirrored letter)."
         )
     return f"{now} {view.reason}" if view.reason else now
 
@@ -149,7 +149,8 @@ def outputs(frame: Frame | None, chosen: str) -> str:
     """Each probe's free-running output, every letter marked right or wrong by more than colour."""
     if frame is None:
         return "<table class='hl-outputs'></table>"
-    rows = "".join(_output_row(probe, probe.text == chosen) for probe in frame.probes)
+    probes = sorted(frame.probes, key=lambda probe: probe.text != chosen)  # the chosen one on top
+    rows = "".join(_output_row(probe, probe.text == chosen) for probe in probes)
     return f"<table class='hl-outputs' data-step='{frame.step}'>{rows}</table>"
 
 

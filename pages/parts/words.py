@@ -17,8 +17,10 @@ def probe_words(run: Run) -> str:
         del st.session_state["typed_word"]
     elif run_id == run.id:
         words.append(typed)  # the run's thread takes it up after its present step
-    if st.session_state.get("word") not in words:
+    if st.session_state.get("word", st.query_params.get("word")) not in words:
         st.session_state["word"] = words[0]
+    elif "word" not in st.session_state:
+        st.session_state["word"] = st.query_params["word"]  # after a reload, or from a link
     with st.container(key="probe_words", horizontal=True, vertical_alignment="center", gap="small"):
         st.pills(
             "Word",
@@ -27,6 +29,7 @@ def probe_words(run: Run) -> str:
             required=True,
             persist_state="session",
             label_visibility="collapsed",
+            on_change=_forget_problem,
             help="The word whose maps are shown.",
         )
         st.text_input(
@@ -34,7 +37,7 @@ def probe_words(run: Run) -> str:
             key="own_word",
             placeholder="your own word…",
             label_visibility="collapsed",
-            on_change=_ask,
+            on_change=_typed,
             width=150,
             help=f"Letters a to z, up to {2 * run.config.train.max_letters}; press Enter. "
             f"Training words have at most {run.config.train.max_letters}.",
@@ -42,13 +45,25 @@ def probe_words(run: Run) -> str:
         st.button("Add", key="add_word", icon=":material/add:", on_click=_ask)
     with st.container(key="word_problem"):
         _problem()
+    if st.query_params.get("word", words[0]) != st.session_state["word"]:
+        st.query_params["word"] = st.session_state["word"]
     return st.session_state["word"]
+
+
+def _typed() -> None:
+    """Emptying the box asks nothing, be it the visitor who does it or the page."""
+    if st.session_state["own_word"]:
+        _ask()
+
+
+def _forget_problem() -> None:
+    st.session_state.pop("word_problem", None)
 
 
 def _ask(word: str | None = None) -> None:
     """A callback only notes the word: the run on the screen may be another by the time it is taken up."""
     st.session_state["asked_word"] = st.session_state.get("own_word", "") if word is None else word
-    st.session_state.pop("word_problem", None)
+    _forget_problem()
 
 
 def _take_up(run: Run) -> None:

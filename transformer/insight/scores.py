@@ -12,7 +12,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 MIRROR_THRESHOLD = 0.5
 """A head is called anti-diagonal from this mirror score on; below it there is no clear pattern."""
 CLEARLY_AHEAD = 0.1
-"""Another head must lead by this much before the large map changes to it."""
+"""Another head must lead by this much before the large map changes to it, or by a third of its own score
+where that is less: early on all scores are small."""
 
 
 def mirrored_cells(n_letters: int) -> list[tuple[int, int]]:
@@ -56,6 +57,6 @@ def clearest_head(
     ranked = {(site, head): float(s) for site, row in scores.items() for head, s in enumerate(row)}
     # Among equals the last layer's first head: it is the one that feeds the output.
     best = max(ranked, key=lambda key: (ranked[key], -key[1]))
-    if current in ranked and ranked[best] - ranked[current] < CLEARLY_AHEAD:
+    if current in ranked and ranked[best] - ranked[current] < min(CLEARLY_AHEAD, ranked[best] / 3):
         best = current
     return best, ranked[best]
