@@ -250,3 +250,23 @@ def test_start_takes_what_stands_in_the_boxes_even_if_it_was_typed_a_moment_ago(
     assert "seed 7" in watch.plot("live_map", "gd.layout.title.text")
     watch.click("run_stop")
     watch.until(lambda: "stopped" in watch.status, 3)
+
+
+def test_a_library_that_fails_to_load_once_is_fetched_again(app, browser: Browser):
+    context = browser.new_context()
+    page = context.new_page()
+    refused = []
+
+    def refuse_once(route):
+        if refused:
+            route.continue_()
+        else:
+            refused.append(route.request.url)
+            route.abort()
+
+    page.route("**/app/static/plotly-*", refuse_once)
+    page.goto(app)
+    page.wait_for_selector(".st-key-live_map svg.main-svg", timeout=30_000)
+    assert len(refused) == 1
+    assert page.locator(".live-figure .failed").count() == 0
+    context.close()

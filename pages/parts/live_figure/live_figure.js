@@ -167,6 +167,7 @@ async function pump(state) {
       await new Promise((resolve) => setTimeout(resolve, 0)); // let the browser paint and answer clicks
     }
   } catch (error) {
+    if (!state.host.isConnected) return; // taken off the page in the middle of drawing
     console.error(error);
     state.look = undefined; // the next message draws everything again
     state.host.dataset.failed = String(error);
@@ -175,6 +176,8 @@ async function pump(state) {
     if (note) note.textContent = `The picture could not be drawn (${error.message}). Reload the page.`;
   } finally {
     state.busy = false;
+    // While a run stands still no other message comes: what has not been drawn at all is tried again by itself.
+    if (!state.draws && !state.gone && (state.tries += 1) < 20) setTimeout(() => pump(state), 500);
   }
 }
 
@@ -182,7 +185,7 @@ export default function liveFigure({ data, parentElement, setTriggerValue }) {
   let state = instances.get(parentElement);
   const host = parentElement.querySelector(".live-figure");
   if (!state || state.host !== host) {
-    state = { host, draws: 0, step: -1, arrays: {}, layout: {} };
+    state = { host, draws: 0, tries: 0, step: -1, arrays: {}, layout: {} };
     host.style.height = data.height;
     instances.set(parentElement, state);
   }
@@ -191,6 +194,7 @@ export default function liveFigure({ data, parentElement, setTriggerValue }) {
   pump(state);
   return () => {
     if (host.isConnected) return; // called too when a newer message overtakes this one
+    state.gone = true;
     state.observer?.disconnect();
     window.Plotly?.purge(host);
     instances.delete(parentElement);
