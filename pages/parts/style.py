@@ -23,10 +23,10 @@ _CSS = f"""<style>
 .hl-outputs {{ width: 100%; border-collapse: collapse; font-size: .98rem; white-space: nowrap;
   table-layout: fixed; }}
 .hl-outputs td {{ overflow: hidden; text-overflow: ellipsis; border: 0;
-  padding: .12rem .35rem; vertical-align: baseline; }}
+  padding: .12rem .2rem; vertical-align: baseline; }}
 .hl-outputs td:nth-child(2) {{ font-family: var(--st-code-font, monospace); padding-left: 0; }}
-.hl-outputs td:nth-child(1) {{ width: 33%; }}
-.hl-outputs td:nth-child(3) {{ width: 26%; }}
+.hl-outputs td:nth-child(1) {{ width: 31%; }}
+.hl-outputs td:nth-child(3) {{ width: 22%; }}
 .hl-outputs tr.chosen td:first-child {{ font-weight: 700; }}
 .hl-outputs small {{ opacity: .75; font-size: .72rem; }}
 .hl-outputs tr.long td {{ white-space: normal; overflow-wrap: anywhere; }}
