@@ -12,7 +12,9 @@ from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.refresh import refresh_seconds
 from pages.parts.run_list import run_list
 from pages.parts.style import style
+from pages.parts.time_control import draw_time, seconds_between_frames, time_control
 from pages.parts.wording import status_line
+from transformer.runs.view import FAILED, RunView
 
 EXPLAINED = {
     "cross": (
@@ -30,40 +32,81 @@ EXPLAINED = {
     ),
 }
 
+ENDS = {"cross": "cross", "encoder": "", "decoder": "self"}
+"""How the names of each kind's sites end."""
+
 guard("masks")
 style()
 run = selection.chosen_run() or selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
 words = sorted((question.text for question in run.questions), key=len)
 model = run.config.model
+# The same selection as on the other pages. This page opens on the decoder, whose attention has both masks.
+st.session_state.setdefault("mask_site", selection.kind() if "kind" in st.query_params else "decoder")
+if selection.kind() != st.session_state.get("masks_beside", "cross"):
+    st.session_state["mask_site"] = selection.kind()  # chosen on another page since
+st.session_state["masks_beside"] = selection.kind()
+word = st.session_state.get("word", st.query_params.get("word"))
+if word in words:
+    st.session_state["mask_word"] = word
+
+
+def _chosen() -> None:
+    st.session_state["kind"] = st.session_state["mask_site"]
+    st.session_state["word"] = st.session_state["mask_word"]
+
+
+def _head_chosen() -> None:
+    stack = "encoder" if st.session_state["mask_site"] == "encoder" else "decoder"
+    names = (stack, str(st.session_state["mask_layer"]), ENDS[st.session_state["mask_site"]])
+    st.session_state["pinned"] = ".".join(filter(None, names)), st.session_state["mask_head"]
+
+
+def _put(key: str, number: object, n: int) -> None:
+    """Before its box is drawn: a model with fewer of them has another last one."""
+    st.session_state[key] = min(number, n - 1) if isinstance(number, int) else 0
+
 
 with st.sidebar:
     kind = st.segmented_control(
         "Attention",
         list(EXPLAINED),
-        default="decoder",
         required=True,
         key="mask_site",
         format_func=lambda name: EXPLAINED[name][0],
         persist_state="session",
+        on_change=_chosen,
         help="Which of the model's three kinds of attention.",
     )
+    if st.session_state.get("mask_word") not in words:
+        st.session_state["mask_word"] = words[0]
     word = st.pills(
         "Word of the batch",
         words,
-        default=words[0],
         required=True,
         key="mask_word",
+        on_change=_chosen,
         help="The probes are one batch. The shorter a word, the more padding it carries.",
     )
     n_layers = model.n_encoder_layers if kind == "encoder" else model.n_decoder_layers
+    site, number = selection.pinned() or ("", 0)  # the head chosen on another page, if it is of this kind
+    ours = site.startswith("encoder" if kind == "encoder" else "decoder") and site.endswith(ENDS[kind])
+    _put("mask_layer", int(site.split(".")[1]) if ours else st.session_state.get("mask_layer"), n_layers)
+    _put("mask_head", number if ours else st.session_state.get("mask_head"), model.n_heads)
     layer = st.selectbox(
         "Layer",
         range(n_layers),
+        key="mask_layer",
+        on_change=_head_chosen,
         format_func=lambda i: str(i + 1),
         help="Whose weights stand beside the masks.",
     )
     head = st.selectbox(
-        "Head", range(model.n_heads), format_func=lambda i: str(i + 1), help="All heads obey the same masks."
+        "Head",
+        range(model.n_heads),
+        key="mask_head",
+        on_change=_head_chosen,
+        format_func=lambda i: str(i + 1),
+        help="All heads obey the same masks.",
     )
 run_list(run)
 
@@ -72,27 +115,42 @@ st.markdown(
     f"{EXPLAINED[kind][1]} Words of different lengths travel in one batch, so the shorter ones are filled up "
     "with [PAD]: the longer the longest word, the more padding the others carry."
 )
-place = st.container(key="mask_maps")
 seen = run.view
+time_places = time_control(seen)
+place = st.container(key="mask_maps")
 
 
-@st.fragment(run_every=refresh_seconds(seen))
+def fixed(view: RunView) -> tuple[object, ...]:
+    """All that the parts of the page that do not refresh by themselves depend on."""
+    playing = st.session_state.get("playing", False)
+    return view.state, seconds_between_frames(), len(view.moments), selection.step() is None, playing
+
+
+fixed_seen = fixed(seen)
+
+
+@st.fragment(run_every=seconds_between_frames() or refresh_seconds(seen))
 def live() -> None:
-    """The masks of the newest frame's batch, and the weights it produced."""
+    """The masks of one frame's batch, and the weights it produced."""
     view = run.view
+    draw_time(view, time_places)
+    frame = selection.shown_frame(view)
     with place:
-        if view.frame is None:
+        if frame is None and view.state == FAILED:
+            st.error(view.reason)
+        elif frame is None:
             st.skeleton(height=380)
         else:
-            site = sites_of(view.frame, kind)[layer]
+            site = sites_of(frame, kind)[layer]
             live_figure(
-                [mask_panels(view.frame, word, site, head, view.config.seed)],
+                [mask_panels(frame, word, site, head, view.config.seed)],
                 key="mask_figure",
                 height="max(360px, calc(100vh - 330px))",
                 file_name=f"headlight-mask-{word}-{site}-head{head + 1}-seed{view.config.seed}",
             )
     st.caption(f"{status_line(view)} · seed {view.config.seed} · batch of {len(run.questions)} words")
-    if view.state != seen.state or refresh_seconds(view) != refresh_seconds(seen):
+    selection.keep_in_link()
+    if fixed(view) != fixed_seen or refresh_seconds(view) != refresh_seconds(seen):
         st.rerun()
 
 

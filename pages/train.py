@@ -8,20 +8,20 @@ from pages.parts import selection
 from pages.parts.commands import obey
 from pages.parts.controls import controls
 from pages.parts.entry import guard
+from pages.parts.kinds import kind_choice
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.refresh import refresh_seconds
 from pages.parts.run_list import run_list
 from pages.parts.settings import fill, settings
 from pages.parts.share import share
 from pages.parts.style import style
+from pages.parts.take_away import take_away
 from pages.parts.tiles import tile_choice
+from pages.parts.time_control import draw_time, seconds_between_frames, time_control
 from pages.parts.watching import Choice, Places, draw
-from pages.parts.wording import SITE_KINDS, changed, moment, status_line, words_right
+from pages.parts.wording import changed, looking_back, moment, status_line, words_right
 from pages.parts.words import probe_words
-from transformer.runs.view import PAUSED, QUEUED, TRAINING, RunView
-
-FOLLOWED = (QUEUED, TRAINING, PAUSED)
-"""States in which the screen follows something that may move: it says so."""
+from transformer.runs.view import RunView
 
 guard("train")
 style()
@@ -42,25 +42,17 @@ controls(run, seen, changed(run, config), usable=config is not None)
 top, right = st.columns([3.2, 1], vertical_alignment="center", gap="small")
 status, sentence = top.container(key="run_status"), top.container(key="moment")
 right_words = right.container(key="words_right")
+time_places = time_control(seen)
 word = probe_words(run)
 
 left, middle, last = st.columns([1.32, 0.84, 0.98], gap="small")
 with middle:
-    kind = st.segmented_control(
-        "Attention",
-        list(SITE_KINDS),
-        default="cross",
-        required=True,
-        key="kind",
-        format_func=SITE_KINDS.get,
-        label_visibility="collapsed",
-        persist_state="session",
-        help="Cross: what each written letter reads of the word. Encoder: how letters read each other. "
-        "Decoder: how the letters written so far read each other.",
-    )
+    kind = kind_choice(label=False)
     model = run.config.model
     tile_choice(model.n_encoder_layers if kind == "encoder" else model.n_decoder_layers, model.n_heads)
-places = Places(large=left.container(), strip=middle.container(), curves=last)
+places = Places(
+    large=left.container(), strip=middle.container(), curves=last, narrator=left.container(key="narrator")
+)
 with left:
     outline = st.toggle(
         "Outline the mirrored letters",
@@ -72,28 +64,40 @@ with left:
 
 def interval(view: RunView) -> float | None:
     """How often to look again; at once while a word that was typed is not on the screen."""
+    if (seconds := seconds_between_frames()) is not None:
+        return seconds
     waiting = view.frame is not None and word not in (probe.text for probe in view.frame.probes)
     return refresh_seconds(view, waiting=waiting and view.state != "failed")
+
+
+def buttons(view: RunView) -> tuple[object, ...]:
+    """All that the parts of the page that do not refresh by themselves depend on."""
+    playing = st.session_state.get("playing", False)
+    return view.state, interval(view), len(view.moments), selection.step() is None, playing
+
+
+buttons_seen = buttons(seen)
 
 
 @st.fragment(run_every=interval(seen))
 def live() -> None:
     """Everything that moves, from one look at the run."""
     view = run.view
+    draw_time(view, time_places)
+    frame = selection.shown_frame(view)
     with status:
-        live_now = " · :red-badge[LIVE]" if view.state in FOLLOWED else ""
-        st.markdown(status_line(view) + live_now)
-        st.progress(1.0 if view.state == "finished" else min(1.0, view.step / view.planned))
+        st.markdown(status_line(view))
     with right_words:
-        st.html(words_right(view))
+        st.html(words_right(view, frame))
     with sentence:
         text = moment(view, PRESETS.get(run.config.recipe, PRESETS[DEFAULT_PRESET]).look_for)
         if view.state == "failed":
             st.error(text)
         else:
-            st.markdown(text)
-    draw(view, Choice(word, kind, outline), places)
-    if view.state != seen.state or interval(view) != interval(seen):
+            st.markdown(text if selection.step() is None or frame is None else looking_back(view, frame))
+    draw(view, frame, Choice(word, kind, outline), places)
+    selection.keep_in_link()
+    if buttons(view) != buttons_seen:
         st.rerun()  # the buttons and the rhythm of this refresh belong to the whole page
 
 
@@ -108,3 +112,4 @@ st.caption(
 )
 run_list(run)
 share(run, config or run.config)
+take_away(run, word, kind)

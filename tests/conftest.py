@@ -60,6 +60,12 @@ def tiny_model() -> ModelConfig:
     return TINY_MODEL
 
 
+@pytest.fixture(scope="session")
+def tiny_run() -> RunConfig:
+    """A run of eight steps."""
+    return TINY_RUN
+
+
 @pytest.fixture
 def tiny() -> Callable[..., RunConfig]:
     """A run of eight steps, with settings changed by their plain names."""

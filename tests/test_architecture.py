@@ -14,23 +14,25 @@ PACKAGE = sorted((ROOT / "transformer").rglob("*.py"))
 APP = [path for path in [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))] if path.exists()]
 
 # Room: the rooms of the package it may import from, besides itself. As drawn in DESIGN.md.
-BASE = {"config", "errors"}
+BASE = {"config", "errors", "interventions"}
 MAY_IMPORT = {
     "errors": set(),
     "config": {"errors"},
+    "interventions": {"errors", "insight"},
     "model": BASE,
     "tasks": BASE,
-    "decoding": BASE | {"model"},
+    "decoding": BASE | {"model", "tasks"},
     "training": BASE | {"model", "tasks", "decoding"},
     "insight": set(),
     "figures": {"insight"},
     "recording": BASE | {"model", "insight", "tasks", "decoding"},
     "runs": BASE | {"training", "recording", "tasks", "insight"},
     "asking": BASE | {"recording", "decoding", "insight", "model", "tasks"},
-    "__main__": BASE | {"runs", "training"},
+    "exports": BASE | {"runs", "recording", "insight", "figures", "tasks"},
+    "__main__": BASE | {"runs", "training", "asking"},
     "__init__": BASE | {"model", "recording", "runs", "training"},
-    "pages": BASE | {"runs", "asking", "figures", "insight", "tasks"},
-    "app": BASE | {"runs", "asking", "figures", "insight", "tasks"},
+    "pages": BASE | {"runs", "asking", "exports", "figures", "insight", "tasks"},
+    "app": BASE | {"runs", "asking", "exports", "figures", "insight", "tasks"},
 }
 DRAWING = {"numpy", "plotly"}
 

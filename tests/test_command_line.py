@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from transformer import __main__ as command_line
 from transformer.__main__ import main
+from transformer.asking import asked
+from transformer.interventions import Block, Interventions
+from transformer.recording.tape import record
+from transformer.runs.archive import Archive
+from transformer.runs.run import Run
 from transformer.training import device, evaluation
+from transformer.training.state import TrainState
 
 ROOT = Path(__file__).parents[1]
 KEYS = (
@@ -111,7 +119,7 @@ def test_without_json_the_last_line_says_how_it_ended(train):
 def test_a_missed_target_is_exit_code_1_and_a_reached_one_stops_with_0(train, monkeypatch):
     code, lines, _ = train("--target", "0.99", "--json")
     assert (code, json.loads(lines[-1])["steps"]) == (1, 8)
-    monkeypatch.setattr(evaluation, "exact_words", lambda state, words: [True] * len(words))
+    monkeypatch.setattr(evaluation, "exact_words", lambda model, task, words: [True] * len(words))
     code, lines, _ = train("--target", "0.99", "--json")
     said = json.loads(lines[-1])
     assert (code, said["steps"], said["exact"]) == (0, 4, 1.0)
@@ -121,7 +129,7 @@ def test_a_missed_target_is_exit_code_1_and_a_reached_one_stops_with_0(train, mo
 def test_without_a_target_the_goal_of_a_configuration_does_not_stop_the_run(
     train, tiny, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(evaluation, "exact_words", lambda state, words: [True] * len(words))
+    monkeypatch.setattr(evaluation, "exact_words", lambda model, task, words: [True] * len(words))
     path = tmp_path / "goal.json"
     path.write_text(tiny(goal=0.5).to_json(), encoding="utf-8")
     code, lines, _ = train("--json", config=str(path))
@@ -208,3 +216,211 @@ def test_no_command_is_exit_code_2_and_one_line(capsys):
         main([])
     assert ended.value.code == 2
     assert complaint(capsys.readouterr().err).startswith("the following arguments are required: command")
+
+
+# Asking a saved run.
+
+
+@pytest.fixture
+def attend(capsys):
+    """Run `attend` with these arguments: (exit code, lines on standard output, standard error)."""
+
+    def run(folder, *arguments):
+        capsys.readouterr()
+        try:
+            code = main(["attend", str(folder), *arguments])
+        except SystemExit as ended:
+            code = ended.code
+        said = capsys.readouterr()
+        return code, said.out.splitlines(), said.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def run_of_60_steps(tmp_path_factory, tiny_run):
+    folder = tmp_path_factory.mktemp("saved") / "run"
+    run = Run(tiny_run.with_changes(steps=60, evaluate_every=30), archive=Archive(folder), live=False)
+    assert run.advance(52).wait(20.0)
+    assert run.wait(20.0)
+    run.intervene(TAKEN)
+    run.resume().wait(20.0)
+    assert run.wait(20.0)
+    run.close()
+    run.join()
+    assert run.view.state == "finished"
+    return run.view, folder
+
+
+@pytest.fixture
+def saved_run(run_of_60_steps, tmp_path):
+    """The view of a run of 60 steps that lost a head and some looks at step 52, and a copy of its folder."""
+    view, folder = run_of_60_steps
+    return view, shutil.copytree(folder, tmp_path / "run")
+
+
+TAKEN = Interventions(
+    ablated=(("decoder.0.cross", 1),), blocked=(Block(site="decoder.1.cross", head=2, token="a"),)
+)
+TOKENS = ["[SOS]", *"banana", "[EOS]"]
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "answers"),
+    [("0", 0), ("-9", 0), ("7", 5), ("8", 10), ("47", 45), ("51", 50), ("99999", 60)],
+)
+def test_attend_is_answered_by_the_nearest_snapshot(attend, saved_run, asked_for, answers):
+    view, folder = saved_run
+    code, lines, error = attend(folder, "--text", "banana", "--step", asked_for, "--json")
+    assert (code, len(lines), error) == (0, 1, "")
+    said = json.loads(lines[0])
+    assert said["step"] == answers
+    snapshot = view.snapshot_at(answers)
+    model = asked(view.config, snapshot, snapshot.interventions)
+    answer = model.answer("banana")
+    assert said["src_tokens"] == TOKENS
+    assert said["tgt_tokens"] == ["[SOS]", *"ananab"]
+    assert said["output"] == answer.output
+    assert list(said["maps"]) == [
+        "encoder.0",
+        "decoder.0.self",
+        "decoder.0.cross",
+        "decoder.1.self",
+        "decoder.1.cross",
+    ]
+    for site, maps in said["maps"].items():
+        weights = np.array(maps)
+        n_rows, n_columns = (8 if site == "encoder.0" else 7), (7 if site.endswith("self") else 8)
+        assert weights.shape == (3, n_rows, n_columns)
+        np.testing.assert_allclose(weights.sum(axis=-1), 1.0, atol=1e-5)
+        np.testing.assert_allclose(weights, np.nan_to_num(answer.forced.maps[site]), atol=1e-6)
+        if site.endswith("self"):
+            assert (np.triu(weights, 1) == 0).all()
+    assert said["scores"].keys() == said["maps"].keys()
+    for site, scores in said["scores"].items():
+        assert scores.keys() == model.head_scores[site].keys()
+        for name, values in scores.items():
+            assert len(values) == 3
+            assert values == pytest.approx(model.head_scores[site][name].tolist(), abs=1e-6)
+    closed = np.array(said["maps"]["decoder.1.cross"])[:, :, [2, 4, 6]] == 0
+    assert closed.all(axis=(1, 2)).tolist() == [False, False, answers >= 52]
+
+
+def test_attend_at_step_0_is_the_untrained_model(attend, saved_run, tiny):
+    _, folder = saved_run
+    _, lines, _ = attend(folder, "--text", "ox", "--step", "0", "--json")
+    state = TrainState.begin(tiny())
+    src, tgt_in, _ = state.to_device(state.task.encode(["ox"]))
+    with record(state.model) as tape:
+        state.model(src, tgt_in)
+    for site, maps in json.loads(lines[0])["maps"].items():
+        np.testing.assert_allclose(maps, tape.weights[site][0], atol=1e-5)
+
+
+def test_attend_without_a_step_is_the_last_model_and_without_json_one_line_for_people(attend, saved_run):
+    view, folder = saved_run
+    output = asked(view.config, view.snapshots[-1], TAKEN).answer("ox").output
+    assert output != "xo", "eight steps are too few to be right"
+    assert attend(folder, "--text", " OX ") == (0, [f"step 60: ox -> {output} (wrong, it is xo)"], "")
+    _, lines, _ = attend(folder, "--text", "ox", "--json")
+    assert json.loads(lines[0])["step"] == 60
+
+
+def test_attend_says_when_an_answer_is_right(attend, saved_run, monkeypatch):
+    monkeypatch.setattr("transformer.asking.Answer.right", True)
+    _, lines, _ = attend(saved_run[1], "--text", "ox")
+    assert lines[0].endswith(" (right)")
+
+
+def _without(folder, name):
+    path = folder / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _with_weights(folder, change):
+    """Change the arrays of the last snapshot."""
+    path = folder / "snapshots" / "000060.npz"
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    change(arrays)
+    np.savez(path, **arrays)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize(
+    ("damage", "text", "message"),
+    [
+        (lambda f: shutil.rmtree(f), "ox", "{} is no saved run: run.json cannot be read (No such file"),
+        (lambda f: _without(f, "run.json"), "ox", "{} is no saved run: run.json cannot be read ("),
+        (lambda f: (f / "run.json").write_text("{"), "ox", "{} is no saved run: run.json is damaged ("),
+        (lambda f: (f / "run.json").write_text("[]"), "ox", "{} is no saved run: run.json is damaged ("),
+        (
+            lambda f: (f / "run.json").write_text('{"format": 1, "config": {"model": {"d_model": 7}}}'),
+            "ox",
+            "d_model",
+        ),
+        (
+            lambda f: (f / "run.json").write_text('{"format": 1, "config": {}}'),
+            "ox",
+            "The weights of step 60 do not fit this model (",
+        ),
+        (lambda f: (f / "run.json").write_text('{"format": 1, "config": [3]}'), "ox", ""),
+        (lambda f: _without(f, "snapshots"), "ox", "{} holds no weights: there is no file in its folder"),
+        (
+            lambda f: (f / "snapshots" / "000060.npz").write_bytes(b""),
+            "ox",
+            "The weights in {}/snapshots/000060.npz cannot be read (",
+        ),
+        (
+            lambda f: (f / "snapshots" / "000000.npz").write_bytes(b"PK\3\4 nothing"),
+            "ox",
+            "The weights in {}/snapshots/000000.npz cannot be read (",
+        ),
+        (
+            lambda f: _with_weights(f, lambda arrays: arrays.pop("to_logits.bias")),
+            "ox",
+            "The weights of step 60 do not fit this model (",
+        ),
+        (
+            lambda f: _with_weights(f, lambda arrays: arrays.update({"to_logits.bias": np.zeros(3)})),
+            "ox",
+            "The weights of step 60 do not fit this model (",
+        ),
+        (
+            lambda f: _with_weights(f, lambda arrays: arrays.update({"to_logits.bias": np.array(["a"])})),
+            "ox",
+            "The weights of step 60 do not fit this model (",
+        ),
+        (lambda f: None, "naïve", "Only the letters a to z are in the alphabet, not “ï”. Try naive."),
+        (lambda f: None, "", "There is no word to ask; type one, such as banana."),
+        (lambda f: None, "a" * 500, "500 letters is too long; this run learns up to 5 letters"),
+    ],
+)
+def test_what_cannot_be_asked_is_exit_code_2_and_one_line(attend, saved_run, damage, text, message):
+    _, folder = saved_run
+    damage(folder)
+    for arguments in (["--text", text], ["--text", text, "--json"]):
+        code, lines, error = attend(folder, *arguments)
+        assert (code, lines) == (2, [])
+        assert complaint(error).startswith(message.format(folder))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: --text (see python -m transformer attend --help)"),
+        (["--text", "ox", "--step", "last"], "argument --step: invalid int value: 'last' (see "),
+    ],
+)
+def test_bad_arguments_of_attend_are_exit_code_2_and_one_line(attend, tmp_path, arguments, message):
+    code, lines, error = attend(tmp_path, *arguments)
+    assert (code, lines) == (2, [])
+    assert complaint(error).startswith(message)
+
+
+def test_attend_runs_as_a_program(saved_run):
+    _, folder = saved_run
+    command = [sys.executable, "-m", "transformer", "attend", str(folder), "--text", "banana", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["src_tokens"] == TOKENS

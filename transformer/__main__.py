@@ -1,4 +1,4 @@
-"""The command line: `python -m transformer train`, the same training as in the app, without a page."""
+"""The command line: `train` as in the app, without a page; `attend` asks any step of a saved run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 from tqdm import tqdm
 
 from transformer.config import DEVICES, RunConfig
@@ -43,6 +44,15 @@ def _parser() -> argparse.ArgumentParser:
         "--device", choices=DEVICES, help="where to train (default: the configuration's, auto)"
     )
     train.add_argument("--json", action="store_true", help="end with one line of JSON on standard output")
+    attend = commands.add_parser(
+        "attend", help="ask a saved run", description="Ask the model of any step of a saved run."
+    )
+    attend.add_argument("folder", type=Path, metavar="DIR", help="a folder that `train --out` has written")
+    attend.add_argument("--text", required=True, help="the word to ask")
+    attend.add_argument(
+        "--step", type=int, help="which step's model; the nearest snapshot answers (default: the last)"
+    )
+    attend.add_argument("--json", action="store_true", help="maps and scores too, as one line of JSON")
     return parser
 
 
@@ -109,10 +119,14 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0 if the run came to its end or reached the target, 1 if it missed the target, failed or was
-        interrupted, 2 for bad arguments.
+        0 if the run came to its end or reached the target or has answered, 1 if it missed the target, failed
+        or was interrupted, 2 for bad arguments.
     """
     arguments = _parser().parse_args(argv)
+    return _attend(arguments) if arguments.command == "attend" else _train(arguments)
+
+
+def _train(arguments: argparse.Namespace) -> int:
     try:
         config = _config(arguments)
         from transformer.training.device import resolve_device  # brings torch: only once arguments are good
@@ -140,6 +154,44 @@ def main(argv: list[str] | None = None) -> int:
     if view.state != FINISHED:
         return 1
     return 0 if config.train.goal is None or view.goal_reached else 1
+
+
+def _attend(arguments: argparse.Namespace) -> int:
+    try:
+        from transformer.asking import asked
+        from transformer.runs.saved import saved_config, saved_snapshots
+
+        config, snapshots = saved_config(arguments.folder), saved_snapshots(arguments.folder)
+        wanted = snapshots[-1].step if arguments.step is None else arguments.step
+        snapshot = min(snapshots, key=lambda one: abs(one.step - wanted))
+        model = asked(config, snapshot, snapshot.interventions)
+        answer = model.answer(arguments.text)
+    except InputError as error:
+        _complain(str(error))
+        return 2
+    if not arguments.json:
+        mark = "right" if answer.right else f"wrong, it is {answer.question.answer}"
+        sys.stdout.write(f"step {answer.step:,}: {answer.question.text} -> {answer.output} ({mark})\n")
+        return 0
+    reading = answer.forced
+    facts = {
+        "step": answer.step,
+        "src_tokens": reading.src_tokens,
+        "tgt_tokens": reading.tgt_tokens,
+        "output": answer.output,
+        "maps": {site: _listed(weights) for site, weights in reading.maps.items()},
+        "scores": {
+            site: {name: _listed(values) for name, values in scores.items()}
+            for site, scores in model.head_scores.items()
+        },
+    }
+    sys.stdout.write(json.dumps(facts) + "\n")
+    return 0
+
+
+def _listed(values: np.ndarray[Any, Any]) -> Any:
+    """Numbers as nested lists; a blocked look is exactly 0."""
+    return np.nan_to_num(values.astype(np.float64), nan=0.0).tolist()
 
 
 if __name__ == "__main__":

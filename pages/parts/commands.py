@@ -77,6 +77,7 @@ def _keep(run: Run) -> Run:
     selection.choose(run)
     if st.session_state.get("draft") == run.id:
         del st.session_state["draft"]
+        selection.look_at(None)  # whoever starts a run wants to see it
     return run
 
 

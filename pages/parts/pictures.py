@@ -4,49 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
-from pages.parts.wording import short_head_name, tile_name
-from transformer.figures.curves import Series, curves
+from transformer.figures.curves import Series, curves, highest_loss
+from transformer.figures.labels import tile_name, token_axes, wrong_predictions
 from transformer.figures.maps import MapAxes, large_map, map_strip
 from transformer.figures.masks import mask_picture
 from transformer.figures.picture import Picture
+from transformer.insight.names import short_head_name
+from transformer.insight.narrator import narrate
 from transformer.insight.scores import MIRROR_THRESHOLD, mirrored_cells
+from transformer.interventions import open_cells
 from transformer.runs.metrics import Metrics
 from transformer.runs.view import Frame, Probe, RunView
 from transformer.tasks.tokenizer import PAD
 
 
-@lru_cache(maxsize=256)
-def _axes(
-    query: str,
-    key: str,
-    causal: bool,
-    src_tokens: tuple[str, ...],
-    tgt_tokens: tuple[str, ...],
-    expected: tuple[str, ...],
-) -> MapAxes:
-    if query == "src":
-        rows, row_title = src_tokens, "letter at work"
-    else:
-        rows = tuple(f"{read} → {write}" for read, write in zip(tgt_tokens, expected, strict=True))
-        row_title = "after reading → writes"
-    column_title = "letters of the word" if key == "src" else "letters written so far"
-    return MapAxes(
-        rows=rows,
-        columns=src_tokens if key == "src" else tgt_tokens,
-        row_title=row_title,
-        column_title=column_title,
-        causal=causal,
-    )
-
-
 def map_axes(frame: Frame, probe: Probe, site: str) -> MapAxes:
     """What stands at the axes of this site's maps of a probe: the tokens really attended to."""
     axes = frame.axes[site]
-    return _axes(axes.query, axes.key, axes.causal, probe.src_tokens, probe.tgt_tokens, probe.expected)
+    return token_axes(
+        query=axes.query,
+        key=axes.key,
+        causal=axes.causal,
+        src_tokens=probe.src_tokens,
+        tgt_tokens=probe.tgt_tokens,
+        expected=probe.expected,
+    )
 
 
 def sites_of(frame: Frame, kind: str) -> list[str]:
@@ -56,23 +41,19 @@ def sites_of(frame: Frame, kind: str) -> list[str]:
 
 def wrong_rows(frame: Frame, probe: Probe, site: str) -> dict[int, str]:
     """Rows of a decoder map whose prediction is wrong, with what they would write."""
-    if frame.axes[site].query == "src":
-        return {}
-    pairs = zip(probe.expected, probe.predicted, strict=True)
-    return {i: predicted for i, (expected, predicted) in enumerate(pairs) if expected != predicted}
+    return wrong_predictions(frame.axes[site].query, probe.expected, probe.predicted)
 
 
 def large_picture(frame: Frame, word: str, site: str, head: int, seed: int, outline: bool) -> Picture:
     """One head of one site for one word."""
     row = frame.row_of(word)
     probe = frame.probes[row]
-    score = f" · mirror {frame.scores[site][head]:.2f}" if site in frame.scores else ""
     cells = mirrored_cells(len(probe.text)) if outline and frame.axes[site].kind == "cross" else []
     return large_map(
         frame.map(row, site)[head],
         map_axes(frame, probe, site),
-        title=f"<b>{short_head_name(site, head)}</b>{score} · step {frame.step:,}"
-        f"<br><span style='font-size:0.75em'>“{probe.text}” · seed {seed} · teacher-forced</span>",
+        title=f"<b>{short_head_name(site, head)}</b> · step {frame.step:,}<br><span style='font-size:0.75em'>"
+        f"{frame.role(site, head)} · “{probe.text}” · seed {seed} · teacher-forced</span>",
         step=frame.step,
         wrong=wrong_rows(frame, probe, site),
         outlined=cells,
@@ -85,11 +66,15 @@ def strip_picture(
     """These heads of these sites for one word; lit where the mirror score has crossed the threshold."""
     row = frame.row_of(word)
     scores = [frame.scores.get(site) for site in sites]
+    off = frame.interventions.ablated
     return map_strip(
         [frame.map(row, site)[list(heads)] for site in sites],
         map_axes(frame, frame.probes[row], sites[0]),
         names=[[tile_name(site, head, len(sites) * len(heads)) for head in heads] for site in sites],
-        lit=[[s is not None and s[h] >= MIRROR_THRESHOLD for h in heads] for s in scores],
+        lit=[
+            [s is not None and s[head] >= MIRROR_THRESHOLD and (site, head) not in off for head in heads]
+            for site, s in zip(sites, scores, strict=True)
+        ],
         chosen=(sites.index(chosen[0]), heads.index(chosen[1]))
         if chosen[0] in sites and chosen[1] in heads
         else None,
@@ -103,10 +88,13 @@ def mask_panels(frame: Frame, word: str, site: str, head: int, seed: int) -> Pic
     allowed = frame.allowed(site)[row]
     causal = np.tri(*allowed.shape, dtype=bool) if kind.causal else np.ones(allowed.shape, dtype=bool)
     padding = np.broadcast_to(frame.real(kind.key)[row], allowed.shape)
-    weights = np.where(allowed, frame.maps[site][row, head].astype(np.float32), np.float32("nan"))
+    axes = batch_axes(frame, row, site)
+    blocks, n_heads = frame.interventions.blocks_at(site), len(frame.maps[site][row])
+    may = allowed & open_cells(blocks, axes.rows, axes.columns, causal=kind.causal, n_heads=n_heads)[head]
+    weights = np.where(may, frame.maps[site][row, head].astype(np.float32), np.float32("nan"))
     return mask_picture(
         weights,
-        batch_axes(frame, row, site),
+        axes,
         causal=causal,
         padding=np.ascontiguousarray(padding),
         head=short_head_name(site, head),
@@ -126,14 +114,34 @@ def batch_axes(frame: Frame, row: int, site: str) -> MapAxes:
     )
 
 
-def curves_picture(view: RunView, before: RunView | None) -> Picture:
-    """Loss and accuracy of a run, with the one before it as a ghost."""
+def narration(frame: Frame, word: str, site: str, head: int) -> str:
+    """What one head does with one word, in a sentence made from its numbers."""
+    row = frame.row_of(word)
+    probe, axes = frame.probes[row], frame.axes[site]
+    if probe.text != word:
+        return (
+            f"“{word}” was not recorded yet at step {frame.step:,}: this is “{probe.text}”. "
+            "The page Ask answers for any word at any step."
+        )
+    return narrate(
+        frame.map(row, site)[head],
+        axes.kind,
+        probe.tokens(axes.query),
+        probe.tokens(axes.key),
+        n_letters=len(probe.text),
+    )
+
+
+def curves_picture(view: RunView, before: RunView | None, marker: int | None) -> Picture:
+    """Loss and accuracy of a run, with the one before it as a ghost, its moments and the step looked at."""
     return curves(
         _series(view.metrics),
         planned=view.planned,
-        highest_loss=round(float(np.log(view.config.model.tgt_vocab_size)) + 0.5, 1),
+        highest_loss=highest_loss(view.config.model.tgt_vocab_size),
         run_id=view.id,
         ghost=_series(before.metrics) if before is not None else None,
+        marker=marker,
+        moments=tuple((moment.step, moment.text) for moment in view.moments),
     )
 
 

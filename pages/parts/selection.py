@@ -1,13 +1,19 @@
-"""Which run a visitor looks at: kept in the link and across pages, and found again after a reload."""
+"""What a visitor looks at: run, step, word, kind of map, head. One selection, in the link, on every page."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import streamlit as st
 
 from transformer.config import RunConfig
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
+from transformer.runs.view import Frame, RunView
 
+KINDS = ("cross", "encoder", "decoder")
 READY_SECONDS = 1.5
 """A new model is on the screen within this time at most; a large one comes later by itself."""
 
@@ -20,6 +26,7 @@ def chosen_run() -> Run | None:
         st.session_state["lost_run"] = True
         st.query_params.pop("run", None)
         st.session_state.pop("run", None)
+        look_at(None)
         return None
     if run is not None:
         choose(run)
@@ -31,10 +38,115 @@ def choose(run: Run) -> None:
     known: list[str] = st.session_state.setdefault("known_runs", [])
     if run.id not in known:
         known.append(run.id)
+    if st.session_state.get("run", run.id) != run.id:
+        look_at(None)  # another run has other steps
     st.session_state["run"] = run.id
     st.session_state.pop("lost_run", None)
     if st.query_params.get("run") != run.id:
         st.query_params["run"] = run.id
+
+
+def step() -> int | None:
+    """The step at which the screen stands; None where it follows the run (LIVE)."""
+    if "at_step" not in st.session_state:
+        asked = st.query_params.get("step", "")
+        st.session_state["at_step"] = int(asked) if asked.isdecimal() and len(asked) < 10 else None
+    return st.session_state["at_step"]
+
+
+def look_at(step: int | None) -> None:
+    """Stand at this step from now on (REVIEW), or follow the run (LIVE)."""
+    st.session_state["at_step"] = step
+    st.session_state["playing"] = False
+
+
+def shown_frame(view: RunView) -> Frame | None:
+    """The frame that every panel shows: the nearest to the chosen step, or the newest.
+
+    Once chosen it stays, even where the run thins its past meanwhile: what is reviewed never moves by itself.
+    """
+    at = step()
+    if at is None:
+        return view.frame
+    chosen, frame = st.session_state.get("reviewed", (None, None))
+    if chosen != (view.id, at) or frame is None or at > view.step:
+        frame = view.frame_at(at)
+    else:  # it may have been recorded anew: a word was asked, or something was taken away
+        frame = next((one for one in view.frames if one.step == frame.step), frame)
+    st.session_state["reviewed"] = (view.id, at), frame
+    return frame
+
+
+def kind() -> str:
+    """cross, encoder or decoder: which attention is shown."""
+    if st.session_state.get("kind") not in KINDS:
+        asked = st.query_params.get("kind")
+        st.session_state["kind"] = asked if asked in KINDS else "cross"
+    return st.session_state["kind"]
+
+
+def pinned() -> tuple[str, int] | None:
+    """(site, head) that was clicked to be kept large, in this session or the link; it may not exist here."""
+    if "pinned" not in st.session_state:
+        site, _, number = st.query_params.get("head", "").rpartition(".")
+        known = re.fullmatch(r"encoder\.\d{1,2}|decoder\.\d{1,2}\.(self|cross)", site)
+        st.session_state["pinned"] = (
+            (site, int(number) - 1) if known and re.fullmatch(r"[1-9]\d?", number) else None
+        )
+    return st.session_state["pinned"]
+
+
+def head(frame: Frame, sites: Sequence[str]) -> tuple[str, int]:
+    """(site, head) that is shown large: the one that was clicked, or the one with the clearest pattern."""
+    return large_head(frame, sites, pinned())
+
+
+def large_head(frame: Frame, sites: Sequence[str], kept: tuple[str, int] | None) -> tuple[str, int]:
+    """The same for a head that is to be kept, if this model has it; for who has no session to ask."""
+    if kept and kept[0] in sites and 0 <= kept[1] < len(frame.head_scores[kept[0]]["entropy"]):
+        return kept
+    return frame.clearest if frame.clearest[0] in sites else (sites[-1], 0)
+
+
+def pin(site: str, head: int) -> None:
+    """Keep this head large; asked a second time, let go of it."""
+    st.session_state["pinned"] = None if pinned() == (site, head) else (site, head)
+
+
+@dataclass
+class OnScreen:
+    """What the session stands at, for who is asked outside of it: the files that a visitor takes away."""
+
+    step: int | None = None
+    pinned: tuple[str, int] | None = None
+
+
+def on_screen() -> OnScreen:
+    """The same object for the whole session; the refreshing part of a page keeps it up to date."""
+    now: OnScreen = st.session_state.setdefault("on_screen", OnScreen())
+    now.step, now.pinned = step(), pinned()
+    return now
+
+
+def keep_in_link(word: str | None = None) -> None:
+    """Put the selection into the link, which navigation empties.
+
+    Args:
+        word: the page's own where it need not be a probe; by default the probe that is chosen.
+    """
+    on_screen()
+    kept = pinned()
+    parts = {
+        "step": step(),
+        "word": word or st.session_state.get("word"),
+        "kind": None if kind() == "cross" else kind(),
+        "head": f"{kept[0]}.{kept[1] + 1}" if kept else None,
+    }
+    for name, value in parts.items():
+        if value is None:
+            st.query_params.pop(name, None)
+        elif st.query_params.get(name) != str(value):
+            st.query_params[name] = str(value)
 
 
 def draft(config: RunConfig | None, *, keep: bool = False) -> Run | None:

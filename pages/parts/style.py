@@ -11,6 +11,8 @@ _CSS = f"""<style>
 .stMainBlockContainer [data-testid="stVerticalBlock"] {{ gap: .45rem; }}
 .stSidebar [data-testid="stVerticalBlock"] {{ gap: .3rem; }}
 .st-key-moment p {{ font-size: 1.05rem; line-height: 1.35; min-height: 2.7em; }}
+.st-key-narrator p {{ font-size: .95rem; line-height: 1.3; min-height: 2.6em; }}
+.st-key-time_badge p {{ white-space: nowrap; }}
 .st-key-run_start button {{ padding-left: 1.4rem; padding-right: 1.4rem; }}
 .st-key-run_start button p {{ font-size: 1.15rem; font-weight: 700; }}
 .st-key-controls kbd {{ display: none; }}
@@ -36,6 +38,21 @@ _CSS = f"""<style>
   color: {colors.HELD_OUT}; }}
 .hl-lengths i {{ display: block; font-size: .62rem; font-style: normal; color: var(--st-text-color);
   opacity: .75; }}
+.hl-spelled {{ display: flex; gap: 1.5rem; align-items: center; }}
+.hl-spelled p {{ font-size: 1.3rem; margin: 0; line-height: 1.3; white-space: nowrap; }}
+.hl-spelled table {{ border-collapse: collapse; font-size: 1rem; }}
+.hl-spelled th {{ font-weight: 400; text-align: left; font-size: .8rem; opacity: .8; padding-right: .6rem;
+  border: 0; white-space: nowrap; }}
+.hl-spelled td {{ font-family: var(--st-code-font, monospace); font-size: 1.1rem;
+  padding: 0 .3rem; line-height: 1.5; text-align: center; border: 0; }}
+.hl-spelled td.ok {{ color: {colors.RIGHT}; }}
+.hl-spelled td.no {{ color: {colors.WRONG}; font-style: italic; text-decoration: underline dotted; }}
+.hl-spelled td.later {{ opacity: .3; }}
+.hl-spelled td.lit {{ outline: 3px solid {colors.LIT}; border-radius: 4px; font-weight: 700; }}
+.hl-spelled .yes, .hl-verdict .yes {{ color: {colors.RIGHT}; }}
+.hl-spelled .not, .hl-verdict .not {{ color: {colors.WRONG}; }}
+.hl-verdict {{ font-size: 1.3rem; line-height: 1.3; }}
+.hl-verdict em {{ font-style: normal; font-weight: 600; font-size: 1.15rem; }}
 .hl-outputs .ok {{ border-bottom: 2px solid {colors.RIGHT}; }}
 .hl-outputs .no {{ border-bottom: 2px dotted {colors.WRONG}; opacity: .65; font-style: italic; }}
 .hl-outputs .yes {{ color: {colors.RIGHT}; }}

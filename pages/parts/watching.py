@@ -7,17 +7,19 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from pages.parts import selection
 from pages.parts.live_figure import live_figure
-from pages.parts.pictures import curves_picture, large_picture, sites_of, strip_picture
+from pages.parts.pictures import curves_picture, large_picture, narration, sites_of, strip_picture
 from pages.parts.tiles import chosen_tiles, n_choices
 from pages.parts.wording import by_length, outputs
+from transformer.figures.curves import PINS
 from transformer.figures.maps import tile_at
 from transformer.runs.registry import REGISTRY
 from transformer.runs.view import Frame, RunView
 
 # What stands above the pictures leaves this much of the window to them; type grows with it.
-TALL = "max(370px, calc(100vh - 355px))"
-CURVES_TALL = "max(190px, calc(100vh - 550px))"
+TALL = "max(330px, calc(100vh - 390px))"
+CURVES_TALL = "max(200px, calc(100vh - 530px))"
 MESSAGE_FRAMES = 4
 """At a slow pace a message carries this many steps, so that one that comes late loses none."""
 
@@ -41,19 +43,20 @@ class Places:
     large: DeltaGenerator
     strip: DeltaGenerator
     curves: DeltaGenerator
+    narrator: DeltaGenerator
 
 
-def draw(view: RunView, choice: Choice, places: Places) -> None:
-    """Show the newest frame of a run, or that there is none yet."""
-    frame = view.frame
+def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> None:
+    """Show one frame of a run in every panel, or that there is none yet."""
     if frame is None:
         for place in (places.large, places.strip, places.curves):
             place.skeleton(height=380)
+        places.narrator.markdown("")
         return
-    frames = _frames_to_draw(view)
+    frames = _frames_to_draw(view) if selection.step() is None else [frame]
     sites = sites_of(frame, choice.kind)
     shown_sites, shown_heads = chosen_tiles(sites, view.config.model.n_heads)
-    site, head = _large_head(frame, sites)
+    site, head = selection.head(frame, sites)
     name = f"headlight-{choice.word}-seed{view.config.seed}"
     with places.large, st.container(key="live_map"):
         live_figure(
@@ -65,32 +68,36 @@ def draw(view: RunView, choice: Choice, places: Places) -> None:
             height=TALL,
             file_name=f"{name}-{site}-head{head + 1}",
         )
+    with places.narrator:
+        st.markdown(narration(frame, choice.word, site, head))
     with places.strip, st.container(key="live_maps"):
         live_figure(
             [strip_picture(frame, choice.word, shown_sites, shown_heads, (site, head)) for frame in frames],
             key="live_maps_figure",
             height=_strip_height(len(sites), view.config.model.n_heads),
             file_name=f"{name}-{choice.kind}",
-            on_click=lambda trace: _pin(trace, shown_sites, shown_heads),
+            on_click=lambda trace, _point: _pin(trace, shown_sites, shown_heads),
         )
+    at = None if selection.step() is None else frame.step
     with places.curves:
         before = REGISTRY.get(view.after)
         with st.container(key="live_curves"):
             live_figure(
-                [curves_picture(view, before.view if before else None)],
+                [curves_picture(view, before.view if before else None, at)],
                 key="live_curves_figure",
                 height=CURVES_TALL,
                 file_name=f"{name}-curves",
+                on_click=lambda trace, point: _go_to(view, trace, point),
             )
         with st.container(key="live_outputs"):
             st.caption("Written by the model alone:")
-            st.html(outputs(frame, choice.word) + by_length(view))
+            st.html(outputs(frame, choice.word) + by_length(frame))
 
 
 def _strip_height(n_layers: int, n_heads: int) -> str:
     """As tall as the large map, less what stands above the strip: the kinds, and groups to choose from."""
     above = 38 + 68 * n_choices(n_layers, n_heads)
-    return f"max({370 - above}px, calc(100vh - {355 + above}px))"
+    return f"max({330 - above}px, calc(100vh - {390 + above}px))"
 
 
 def _frames_to_draw(view: RunView) -> list[Frame]:
@@ -101,16 +108,13 @@ def _frames_to_draw(view: RunView) -> list[Frame]:
     return newest
 
 
-def _large_head(frame: Frame, sites: list[str]) -> tuple[str, int]:
-    """The pinned head, or the one with the clearest pattern."""
-    pinned = st.session_state.get("pinned")
-    if pinned and pinned[0] in sites and pinned[1] < frame.maps[pinned[0]].shape[1]:
-        return pinned
-    return frame.clearest if frame.clearest[0] in sites else (sites[-1], 0)
-
-
 def _pin(trace: int, sites: list[str], heads: list[int]) -> None:
     """A click on a small map shows it large and keeps it there; a second click lets go."""
     layer, head = tile_at(trace % (len(sites) * len(heads)), len(sites))
-    chosen = sites[layer], heads[head]
-    st.session_state["pinned"] = None if st.session_state.get("pinned") == chosen else chosen
+    selection.pin(sites[layer], heads[head])
+
+
+def _go_to(view: RunView, trace: int, point: object) -> None:
+    """A click on a pin of the curves goes to its moment."""
+    if trace == PINS and isinstance(point, int) and point < len(view.moments):
+        selection.look_at(view.moments[point].step)

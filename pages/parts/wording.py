@@ -6,6 +6,7 @@ import html
 from typing import Any
 
 from transformer.config import RunConfig
+from transformer.insight.names import head_name
 from transformer.insight.scores import MIRROR_THRESHOLD
 from transformer.runs.run import Run
 from transformer.runs.view import FAILED, IDLE, Frame, Probe, RunView
@@ -36,29 +37,10 @@ STATE_SIGNS = {
 }
 
 
-def site_name(site: str) -> str:
-    """encoder.0 as "encoder layer 1", decoder.1.cross as "decoder layer 2"."""
-    stack, layer, *_ = site.split(".")
-    return f"{stack} layer {int(layer) + 1}"
-
-
-def head_name(site: str, head: int) -> str:
-    """One head, counted from 1 as people do."""
-    return f"{site_name(site)}, head {head + 1}"
-
-
-def short_head_name(site: str, head: int) -> str:
-    """One head where there is little room."""
-    stack, layer, *_ = site.split(".")
-    return f"{stack} {int(layer) + 1} · head {head + 1}"
-
-
-def tile_name(site: str, head: int, n_tiles: int) -> str:
-    """One head above its small map; very short where there are many."""
-    stack, layer, *_ = site.split(".")
-    if n_tiles <= 8:
-        return f"{stack[:3]} {int(layer) + 1} · head {head + 1}"
-    return f"{int(layer) + 1} · {head + 1}"
+def full_head_name(site: str, head: int) -> str:
+    """One head among all of the model, in short: a decoder layer has two attentions."""
+    stack, layer, *kind = site.split(".")
+    return " ".join([stack[:3], str(int(layer) + 1), *kind]) + f" · head {head + 1}"
 
 
 def changed(run: Run, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
@@ -130,14 +112,30 @@ def moment(view: RunView, look_for: str) -> str:
     return f"{now} {view.reason}" if view.reason else now
 
 
-def words_right(view: RunView) -> str:
+def looking_back(view: RunView, frame: Frame) -> str:
+    """The sentence of a past step: what was there to see then, and what came next."""
+    (site, head), score = frame.best
+    now = (
+        f"**At step {frame.step:,}** the clearest head, {head_name(site, head)}, put {score:.0%} of its "
+        "weight on the mirrored letter"
+    )
+    now += "." if score < MIRROR_THRESHOLD else ": anti-diagonal."
+    here = [moment.text for moment in view.moments if moment.step == frame.step]
+    later = [moment for moment in view.moments if moment.step > frame.step]
+    if here:
+        now += f" ★ {'; '.join(here).capitalize()}."
+    if later:
+        now += f" Next moment, step {later[0].step:,}: {later[0].text}."
+    return now
+
+
+def words_right(view: RunView, frame: Frame | None) -> str:
     """The number that the last row of the room reads."""
-    frame = view.frame
     if frame is None or frame.exact is None:
         return "<div class='hl-right'><small>words right</small> – </div>"
     right, asked = frame.exact
     everyday = ""
-    if view.everyday is not None:
+    if view.everyday is not None and frame is view.frame:
         everyday = f"<br>everyday words, when last asked: {view.everyday[0]} / {view.everyday[1]}"
     return (
         f"<div class='hl-right'><small>words right</small> <b>{right:,}</b> / {asked:,}"
@@ -196,12 +194,12 @@ def remark(probe: Probe) -> tuple[str, str]:
     return "unseen", f"training has not drawn it in its first {probe.looked_up_to:,} steps"
 
 
-def by_length(view: RunView) -> str:
+def by_length(frame: Frame) -> str:
     """Held-out words right, by their length: a bar each, with its numbers under the pointer."""
     bars = "".join(
         f"<span title='{n} letters: {right} of {asked} right'>{_BARS[round(8 * right / asked)]}"
         f"<i>{n}</i></span>"
-        for n, (right, asked) in view.by_length.items()
+        for n, (right, asked) in frame.by_length.items()
     )
     return f"<div class='hl-lengths'><small>right by length</small>{bars}</div>" if bars else ""
 

@@ -45,8 +45,6 @@ def probe_words(run: Run) -> str:
         st.button("Add", key="add_word", icon=":material/add:", on_click=_ask)
     with st.container(key="word_problem"):
         _problem()
-    if st.query_params.get("word", words[0]) != st.session_state["word"]:
-        st.query_params["word"] = st.session_state["word"]
     return st.session_state["word"]
 
 

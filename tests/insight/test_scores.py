@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transformer.insight.scores import clearest_head, mirror_scores, mirrored_cells
+from transformer.insight.scores import (
+    ROLES,
+    THRESHOLD,
+    badge,
+    clearest_head,
+    head_scores,
+    mirror_scores,
+    mirrored_cells,
+)
 
 
 def test_each_row_of_a_reversed_word_has_its_letter_in_the_mirrored_column():
@@ -34,6 +42,152 @@ def test_the_mirror_score_is_the_mean_weight_on_the_mirrored_letter_as_it_is():
 
 def test_uniform_attention_scores_one_over_the_columns():
     assert mirror_scores(np.full((1, 2, 6, 7), 1 / 7), [5]) == pytest.approx([1 / 7, 1 / 7])
+
+
+LENGTHS = [3, 6, 4, 5, 3]
+N_HEADS = 2
+SHAPES = {"encoder": (9, 9), "decoder": (8, 8), "cross": (8, 9)}  # room for one letter more than the longest
+ROLES_OF = {
+    "encoder": ["mirror", "diagonal", "previous", "first", "eos"],
+    "decoder": ["diagonal", "previous", "first"],
+    "cross": ["mirror", "diagonal", "first", "eos"],
+}
+
+
+def drawn(kind, seed=0):
+    """(5, 2, Q, K) random weights in which nothing is zero, not even what is blocked or padding."""
+    weights = np.random.default_rng(seed).random((len(LENGTHS), N_HEADS, *SHAPES[kind]))
+    return (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
+
+
+def by_tokens(kind, word, role):
+    """The cells of a role, found by looking at the tokens of a word with different letters."""
+    src, tgt = ["[SOS]", *word, "[EOS]"], ["[SOS]", *reversed(word)]
+    rows, columns = {"encoder": (src, src), "decoder": (tgt, tgt), "cross": (tgt, src)}[kind]
+    if kind == "cross":  # a row stands for what it writes
+        rows = [*rows[1:], "[EOS]"]
+    for i, row in enumerate(rows):
+        for j, column in enumerate(columns):
+            if len(row) > 1:
+                continue
+            place = rows.index(row) + (kind == "cross")
+            hit = {
+                # The letter to write, or, in the encoder, the one that the reversed word has at this place.
+                "mirror": column == (row if kind == "cross" else word[::-1][word.index(row)]),
+                "diagonal": j == place,
+                "previous": j == place - 1 and len(column) == 1,
+                "first": column == "[SOS]",
+                "eos": column == "[EOS]",
+            }
+            if hit[role]:
+                yield i, j
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_each_role_is_the_mean_weight_on_the_cells_that_its_name_says(kind):
+    weights = drawn(kind)
+    scores = head_scores(weights, kind, LENGTHS)
+    assert list(scores) == [*ROLES_OF[kind], "entropy"]
+    for role in ROLES_OF[kind]:
+        for head in range(N_HEADS):
+            hits = [
+                float(weights[b, head, i, j])
+                for b, n in enumerate(LENGTHS)
+                for i, j in by_tokens(kind, "abcdefgh"[:n], role)
+            ]
+            assert len(hits) == sum(LENGTHS) - (len(LENGTHS) if role == "previous" else 0)
+            assert scores[role][head] == pytest.approx(np.mean(hits))
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_entropy_is_how_evenly_rows_spread_over_the_letters_that_they_may_look_at(kind):
+    weights = drawn(kind)
+    for head in range(N_HEADS):
+        evenness = []
+        for b, n in enumerate(LENGTHS):
+            for letter in range(n):
+                row = weights[b, head, letter + (kind != "cross")].astype(float)
+                open_to_it = row[1 : (letter if kind == "decoder" else n - 1) + 2]
+                if len(open_to_it) >= 2:
+                    p = open_to_it / open_to_it.sum()
+                    evenness.append(-sum(p * np.log(p)) / np.log(len(p)))
+        assert len(evenness) == sum(LENGTHS) - (len(LENGTHS) if kind == "decoder" else 0)
+        assert head_scores(weights, kind, LENGTHS)["entropy"][head] == pytest.approx(np.mean(evenness))
+
+
+def test_entropy_is_one_for_even_rows_nothing_for_one_letter():
+    """Head 0 is even, head 1 looks at [SOS] alone, head 2 at one letter, head 3 at two letters of three.
+
+    What head 3 puts on [SOS] changes nothing.
+    """
+    weights = np.zeros((1, 4, 4, 5))
+    weights[0, 0] = 1 / 5
+    weights[0, 1, :, 0] = 1.0
+    weights[0, 2, :, 2] = 1.0
+    weights[0, 3, :, [0, 1, 3]] = np.array([[0.8], [0.1], [0.1]])
+    assert head_scores(weights, "cross", [3])["entropy"] == pytest.approx([1, 1, 0, np.log(2) / np.log(3)])
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_a_head_that_does_one_thing_only_scores_one_for_it(kind):
+    """And no other role reaches the threshold, though in the middle of a word two roles share a cell."""
+    for role in ROLES_OF[kind]:
+        weights = np.zeros((len(LENGTHS), N_HEADS, *SHAPES[kind]))
+        for b, n in enumerate(LENGTHS):
+            for i, j in by_tokens(kind, "abcdefgh"[:n], role):
+                weights[b, 1, i, j] = 1.0
+        scores = {name: float(of_heads[1]) for name, of_heads in head_scores(weights, kind, LENGTHS).items()}
+        assert scores[role] == pytest.approx(1.0)
+        assert badge(scores) == role
+        assert [name for name in ROLES_OF[kind] if scores[name] >= THRESHOLD] == [role]
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_padding_and_the_rows_of_special_tokens_count_for_nothing(kind):
+    weights = drawn(kind)
+    changed = weights.copy()
+    for b, n in enumerate(LENGTHS):
+        first = 0 if kind == "cross" else 1
+        changed[b, :, :first] = 9.0
+        changed[b, :, first + n :] = 9.0
+        changed[b, :, :, n + 2 :] = 9.0
+    before, after = head_scores(weights, kind, LENGTHS), head_scores(changed, kind, LENGTHS)
+    assert all((before[name] == after[name]).all() for name in before)
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_scores_do_not_depend_on_how_far_the_words_are_padded(kind):
+    weights = drawn(kind)
+    wider = np.pad(weights, ((0, 0), (0, 0), (0, 3), (0, 2)))
+    before, after = head_scores(weights, kind, LENGTHS), head_scores(wider, kind, LENGTHS)
+    assert all(before[name] == pytest.approx(after[name]) for name in before)
+
+
+def test_the_words_may_change_between_two_calls():
+    """What is kept of the last call is kept for these very words."""
+    weights = drawn("cross")
+    first = head_scores(weights, "cross", LENGTHS)["mirror"]
+    other = head_scores(weights, "cross", [4, 3, 6, 5, 3])["mirror"]
+    assert (first != other).all()
+    assert (head_scores(weights, "cross", LENGTHS)["mirror"] == first).all()
+
+
+def test_a_badge_is_the_highest_role_from_the_threshold_on():
+    assert badge({"mirror": 0.2, "diagonal": 0.5, "first": 0.4}) == "diagonal"
+    assert badge({"diagonal": 0.6, "previous": 0.3, "eos": 0.7}) == "eos"
+    assert badge({"mirror": 0.49, "first": 0.499}) is None
+    assert badge({"diagonal": 0.5, "mirror": 0.5}) == "mirror"  # among equals the first in reading order
+
+
+def test_entropy_is_never_a_role():
+    assert badge({"mirror": 0.1, "entropy": 0.9}) is None
+    assert list(ROLES.items()) == [
+        ("mirror", "anti-diagonal"),
+        ("diagonal", "diagonal"),
+        ("previous", "previous letter"),
+        ("first", "[SOS] sink"),
+        ("eos", "[EOS] sink"),
+    ]
 
 
 def test_the_clearest_head_is_the_highest_and_among_equals_the_last_layer_s_first():

@@ -102,7 +102,7 @@ class Visitor:
     def set(self, key: str, value: Any) -> Visitor:
         """Type into a box or choose from a list."""
         boxes = (*self.at.number_input, *self.at.selectbox, *self.at.text_input, *self.at.toggle)
-        boxes += tuple(self.at.get("button_group"))
+        boxes += (*self.at.multiselect, *self.at.get("button_group"))
         next(box for box in boxes if box.key == key).set_value(value)
         return self.look()
 
@@ -117,6 +117,30 @@ class Visitor:
         box = self.at.selectbox(key=key)
         state = WidgetState(id=box.id, string_value=text)
         box.__class__ = type("Forged", (type(box),), {"_widget_state": state})
+        return self.look()
+
+    def send(self, key: str, event: str, value: Any) -> Visitor:
+        """What the browser's half of a component sends: a click on a picture, a move of the slider."""
+        (element,) = [found for found in self.at.get("bidi_component") if found.key == key]
+        states = self.at._tree.get_widget_states()
+        name = f"$$STREAMLIT_INTERNAL_KEY_{element.proto.id}__events"
+        message = json.dumps([{"event": event, "value": value}])
+        states.widgets.append(WidgetState(id=name, json_trigger_value=message))
+        self.at._run(states)
+        return self.look()
+
+    def stand(self, step: int) -> Visitor:
+        """Move the handle of the step control."""
+        return self.send("time_step_slider", "moved", step)
+
+    def click(self, key: str, trace: int, point: object = None) -> Visitor:
+        """Click on a trace of a picture."""
+        return self.send(key, "clicked", {"trace": trace, "point": point})
+
+    def tab(self, name: str) -> Visitor:
+        """Open the tab of the Ask page whose label has this name."""
+        label = next(tab.label for tab in self.at.tabs if f" {name}:" in tab.label)
+        self.at.session_state["explore_tab"] = label
         return self.look()
 
     def go(self, page: str) -> Visitor:
@@ -139,6 +163,25 @@ class Visitor:
         """The run or draft that this visitor looks at."""
         state = self.at.session_state
         return REGISTRY.get(next((state[name] for name in ("run", "draft") if name in state), None))
+
+    @property
+    def slider(self) -> dict[str, Any]:
+        """What the step control shows."""
+        (element,) = [found for found in self.at.get("bidi_component") if found.key == "time_step_slider"]
+        return json.loads(element.proto.json)
+
+    @property
+    def badge(self) -> str:
+        """LIVE, or where the screen stands."""
+        return next(text for text in self.texts if "-badge[" in text)
+
+    @property
+    def link(self) -> dict[str, str]:
+        """The page's address, to be opened by someone else."""
+        return {
+            name: value if isinstance(value, str) else value[0]
+            for name, value in self.at.query_params.items()
+        }
 
     @property
     def keys(self) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 from importlib.metadata import version
 from pathlib import Path
@@ -10,15 +11,24 @@ from pathlib import Path
 import numpy as np
 import plotly
 import pytest
+from streamlit.util import AttributeDictionary
 
 from pages.parts import live_figure as module
-from pages.parts.live_figure import packed
+from pages.parts.live_figure import live_figure, packed, point_of
 from tests.pages.conftest import unpacked
+from transformer.figures.picture import Picture
 
 WEIGHTS = np.concatenate([np.random.default_rng(0).random(93), [0.0, 1.0, 0.5, 1e-7, 1 - 1e-7]]).reshape(
     7, 14
 )
 INSTALLED = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+
+
+PICTURE = Picture(
+    spec=json.dumps({"data": [{"type": "heatmap"}, {"type": "scatter", "x": [3, 4, 5]}], "layout": {}}),
+    arrays={"0.z": np.zeros((2, 4))},
+)
+"""Two rows of four cells, and three points."""
 
 
 def size(message):
@@ -100,3 +110,70 @@ def test_a_picture_with_other_axes_is_not_sent_as_an_earlier_frame(visit, slow):
     shown = visitor.drawn("live_map_figure")  # earlier frames have no such word
     assert [frame["step"] for frame in shown.frames] == [2]
     assert shown.arrays["0.z"].shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [
+        ({"trace": 0, "point": [1, 3]}, (0, (1, 3))),
+        ({"trace": 1, "point": 2}, (1, 2)),
+        ({"trace": 1, "point": 0}, (1, 0)),
+        ({"trace": 1, "point": None}, (1, None)),
+        ({"trace": 0}, (0, None)),
+    ],
+)
+def test_a_click_means_a_trace_and_the_point_in_it(sent, meant):
+    assert point_of(PICTURE, sent) == meant
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        None,
+        3,
+        "0",
+        [0, 1],
+        {},
+        {"point": 1},
+        {"trace": None, "point": 1},
+        {"trace": True, "point": 1},
+        {"trace": "1", "point": 1},
+        {"trace": 1.0, "point": 1},
+        {"trace": 2, "point": 0},
+        {"trace": -1, "point": 0},
+        {"trace": 1, "point": 3},
+        {"trace": 1, "point": -1},
+        {"trace": 1, "point": False},
+        {"trace": 1, "point": "1"},
+        {"trace": 1, "point": [1]},
+        {"trace": 1, "point": [0, 1]},
+        {"trace": 1, "point": {"x": 1}},
+        {"trace": 0, "point": 1},
+        {"trace": 0, "point": [2, 0]},
+        {"trace": 0, "point": [0, 4]},
+        {"trace": 0, "point": [-1, 0]},
+        {"trace": 0, "point": [0, None]},
+        {"trace": 0, "point": [0, 1, 0]},
+        {"trace": 0, "point": []},
+    ],
+)
+def test_a_click_upon_what_is_not_there_means_nothing(monkeypatch, sent):
+    calls = clicks(monkeypatch, sent)
+    assert calls == []
+
+
+def test_a_click_is_answered_with_the_trace_and_the_point(monkeypatch):
+    assert clicks(monkeypatch, {"trace": 0, "point": [1, 3]}) == [(0, (1, 3))]
+    assert clicks(monkeypatch, {"trace": 1, "point": 2}) == [(1, 2)]
+
+
+def clicks(monkeypatch, sent):
+    """What the caller of a live figure is told when a browser sends this."""
+    calls, asked = [], {}
+    monkeypatch.setattr(module, "_component", lambda **arguments: asked.update(arguments))
+    monkeypatch.setattr(module.st, "session_state", {"figure": AttributeDictionary(clicked=sent)})
+    live_figure(
+        [PICTURE], key="figure", height="9rem", file_name="x", on_click=lambda *click: calls.append(click)
+    )
+    asked["on_clicked_change"]()
+    return calls

@@ -54,12 +54,13 @@ def test_both_masks_and_the_weights_behind_them_are_shown(masks, kind, word):
     assert masks.says({"cross": "Cross", "encoder": "Encoder", "decoder": "Decoder"}[kind])
 
 
-def test_the_page_opens_on_the_shortest_word_with_what_the_marks_mean(masks):
+def test_the_page_opens_on_the_shortest_word_with_what_the_marks_mean(visit):
+    masks = visit(session={"_deep_link": ("masks", {})}, layers_decoder=1)
     assert masks.value("mask_site") == "decoder"
     assert masks.value("mask_word") == "cat"
     for mark in ("[ ╱ ]", "[ • ]", "**causal**", "**padding**"):
         assert masks.says(mark)
-    assert masks.says("batch of 3 words")
+    assert masks.says(f"batch of {len(masks.run.questions)} words")
     title = masks.drawn("mask_figure").changing["title.text"]
     assert title == "“cat” in its batch · step 0 · seed 0"
 
@@ -71,7 +72,7 @@ def test_layer_and_head_choose_whose_weights_are_shown(visit):
     assert boxes["Head"].options == ["1", "2", "3", "4"]
     boxes["Layer"].select_index(1)
     boxes["Head"].select_index(2)
-    masks.look()
+    masks.set("mask_word", "cat")
     frame = masks.run.view.frame
     row = frame.row_of("cat")
     expected = frame.maps["decoder.1.self"][row, 2]

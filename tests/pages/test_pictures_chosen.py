@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 import streamlit as st
 
 from pages.parts import watching
-from pages.parts.pictures import strip_picture
+from pages.parts.pictures import large_picture, strip_picture
 from transformer.figures import colors
+from transformer.interventions import Interventions
 
 
 def labels(axis):
@@ -59,24 +61,55 @@ def test_the_head_with_the_clearest_pattern_is_shown_large_and_framed_in_the_str
     site, head = frame.clearest
     shown, strip = visitor.drawn("live_map_figure"), visitor.drawn("live_maps_figure")
     np.testing.assert_allclose(shown.arrays["0.z"], frame.map(0, site)[head], atol=1e-4)
-    assert (
-        f"decoder 1 · head {head + 1}</b> · mirror {frame.scores[site][head]:.2f}"
-        in shown.changing["title.text"]
-    )
+    assert shown.changing["title.text"].startswith(f"<b>decoder 1 · head {head + 1}</b> · step 0<br>")
+    assert frame.scores[site][head] == max(frame.scores[site])
     widths = [strip.changing[f"shapes[{i}].line.width"] for i in range(4)]
     assert widths.index(max(widths)) == head
 
 
 def test_a_head_that_crossed_the_threshold_carries_a_star_in_the_strip(visit):
     frame = visit(heads=4).run.view.frame
-    scores = {"decoder.0.cross": np.array([0.49, 0.5, 0.02, 0.97])}
+    scores = frame.head_scores | {"decoder.0.cross": {"mirror": np.array([0.49, 0.5, 0.02, 0.97])}}
     chosen = ("decoder.0.cross", 2)
-    made = strip_picture(replace(frame, scores=scores), "cat", ["decoder.0.cross"], [0, 1, 2, 3], chosen)
+    turned = replace(frame, head_scores=scores)
+    made = strip_picture(turned, "cat", ["decoder.0.cross"], [0, 1, 2, 3], chosen)
     assert ["★" in made.layout[f"annotations[{i}].text"] for i in range(4)] == [False, True, False, True]
     widths = [made.layout[f"shapes[{i}].line.width"] for i in range(4)]
     assert widths[0] == 0 < widths[1] == widths[3] < widths[2]
     encoder = strip_picture(frame, "cat", ["encoder.0"], [0, 1, 2, 3], chosen)  # it has no mirror score
     assert not any("★" in text for name, text in encoder.layout.items() if name.endswith("text"))
+
+
+def test_a_head_that_is_switched_off_carries_no_star_and_no_role(visit):
+    frame = visit(heads=4).run.view.frame
+    site = "decoder.0.cross"
+    scores = frame.head_scores | {site: {"mirror": np.array([0.9, 0.8, 0.2, 0.1])}}
+    off = replace(frame, head_scores=scores, interventions=Interventions(ablated=((site, 0),)))
+    made = strip_picture(off, "cat", [site], [0, 1, 2, 3], (site, 2))
+    assert ["★" in made.layout[f"annotations[{i}].text"] for i in range(4)] == [False, True, False, False]
+    assert off.role(site, 0) == "switched off"
+    assert off.role(site, 1) == "anti-diagonal 0.80"
+
+
+@pytest.mark.parametrize(
+    ("site", "scores", "said"),
+    [
+        ("decoder.0.cross", {"mirror": 0.78, "first": 0.1}, "anti-diagonal 0.78"),
+        ("decoder.0.cross", {"mirror": 0.1, "eos": 0.5}, "[EOS] sink 0.50"),
+        ("decoder.0.cross", {"mirror": 0.499, "eos": 0.4}, "no clear pattern"),
+        ("decoder.0.self", {"previous": 0.6, "first": 0.61}, "[SOS] sink 0.61"),
+        ("encoder.0", {"diagonal": 0.93, "entropy": 0.99}, "diagonal 0.93"),
+    ],
+)
+def test_the_second_line_of_the_large_map_calls_the_head_by_what_it_does(visit, site, scores, said):
+    frame = visit().run.view.frame
+    values = {name: np.array([0.0, score]) for name, score in scores.items()}
+    made = large_picture(
+        replace(frame, step=1340, head_scores=frame.head_scores | {site: values}), "cat", site, 1, 3, False
+    )
+    first, second = re.sub("<span[^>]*>|</span>", "", made.layout["title.text"]).split("<br>")
+    assert first.endswith("1 · head 2</b> · step 1,340")
+    assert second == f"{said} · “cat” · seed 3 · teacher-forced"
 
 
 def test_a_pinned_head_stays_large_where_there_is_one(visit):

@@ -9,8 +9,18 @@ from types import SimpleNamespace
 import pytest
 
 from pages.parts.refresh import refresh_seconds
-from pages.parts.wording import changed, differences, moment, outputs, status_line, words_right
+from pages.parts.wording import (
+    by_length,
+    changed,
+    differences,
+    looking_back,
+    moment,
+    outputs,
+    status_line,
+    words_right,
+)
 from transformer.config import RunConfig
+from transformer.insight.moments import Moment
 from transformer.recording.frame import Probe
 
 PROBE = Probe(
@@ -33,6 +43,11 @@ PROBE = Probe(
 def view(visit):
     """An untrained run, to be changed as a test needs it."""
     return visit().run.view
+
+
+def mirror(view, *scores):
+    """The scores of all heads, with these mirror scores in the only cross-attention."""
+    return view.frame.head_scores | {"decoder.0.cross": {"mirror": list(scores)}}
 
 
 def row(view, probe):
@@ -70,8 +85,7 @@ def test_each_state_has_a_sign_of_its_own(view):
 
 
 def test_the_moment_names_the_head_that_turned_the_step_and_its_score(view):
-    scores = {"decoder.0.cross": [0.1, 0.83]}
-    frame = replace(view.frame, step=140, scores=scores)
+    frame = replace(view.frame, step=140, head_scores=mirror(view, 0.1, 0.83))
     turned = replace(view, frames=(frame,), state="training", turned_at=(120, "decoder.0.cross", 1))
     assert moment(turned, "") == (
         "★ **Decoder layer 1, head 2 turned anti-diagonal** at step 120: "
@@ -82,7 +96,7 @@ def test_the_moment_names_the_head_that_turned_the_step_and_its_score(view):
 
 
 def test_without_a_pattern_the_moment_says_how_far_it_is(view):
-    frame = replace(view.frame, step=9, scores={"decoder.0.cross": [0.1, 0.27]})
+    frame = replace(view.frame, step=9, head_scores=mirror(view, 0.1, 0.27), clearest=("decoder.0.cross", 1))
     text = moment(replace(view, frames=(frame,), state="training"), "")
     assert text.startswith(
         "**No clear pattern yet.** The clearest head puts 27% of its weight on the mirrored"
@@ -98,8 +112,39 @@ def test_before_the_first_frame_and_after_a_failure_the_moment_says_so(view):
 
 def test_words_right_are_counted_with_the_step_at_which_they_were(view):
     frame = replace(view.frame, step=60, exact=(1, 1000), exact_step=50)
-    assert "<b>1</b> / 1,000<em>held-out words, at step 50" in words_right(replace(view, frames=(frame,)))
-    assert words_right(replace(view, frames=())).count("–") == 1
+    old = replace(frame, step=25, exact=(0, 1000), exact_step=20)
+    seen = replace(view, frames=(old, frame), everyday=(7, 9))
+    assert "<b>1</b> / 1,000<em>held-out words, at step 50<br>everyday words" in words_right(seen, frame)
+    assert "when last asked: 7 / 9" in words_right(seen, frame)
+    assert "<b>0</b> / 1,000<em>held-out words, at step 20</em>" in words_right(seen, old)  # not those of now
+    assert words_right(replace(view, frames=()), None).count("–") == 1
+
+
+def test_words_right_by_length_are_bars_with_their_numbers(view):
+    text = by_length(replace(view.frame, by_length={3: (0, 40), 4: (20, 40), 12: (40, 40)}))
+    for title, bar, length in (
+        ("3 letters: 0 of 40 right", "·", 3),
+        ("4 letters: 20 of 40 right", "▄", 4),
+        ("12 letters: 40 of 40 right", "█", 12),
+    ):
+        assert f"<span title='{title}'>{bar}<i>{length}</i></span>" in text
+    assert by_length(replace(view.frame, by_length={})) == ""
+
+
+def test_a_past_step_is_told_with_what_came_next(view):
+    frame = replace(view.frame, step=140, head_scores=mirror(view, 0.1, 0.83))
+    seen = replace(
+        view, moments=(Moment(140, "turned", "head 2 turned"), Moment(1200, "accuracy", "90 % right"))
+    )
+    assert looking_back(seen, frame) == (
+        "**At step 140** the clearest head, decoder layer 1, head 2, put 83% of its weight on the mirrored "
+        "letter: anti-diagonal. ★ Head 2 turned. Next moment, step 1,200: 90 % right."
+    )
+    before = replace(frame, step=20, head_scores=mirror(view, 0.27, 0.1))
+    assert looking_back(replace(view, moments=()), before) == (
+        "**At step 20** the clearest head, decoder layer 1, head 1, put 27% of its weight on the mirrored "
+        "letter."
+    )
 
 
 @pytest.mark.parametrize(

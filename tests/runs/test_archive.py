@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from tokenizers import Tokenizer
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
+from transformer.interventions import Block, Interventions
 from transformer.model.transformer import Transformer
 from transformer.recording.tape import record
 from transformer.runs import archive as module
@@ -46,9 +48,7 @@ def test_the_folder_holds_what_it_should_and_nothing_half_written(archived):
         "frames/000060.npz",
         "metrics.parquet",
         "run.json",
-        "snapshots/000000.npz",
-        "snapshots/000050.npz",
-        "snapshots/000060.npz",
+        *(f"snapshots/{step:06d}.npz" for step in (0, 1, 2, 3, 4, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 60)),
         "src_tokenizer.json",
         "tgt_tokenizer.json",
     ]
@@ -68,7 +68,8 @@ def test_run_json_carries_the_configuration_and_how_it_ended(archived):
         "device": "cpu",
         "parameters": run.view.parameters,
         "first_step_at": {},
-        "right_by_length": {str(n): list(counts) for n, counts in run.view.by_length.items()},
+        "right_by_length": {str(n): list(counts) for n, counts in run.view.frame.by_length.items()},
+        "moments": [asdict(moment) for moment in run.view.moments],
         "interventions": [],
     }
 
@@ -97,13 +98,19 @@ def test_frames_on_disk_are_those_of_the_run(archived):
         assert (facts["format"], facts["step"], facts["loss"]) == (1, frame.step, frame.loss)
         assert tuple(facts["clearest"]) == frame.clearest
         assert tuple(facts["exact"]) == frame.exact
+        assert {int(n): tuple(c) for n, c in facts["by_length"].items()} == frame.by_length
+        assert sum(asked for _, asked in frame.by_length.values()) == frame.exact[1]
+        assert facts["interventions"] == {"ablated": [], "blocked": []}
         assert [
             (probe["text"], probe["output"], tuple(probe["src_tokens"])) for probe in facts["probes"]
         ] == [(probe.text, probe.output, probe.src_tokens) for probe in frame.probes]
         assert facts["axes"]["decoder.1.self"] == {"query": "tgt", "key": "tgt", "causal": True}
         expected = {"src_real": frame.src_real, "tgt_real": frame.tgt_real}
         expected |= {f"maps/{site}": weights for site, weights in frame.maps.items()}
-        expected |= {f"scores/{site}": scores for site, scores in frame.scores.items()}
+        for site, scores in frame.head_scores.items():
+            assert set(scores) >= {"diagonal", "first", "entropy"}
+            expected |= {f"scores/{site}/{name}": values for name, values in scores.items()}
+        assert "scores/decoder.1.cross/mirror" in stored
         assert stored.keys() == expected.keys()
         for name, array in expected.items():
             assert np.array_equal(stored[name], array)
@@ -116,6 +123,7 @@ def test_a_snapshot_in_a_new_model_gives_the_maps_of_its_frame(archived, step):
     facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     model = Transformer(RunConfig.from_json(json.dumps(facts["config"])).model)
     weights = arrays(folder / "snapshots" / f"{step:06d}.npz")
+    assert json.loads(weights.pop("interventions").tobytes()) == {"ablated": [], "blocked": []}
     model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     batch = run.task.encode(["frog", "ox"])
     with record(model) as tape:
@@ -124,6 +132,27 @@ def test_a_snapshot_in_a_new_model_gives_the_maps_of_its_frame(archived, step):
     for site, maps in tape.weights.items():
         np.testing.assert_allclose(maps, stored[f"maps/{site}"], atol=1e-3)
     assert len(tape.weights) == 5
+
+
+def test_what_is_taken_away_after_the_end_is_on_disk_at_once(tiny, make_run, until, tmp_path):
+    run = make_run(tiny(), archive=Archive(tmp_path / "run"), live=False)
+    run.start()
+    until(lambda: run.view.state == "finished")
+    taken = Interventions(
+        ablated=(("decoder.0.self", 2),), blocked=(Block(site="encoder.0", head=1, token="[EOS]"),)
+    )
+    assert run.intervene(taken).wait(20.0)
+    facts = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert facts["interventions"] == [[8, "intervene", taken.to_dict()]]
+    assert facts["moments"] == [asdict(moment) for moment in run.view.moments]
+    assert [(m["step"], m["text"]) for m in facts["moments"] if m["kind"] == "intervention"] == [
+        (8, taken.text())
+    ]
+    assert facts["state"] == "finished"
+    snapshot = arrays(tmp_path / "run" / "snapshots" / "000008.npz")
+    assert json.loads(snapshot["interventions"].tobytes()) == taken.to_dict()
+    frame = json.loads(arrays(tmp_path / "run" / "frames" / "000008.npz")["facts"].tobytes())
+    assert frame["interventions"] == taken.to_dict()
 
 
 def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path):

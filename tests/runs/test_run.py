@@ -220,7 +220,7 @@ def test_a_run_that_ended_goes_on_with_a_plan_of_its_own(tiny, make_run, at, end
 
 
 def test_a_run_goes_on_after_its_goal(tiny, make_run, ended, at, monkeypatch):
-    monkeypatch.setattr(evaluation, "exact_words", lambda state, words: [True] * len(words))
+    monkeypatch.setattr(evaluation, "exact_words", lambda model, task, words: [True] * len(words))
     run = make_run(tiny(steps=50, goal=0.9))
     run.start()
     assert ended(run) == "finished"

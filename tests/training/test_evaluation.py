@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from transformer.training import evaluation
-from transformer.training.evaluation import evaluate, exact_words
+from transformer import decoding
+from transformer.decoding import exact_words, letters_right
+from transformer.training.evaluation import evaluate
 from transformer.training.state import TrainState
 
 
@@ -29,7 +30,7 @@ def test_exact_counts_equal_a_comparison_of_texts(half_trained):
     half_trained.model.eval()
     by_hand = [written_alone(half_trained, word) == (word[::-1], True) for word in words]
     assert 5 < sum(by_hand) < len(words) - 5, "the model must be neither perfect nor ignorant"
-    assert exact_words(half_trained, words) == by_hand
+    assert exact_words(half_trained.model, half_trained.task, words) == by_hand
     result = evaluate(half_trained, words, ["cat", "frog"])
     assert (result.right, result.total) == (sum(by_hand), len(words))
     assert result.exact == sum(by_hand) / len(words)
@@ -55,14 +56,23 @@ def test_exact_counts_equal_a_comparison_of_texts(half_trained):
         ([["t", "a", "t", "[EOS]"], ["x", "[EOS]", "o", "o"]], [False, False]),
         ([["t", "a", "c", "[EOS]"], ["x", "o", "o", "[EOS]"]], [True, False]),  # a letter too many
         ([["[EOS]"], ["[EOS]"]], [False, False]),
+        # An [EOS] too early: the right letters behind it are not written.
+        ([["t", "[EOS]", "c", "[EOS]"], ["[EOS]", "o", "[EOS]", "o"]], [False, False]),
     ],
 )
 def test_a_word_is_right_to_the_last_letter_and_stops(tiny, monkeypatch, outputs, right):
     state = TrainState.begin(tiny())
     ids = {token: i for i, token in enumerate(state.task.tgt_tokenizer.tokens(range(30)))}
     written = torch.tensor([[ids[token] for token in row] for row in outputs])
-    monkeypatch.setattr(evaluation, "greedy", lambda *_: written)
-    assert exact_words(state, ["cat", "ox"]) == right
+    monkeypatch.setattr(decoding, "greedy", lambda *_: written)
+    assert exact_words(state.model, state.task, ["cat", "ox"]) == right
+    letters, real = letters_right(state.model, state.task, ["cat", "ox"])
+    assert real.tolist() == [[True] * 4, [True] * 3 + [False]]
+    for row, word, found in zip(outputs, ["cat", "ox"], letters.tolist(), strict=True):
+        row = row[: row.index("[EOS]") + 1] if "[EOS]" in row else row
+        answer = [*word[::-1], "[EOS]"]
+        by_hand = [i < len(row) and i < len(answer) and row[i] == answer[i] for i in range(4)]
+        assert found == by_hand
 
 
 def test_the_held_out_loss_and_token_accuracy_are_those_of_each_word_alone(half_trained):

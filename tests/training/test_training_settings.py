@@ -74,6 +74,6 @@ def test_a_setting_changes_what_it_governs(name, value, tiny, monkeypatch):
         assert found == [[4, 8], [3, 6, 8]]
     else:
         monkeypatch.setattr(
-            "transformer.training.evaluation.exact_words", lambda state, words: [True] * len(words)
+            "transformer.training.evaluation.exact_words", lambda model, task, words: [True] * len(words)
         )
         assert [len(list(train(state))) for state in states] == [8, 4]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,11 @@ from transformer.figures import colors
 from transformer.figures.picture import Array, Picture
 
 MAX_POINTS = 500
+PINS = 6
+"""The trace whose points are the moments, where there are any."""
+PIN_HEIGHTS = 3
+PINS_APART = 0.04
+"""Pins nearer than this share of the step axis stand at different heights."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,41 @@ def thinned(steps: Array, values: Array, most: int = MAX_POINTS) -> tuple[Array,
     return x, y
 
 
-def curves(run: Series, *, planned: int, highest_loss: float, run_id: str, ghost: Series | None) -> Picture:
+def highest_loss(n_tokens: int) -> float:
+    """Top of a loss axis: a guess without knowledge costs log(vocabulary)."""
+    return round(float(np.log(n_tokens)) + 0.5, 1)
+
+
+def marker_at(step: int | None, shape: int = 0) -> dict[str, Any]:
+    """What moves the vertical line to a step, or hides it: goes into Picture.layout."""
+    at = f"shapes[{shape}]."
+    return {at + "visible": step is not None, at + "x0": step or 0, at + "x1": step or 0}
+
+
+def marker_line() -> dict[str, Any]:
+    """A vertical line through all panels at the step that is looked at."""
+    return {
+        "type": "line",
+        "visible": False,
+        "x0": 0,
+        "x1": 0,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": colors.MARKER, "width": 2, "dash": "dot"},
+    }
+
+
+def curves(
+    run: Series,
+    *,
+    planned: int,
+    highest_loss: float,
+    run_id: str,
+    ghost: Series | None,
+    marker: int | None = None,
+    moments: tuple[tuple[int, str], ...] = (),
+) -> Picture:
     """Loss and accuracy against the step.
 
     Args:
@@ -45,6 +86,8 @@ def curves(run: Series, *, planned: int, highest_loss: float, run_id: str, ghost
         highest_loss: top of the loss axis: a guess without knowledge costs log(vocabulary).
         run_id: a zoom is kept as long as this stays the same.
         ghost: the run before, drawn grey behind this one.
+        marker: the step that is looked at.
+        moments: (step, text), each a pin above the loss in the last trace, whose point i is moment i.
     """
     arrays: dict[str, Array] = {}
     for first, series in ((0, ghost), (2, run)):
@@ -67,11 +110,16 @@ def curves(run: Series, *, planned: int, highest_loss: float, run_id: str, ghost
         if not len(arrays[name]):
             arrays[name] = np.full(1, np.nan)
     step = int(run.steps[-1]) if len(run.steps) else 0
-    return Picture(spec=_spec(planned, highest_loss, run_id), arrays=arrays, step=step)
+    return Picture(
+        spec=_spec(planned, highest_loss, run_id, moments),
+        arrays=arrays,
+        layout=marker_at(marker),
+        step=step,
+    )
 
 
 @lru_cache(maxsize=64)
-def _spec(planned: int, highest_loss: float, run_id: str) -> str:
+def _spec(planned: int, highest_loss: float, run_id: str, moments: tuple[tuple[int, str], ...]) -> str:
     def line(name: str, axis: str, color: str, *, legend: bool = True, **style: object) -> dict[str, object]:
         unit = "%{y:.1%}" if axis == "y2" else "%{y:.3f}"
         return {
@@ -94,7 +142,11 @@ def _spec(planned: int, highest_loss: float, run_id: str) -> str:
         line("letters right (training)", "y2", colors.TRAIN, legend=False, width=1.5),
     ]
     axis = {"zeroline": False, "fixedrange": False, "tickfont": {"size": 12}}
-    layout = {
+    # Pins have a strip of their own: among the curves, the pointer would find all of them at once.
+    n_heights = max(pin_heights(moments, planned), default=-1) + 1
+    strip = 0.03 + 0.04 * n_heights if moments else 0.0
+    middle = 0.5 - 0.4 * strip  # between the panels, which both make room
+    layout: dict[str, Any] = {
         "margin": {"l": 40, "r": 6, "t": 24, "b": 34},
         "hovermode": "x",
         "legend": {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "font": {"size": 12}},
@@ -102,22 +154,75 @@ def _spec(planned: int, highest_loss: float, run_id: str) -> str:
         "yaxis": {
             **axis,
             "range": [0, highest_loss],
-            "domain": [0.54, 1.0],
+            "domain": [middle + 0.04, 1.0 - strip],
         },
         "yaxis2": {
             **axis,
             "range": [-0.02, 1.04],
-            "domain": [0.0, 0.46],
+            "domain": [0.0, middle - 0.04],
             "tickformat": ".0%",
             "tickvals": [0, 0.5, 1],
         },
-        "annotations": [_panel_name("loss", 1.0), _panel_name("share right", 0.46)],
+        "annotations": [panel_name("loss", 1.0 - strip), panel_name("share right", middle - 0.04)],
+        "shapes": [marker_line()],
         "uirevision": run_id,
     }
+    if moments:
+        data.append(_pins(moments, planned))
+        layout["yaxis3"] = {
+            "domain": [1.0 - strip, 1.0],
+            "range": [-0.5, n_heights - 0.5],
+            "fixedrange": True,
+            "visible": False,
+        }
     return json.dumps({"data": data, "layout": layout})
 
 
-def _panel_name(text: str, top: float) -> dict[str, object]:
+def pin_heights(moments: tuple[tuple[int, str], ...], planned: int) -> list[int]:
+    """How high each pin stands: the lowest place that no near pin has taken, or the one taken longest ago."""
+    last = [-np.inf] * PIN_HEIGHTS  # the step of the last pin at each height
+    heights = [0] * len(moments)
+    for i in sorted(range(len(moments)), key=lambda i: moments[i][0]):
+        step = moments[i][0]
+        free = [height for height in range(PIN_HEIGHTS) if step - last[height] >= PINS_APART * planned]
+        heights[i] = free[0] if free else int(np.argmin(last))
+        last[heights[i]] = step
+    return heights
+
+
+def _pins(moments: tuple[tuple[int, str], ...], planned: int) -> dict[str, Any]:
+    """A pin for each moment; the pointer names its neighbours too, which may stand in each other's way."""
+
+    def told(pin: tuple[int, str]) -> str:
+        lines = []
+        for step, text in sorted(moments):
+            if abs(step - pin[0]) < PINS_APART * planned or (step, text) == pin:
+                line = "<br>".join(textwrap.wrap(f"step {step:,}: {text}", 36))
+                lines.append(f"<b>{line}</b>" if (step, text) == pin else line)
+        return "<br>".join(lines)
+
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "moments",
+        "yaxis": "y3",
+        "x": [step for step, _ in moments],
+        "y": pin_heights(moments, planned),
+        "text": [told(pin) for pin in moments],
+        "hovertemplate": "%{text}<extra></extra>",
+        "hoverlabel": {"align": "left"},
+        "marker": {
+            "symbol": "triangle-down",
+            "size": 13,
+            "color": colors.MOMENT,
+            "line": {"color": "#ffffff", "width": 1},
+        },
+        "cliponaxis": False,
+        "showlegend": False,
+    }
+
+
+def panel_name(text: str, top: float) -> dict[str, object]:
     """What a panel shows, inside its upper right corner, where no curve begins or ends."""
     return {
         "text": text,

@@ -40,6 +40,7 @@ def large_map(
     step: int,
     wrong: Mapping[int, str] | None = None,
     outlined: Sequence[tuple[int, int]] = (),
+    lit_row: int | None = None,
 ) -> Picture:
     """One head, large enough for the last row of a room.
 
@@ -47,11 +48,12 @@ def large_map(
         weights: (rows, columns) in [0, 1]; NaN where the mask blocks.
         wrong: row to the token that it would write now, where that is not the right one.
         outlined: cells (row, column) to mark.
+        lit_row: the row that matters now, in a frame.
     """
     _check(weights, axes)
     labels = [_marked(label, (wrong or {}).get(i)) for i, label in enumerate(axes.rows)]
     return Picture(
-        spec=_large_spec(axes, tuple(outlined)),
+        spec=_large_spec(axes, tuple(outlined), lit_row, _taken(weights, axes)),
         arrays={"0.z": weights},
         layout={"title.text": title, "yaxis.ticktext": labels},
         step=step,
@@ -63,7 +65,12 @@ def _marked(label: str, would_write: str | None) -> str:
 
 
 @lru_cache(maxsize=64)
-def _large_spec(axes: MapAxes, outlined: tuple[tuple[int, int], ...]) -> str:
+def _large_spec(
+    axes: MapAxes,
+    outlined: tuple[tuple[int, int], ...],
+    lit_row: int | None,
+    taken: tuple[tuple[int, ...], ...],
+) -> str:
     n_rows, n_columns = len(axes.rows), len(axes.columns)
     size = 16 if max(n_rows, n_columns) <= 14 else 11
     data = [
@@ -87,12 +94,15 @@ def _large_spec(axes: MapAxes, outlined: tuple[tuple[int, int], ...]) -> str:
     ]
     if axes.causal:
         data.append(_future(n_rows, n_columns, "╱"))
+    if taken:
+        data.append(_by_hand(taken, n_rows, n_columns, "✕"))
     layout = {
         "title": TITLE | {"text": ""},
         "margin": {"l": 4, "r": 0, "t": 48, "b": 4},
         "xaxis": _token_axis(_lowered(axes.columns), axes.column_title, size),
         "yaxis": _token_axis(axes.rows, axes.row_title, size) | {"range": [n_rows - 0.5, -0.5]},
-        "shapes": [_outline(row, column) for row, column in outlined],
+        "shapes": [_outline(row, column) for row, column in outlined]
+        + ([] if lit_row is None else [_frame_of(lit_row, n_columns)]),
         "uirevision": json.dumps([axes.rows, axes.columns]),
     }
     return json.dumps({"data": data, "layout": layout})
@@ -126,8 +136,9 @@ def map_strip(
         changing[f"annotations[{i}].text"] = f"<b>★ {text}</b>" if lit[layer][head] else text
         is_chosen = (layer, head) == chosen
         changing[f"shapes[{i}].line.width"] = 4 if is_chosen else 2 if lit[layer][head] else 0
+    taken = tuple(_taken(weights[layer][head], axes) for layer, head in tiles)
     return Picture(
-        spec=_strip_spec(axes, n_layers, n_heads, tuple(tuple(layer) for layer in names)),
+        spec=_strip_spec(axes, n_layers, n_heads, tuple(tuple(layer) for layer in names), taken),
         arrays={f"{i}.z": weights[layer][head] for i, (layer, head) in enumerate(tiles)},
         layout=changing,
         step=step,
@@ -140,11 +151,18 @@ def tile_at(trace: int, n_layers: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=64)
-def _strip_spec(axes: MapAxes, n_layers: int, n_heads: int, names: tuple[tuple[str, ...], ...]) -> str:
+def _strip_spec(
+    axes: MapAxes,
+    n_layers: int,
+    n_heads: int,
+    names: tuple[tuple[str, ...], ...],
+    taken: tuple[tuple[tuple[int, ...], ...], ...],
+) -> str:
     n_rows, n_columns = len(axes.rows), len(axes.columns)
     step_x, step_y = n_columns + GAP, n_rows + GAP + n_rows * 0.2  # room for the name above each tile
     data: list[dict[str, Any]] = []
     blocked: list[dict[str, Any]] = []
+    by_hand: list[dict[str, Any]] = []
     annotations, shapes = [], []
     per_layer = -(-n_heads // ROWS_OF_TILES)
     n_across, n_down = n_layers * per_layer, min(n_heads, ROWS_OF_TILES)
@@ -167,6 +185,12 @@ def _strip_spec(axes: MapAxes, n_layers: int, n_heads: int, names: tuple[tuple[s
             )
             if axes.causal:
                 blocked.append(_future(n_rows, n_columns, None) | {"x": x, "y": y})
+            if cells := taken[len(data) - 1]:
+                # Not to be pointed at: the number of a trace tells which tile was clicked.
+                by_hand.append(
+                    _by_hand(cells, n_rows, n_columns, None)
+                    | {"x": x, "y": y, "hoverinfo": "skip", "hovertemplate": None}
+                )
             annotations.append(
                 {
                     "x": x[0] - 0.5,
@@ -207,7 +231,7 @@ def _strip_spec(axes: MapAxes, n_layers: int, n_heads: int, names: tuple[tuple[s
         "shapes": shapes,
         "uirevision": json.dumps([axes.rows, axes.columns, n_layers, n_heads]),
     }
-    return json.dumps({"data": data + blocked, "layout": layout})
+    return json.dumps({"data": data + blocked + by_hand, "layout": layout})
 
 
 def _lowered(tokens: Sequence[str]) -> list[str]:
@@ -263,6 +287,22 @@ def _future(n_rows: int, n_columns: int, mark: str | None) -> dict[str, Any]:
     return flat_cells(cells, colors.CAUSAL, mark, "%{y} may not look at %{x}<br>blocked: in the future")
 
 
+def _taken(weights: Array, axes: MapAxes) -> tuple[tuple[int, ...], ...]:
+    """Cells that are blocked though the causal mask leaves them open: somebody has taken them away."""
+    taken = np.isnan(weights)
+    if axes.causal:
+        taken = taken & np.tri(weights.shape[0], weights.shape[1], dtype=bool)
+    return tuple(map(tuple, np.argwhere(taken).tolist()))
+
+
+def _by_hand(
+    taken: tuple[tuple[int, ...], ...], n_rows: int, n_columns: int, mark: str | None
+) -> dict[str, Any]:
+    cells = np.zeros((n_rows, n_columns), dtype=bool)
+    cells[tuple(np.array(taken).T)] = True
+    return flat_cells(cells, colors.TAKEN, mark, "%{y} may not look at %{x}<br>blocked by hand")
+
+
 def _outline(row: int, column: int) -> dict[str, Any]:
     return {
         "type": "rect",
@@ -272,6 +312,12 @@ def _outline(row: int, column: int) -> dict[str, Any]:
         "y1": row + 0.5,
         "line": {"color": colors.MIRROR, "width": 2},
     }
+
+
+def _frame_of(row: int, n_columns: int) -> dict[str, Any]:
+    """The row that is being written."""
+    shape = _outline(row, 0)
+    return shape | {"x1": n_columns - 0.5, "line": {"color": colors.LIT, "width": 4}}
 
 
 def _check(weights: Array, axes: MapAxes) -> None:

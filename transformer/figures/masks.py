@@ -37,12 +37,13 @@ def mask_picture(
     for name, array in (("weights", weights), ("causal", causal), ("padding", padding)):
         if array.shape != expected:
             raise ValueError(f"{name} has shape {array.shape}, but the tokens need {expected}.")
-    spec = _spec(axes, causal.tobytes(), padding.tobytes(), head)
+    taken = np.isnan(weights) & causal & padding  # somebody has blocked these by hand
+    spec = _spec(axes, causal.tobytes(), padding.tobytes(), taken.tobytes(), head)
     return Picture(spec=spec, arrays={"0.z": weights}, layout={"title.text": title}, step=step)
 
 
 @lru_cache(maxsize=64)
-def _spec(axes: MapAxes, causal_bytes: bytes, padding_bytes: bytes, head: str) -> str:
+def _spec(axes: MapAxes, causal_bytes: bytes, padding_bytes: bytes, taken_bytes: bytes, head: str) -> str:
     shape = (len(axes.rows), len(axes.columns))
     future = ~np.frombuffer(causal_bytes, dtype=bool).reshape(shape) * FUTURE
     pad = ~np.frombuffer(padding_bytes, dtype=bool).reshape(shape) * PAD
@@ -63,6 +64,10 @@ def _spec(axes: MapAxes, causal_bytes: bytes, padding_bytes: bytes, head: str) -
     for panel, kinds in (("", future), ("2", pad), ("3", both)):
         data += _cells(kinds, panel, (OPEN, FUTURE, PAD, BOTH))
     data += _cells(both, "4", (FUTURE, PAD, BOTH))
+    taken = np.frombuffer(taken_bytes, dtype=bool).reshape(shape)
+    if taken.any():
+        trace = flat_cells(taken, colors.TAKEN, "✕", "%{y}<br>may not look at (blocked by hand) %{x}")
+        data.append(trace | {"xaxis": "x4", "yaxis": "y4"})
     names = ["causal mask", "padding mask", "both combined", f"weights: <b>{head}</b>"]
     if not future.any():
         names[0] += ": none here"

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-MIRROR_THRESHOLD = 0.5
-"""A head is called anti-diagonal from this mirror score on; below it there is no clear pattern."""
+ROLES: dict[str, str] = {
+    "mirror": "anti-diagonal",
+    "diagonal": "diagonal",
+    "previous": "previous letter",
+    "first": "[SOS] sink",
+    "eos": "[EOS] sink",
+}
+"""What a head can be called: score to badge, in reading order."""
+THRESHOLD = 0.5
+"""A head is called by a role from this score on; below it there is no clear pattern."""
+MIRROR_THRESHOLD = THRESHOLD
+"""So it is called anti-diagonal from this mirror score on."""
 CLEARLY_AHEAD = 0.1
 """Another head must lead by this much before the large map changes to it, or by a third of its own score
 where that is less: early on all scores are small."""
@@ -24,22 +35,114 @@ def mirrored_cells(n_letters: int) -> list[tuple[int, int]]:
     return [(i, n_letters - i) for i in range(n_letters)]
 
 
-def mirror_scores(weights: Array, lengths: Sequence[int]) -> Array:
-    """The mean weight that the letter rows put on the mirrored letter, as it is.
+def role_cells(kind: str, n_letters: int) -> dict[str, list[tuple[int, int]]]:
+    """Row and column of every cell that speaks for a role, on the teacher-forced map of one reversed word.
+
+    Letter i of the word stands at i + 1, behind [SOS], and so does letter i of the answer among the
+    decoder's inputs. A row of cross-attention is called by the letter that it writes, which is one further:
+    row i writes letter i. Special tokens have no row here. In the middle of a word one cell can speak for
+    two roles.
 
     Args:
-        weights: (B, H, T, S) of one cross-attention, teacher-forced on the right answers.
-        lengths: letters of each of the B words.
+        kind: encoder, decoder (its self-attention) or cross.
+    """
+    first = 0 if kind == "cross" else 1  # the row of the first letter
+    letters = range(n_letters)
+    cells = {
+        "mirror": [(first + row, column) for row, column in mirrored_cells(n_letters)],
+        "diagonal": [(first + i, i + 1) for i in letters],
+        "previous": [(first + i, i) for i in letters[1:]],
+        "first": [(first + i, 0) for i in letters],
+        "eos": [(first + i, n_letters + 1) for i in letters],
+    }
+    # What a decoder has yet to write it cannot see, and its inputs hold no [EOS].
+    absent = {"encoder": (), "decoder": ("mirror", "eos"), "cross": ("previous",)}[kind]
+    return {role: found for role, found in cells.items() if role not in absent}
+
+
+@lru_cache(maxsize=16)  # a model asks the same three questions at every frame
+def _masks(
+    kind: str, lengths: tuple[int, ...], n_rows: int, n_columns: int
+) -> tuple[dict[str, int], Array, Array]:
+    """Where to look on the maps of these words.
 
     Returns:
-        (H,), 1 for a perfect anti-diagonal. Special tokens have no row here, and what is put on their
-        columns counts as not mirrored.
+        The number of cells of each role; which they are, (B, Q * K, roles) of 0 and 1; and which letters each
+        letter row may look at, (B, Q, K) of 0 and 1.
     """
-    total = np.zeros(weights.shape[1])
-    for b, n in enumerate(lengths):
-        rows, columns = np.array(mirrored_cells(n)).T
-        total += weights[b][:, rows, columns].sum(axis=-1)
-    return total / sum(lengths)
+    words = [role_cells(kind, n) for n in lengths]
+    counts = {role: sum(len(cells[role]) for cells in words) for role in words[0]}
+    roles = np.zeros((len(lengths), n_rows, n_columns, len(counts)))
+    letters = np.zeros((len(lengths), n_rows, n_columns))
+    for b, cells in enumerate(words):
+        for r, role in enumerate(counts):
+            rows, columns = zip(*cells[role], strict=True)
+            roles[b, rows, columns, r] = 1
+        for row, last in cells["diagonal"]:
+            letters[b, row, 1 : 1 + (last if kind == "decoder" else lengths[b])] = 1
+    return counts, roles.reshape(len(lengths), n_rows * n_columns, -1), letters
+
+
+def head_scores(weights: Array, kind: str, lengths: Sequence[int]) -> dict[str, Array]:
+    """What each head of one attention does, as shares of weight: a mean over the letter rows of all words.
+
+    Args:
+        weights: (B, H, Q, K) of one attention, teacher-forced on the right answers of reversed words.
+        kind: encoder, decoder (its self-attention) or cross.
+        lengths: letters of each of the B words, at least 3.
+
+    Returns:
+        (H,) in 0..1 for each score. For the roles it is the weight as it is, on:
+
+        - mirror: the mirrored letter (encoder, cross);
+        - diagonal: the letter at the same place;
+        - previous: the letter just before, from the second on (encoder, decoder);
+        - first: [SOS];
+        - eos: [EOS] (encoder, cross).
+
+        And entropy: how evenly a row spreads over the letters that it may look at, 0 for one letter only, 1
+        for all the same. It is the entropy of the weights on letters alone, since special tokens are where
+        heads with nothing to say look, divided by its highest value. Rows with fewer than two such letters
+        are left out; a row with no weight on any letter prefers none and counts as 1.
+    """
+    n_words, n_heads, n_rows, n_columns = weights.shape
+    counts, roles, letters = _masks(kind, tuple(lengths), n_rows, n_columns)
+    sums = (weights.reshape(n_words, n_heads, -1) @ roles).sum(axis=0)  # (H, roles)
+    scores = {role: sums[:, r] / n for r, (role, n) in enumerate(counts.items())}
+    scores["entropy"] = _entropy(weights, letters)
+    return scores
+
+
+def _entropy(weights: Array, letters: Array) -> Array:
+    """(H,) mean evenness of the rows of (B, H, Q, K) over the cells that are 1 in (B, Q, K)."""
+    word, row = np.nonzero(letters.sum(axis=-1) >= 2)
+    seen = letters[word, row]  # (rows, K)
+    w = weights[word, :, row] * seen[:, None]  # (rows, H, K)
+    total = w.sum(axis=-1)
+    some = np.where(total == 0, 1, total)
+    # With p = w / total, the entropy -sum(p log p) is log(total) - sum(w log w) / total.
+    entropy = np.log(some) - (w * np.log(np.where(w == 0, 1, w))).sum(axis=-1) / some
+    evenness = np.where(total == 0, 1, entropy / np.log(seen.sum(axis=-1))[:, None])
+    mean: Array = evenness.clip(0, 1).mean(axis=0)
+    return mean
+
+
+def mirror_scores(weights: Array, lengths: Sequence[int]) -> Array:
+    """(H,) mirror scores of a cross-attention's weights (B, H, T, S): see `head_scores`."""
+    return head_scores(weights, "cross", lengths)["mirror"]
+
+
+def badge(scores: Mapping[str, float]) -> str | None:
+    """The role of a head: the one with the highest score, if that makes a pattern.
+
+    Args:
+        scores: of one head, by the names of `head_scores`; what is no role is passed over.
+
+    Returns:
+        A key of `ROLES`, among equals the first; None where no score reaches `THRESHOLD`.
+    """
+    role = max((role for role in ROLES if role in scores), key=lambda role: scores[role])
+    return role if scores[role] >= THRESHOLD else None
 
 
 def clearest_head(

@@ -94,6 +94,8 @@ class MultiHeadAttention(nn.Module):
         """What the next forward pass stores; set by `recording.record` alone."""
         self.attention_weights: Tensor | None = None
         """(B, H, Q, S) of the last recorded forward pass; None outside a recording."""
+        self.head_gain: Tensor | None = None
+        """(H, 1, 1), 0 for an ablated head and 1 for the others; None where all work."""
 
     def _split(self, x: Tensor) -> Tensor:
         heads: Tensor = x.unflatten(-1, (self.n_heads, -1))  # (B, Q, D) -> (B, Q, H, K)
@@ -133,6 +135,8 @@ class MultiHeadAttention(nn.Module):
                 self.attention_weights = weights
         else:
             mixed = fused_attend(query, key, value, mask, self.scale)
+        if self.head_gain is not None:
+            mixed = mixed * self.head_gain
         mixed = mixed.transpose(1, 2).flatten(2)  # (B, H, Q, K) -> (B, Q, D)
         return self.to_output(mixed)  # type: ignore[no-any-return]
 

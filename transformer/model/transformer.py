@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from transformer.config import ModelConfig
+from transformer.interventions import NOTHING, Interventions, forbidden
 from transformer.model.attention import KeyValues, MultiHeadAttention
 from transformer.model.layers import Dropout, FeedForward, Residual, embedding, linear, norm
 from transformer.model.masks import causal_mask, padding_mask
@@ -114,6 +116,9 @@ class Transformer(nn.Module):
         self.encoder_norm = norm(config) if config.final_norm else nn.Identity()
         self.decoder_norm = norm(config) if config.final_norm else nn.Identity()
         self.to_logits = linear(config.d_model, config.tgt_vocab_size, True)
+        self.interventions = NOTHING
+        """What is taken away at present; set by `intervene` alone."""
+        self._id_of: Callable[[str], int] = int
         with torch.no_grad():
             self._initialise(generator or torch.Generator().manual_seed(0))
 
@@ -160,6 +165,43 @@ class Transformer(nn.Module):
             found.append(Site(f"decoder.{i}.cross", layer.cross_attention, "tgt", "src", causal=False))
         return found
 
+    def intervene(self, interventions: Interventions, id_of: Callable[[str], int]) -> None:
+        """From now on do without these heads and looks; `NOTHING` gives all back. No weight is changed.
+
+        Args:
+            interventions: have been checked against this model's sites.
+            id_of: the id of a token.
+        """
+        self.interventions, self._id_of = interventions, id_of
+        for site in self.sites():
+            off = interventions.heads_off_at(site.name)
+            gain = None
+            if off:
+                gain = torch.ones(self.config.n_heads, 1, 1, device=self.to_logits.weight.device)
+                gain[list(off)] = 0.0
+            site.attention.head_gain = gain
+
+    def _less(self, mask: Tensor, site: str, keys: Tensor, rows: range) -> Tensor:
+        """A site's mask (broadcastable to (B, H, Q, K)) without the looks that an intervention forbids.
+
+        Args:
+            keys: (B, K) token ids.
+            rows: positions of the queries.
+        """
+        blocks = self.interventions.blocks_at(site)
+        if not blocks:
+            return mask
+        device = keys.device
+        taken = forbidden(
+            blocks,
+            torch.arange(self.config.n_heads, device=device)[:, None, None],
+            torch.arange(rows.start, rows.stop, device=device)[:, None],
+            torch.arange(keys.size(1), device=device),
+            keys[:, None, None, :],
+            self._id_of,
+        )
+        return mask & ~taken  # type: ignore[no-any-return]
+
     def _embed(self, table: nn.Embedding, tokens: Tensor, scaled: bool, start: int = 0) -> Tensor:
         """Token ids (B, Q) to vectors (B, Q, D) that know their positions start, start + 1, ..."""
         x = table(tokens)
@@ -178,8 +220,8 @@ class Transformer(nn.Module):
         """Token ids (B, S) to memory (B, S, D)."""
         mask = padding_mask(src, PAD_ID)
         x = self._embed(self.src_embedding, src, self.config.embedding_scale in ("encoder", "both"))
-        for layer in self.encoder:
-            x = layer(x, mask)
+        for i, layer in enumerate(self.encoder):
+            x = layer(x, self._less(mask, f"encoder.{i}", src, range(src.size(1))))
         return self.encoder_norm(x)  # type: ignore[no-any-return]
 
     def decode(self, memory: Tensor, src: Tensor, tgt: Tensor) -> Tensor:
@@ -187,8 +229,10 @@ class Transformer(nn.Module):
         self_mask = causal_mask(tgt.size(1), tgt.device) & padding_mask(tgt, PAD_ID)  # (B, 1, T, T)
         cross_mask = padding_mask(src, PAD_ID)  # (B, 1, 1, S)
         x = self._embed(self.tgt_embedding, tgt, self.config.embedding_scale == "both")
-        for layer in self.decoder:
-            x = layer(x, memory, self_mask, cross_mask)
+        rows = range(tgt.size(1))
+        for i, layer in enumerate(self.decoder):
+            own = self._less(self_mask, f"decoder.{i}.self", tgt, rows)
+            x = layer(x, memory, own, self._less(cross_mask, f"decoder.{i}.cross", src, rows))
         return self.to_logits(self.decoder_norm(x))  # type: ignore[no-any-return]
 
     def decode_next(self, memory: Tensor, src: Tensor, tgt: Tensor, kept: list[LayerMemory]) -> Tensor:
@@ -208,8 +252,10 @@ class Transformer(nn.Module):
         newest, start = tgt[:, -1:], tgt.size(1) - 1
         x = self._embed(self.tgt_embedding, newest, self.config.embedding_scale == "both", start)
         self_mask, cross_mask = padding_mask(tgt, PAD_ID), padding_mask(src, PAD_ID)  # (B, 1, 1, T or S)
-        for layer, layer_kept in zip(self.decoder, kept, strict=True):
-            x = layer(x, memory, self_mask, cross_mask, layer_kept)
+        rows = range(start, tgt.size(1))
+        for i, (layer, layer_kept) in enumerate(zip(self.decoder, kept, strict=True)):
+            own = self._less(self_mask, f"decoder.{i}.self", tgt, rows)
+            x = layer(x, memory, own, self._less(cross_mask, f"decoder.{i}.cross", src, rows), layer_kept)
         return self.to_logits(self.decoder_norm(x))[:, -1]  # type: ignore[no-any-return]
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Which words training has drawn so far, exactly, in eight bytes a word."""
+"""Which words training has drawn so far, exactly, in twelve bytes a word."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-MAX_WORDS = 2_000_000
-"""Words that are remembered (16 MB): 31,250 steps of 64. What comes later is not looked up."""
+MAX_WORDS = 2**20
+"""Words that are remembered (12 MB): 16,384 steps of 64. What comes later is not looked up."""
 
 
 class Drawn:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from transformer.insight.scores import clearest_head
+from transformer.insight.scores import ROLES, badge, clearest_head
+from transformer.interventions import NOTHING, Interventions, open_cells
+from transformer.recording.shelf import Shelf, bytes_in_memory
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -89,10 +91,19 @@ class Frame:
     """(P, S) bool, False where the source is [PAD]."""
     tgt_real: Array
     """(P, T) bool, False where the target is [PAD]."""
-    scores: Mapping[str, Array]
-    """Cross-attention site to (H,) mirror scores on 64 fixed held-out words."""
+    head_scores: Mapping[str, Mapping[str, Array]]
+    """Site to the name of a score ("mirror", "diagonal", ...) to (H,), on 64 fixed held-out words."""
     clearest: tuple[str, int]
     """Site and head with the clearest pattern, with hysteresis."""
+    by_length: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """Word length to (right, asked) held-out words, of the same evaluation as `exact`."""
+    interventions: Interventions = NOTHING
+    """What was taken away from the model when this was recorded."""
+
+    @cached_property
+    def scores(self) -> dict[str, Array]:
+        """Cross-attention site to (H,) mirror scores."""
+        return {site: self.head_scores[site]["mirror"] for site, a in self.axes.items() if a.kind == "cross"}
 
     def row_of(self, text: str) -> int:
         """Which probe a word is; the first where it is not one (yet)."""
@@ -103,7 +114,7 @@ class Frame:
         return self.src_real if side == "src" else self.tgt_real
 
     def allowed(self, site: str) -> Array:
-        """(P, Q, K) bool: True where this site's mask lets a row look."""
+        """(P, Q, K) bool: True where this site's masks, causal and padding, let a row look."""
         axes = self.axes[site]
         keys = self.real(axes.key)[:, None, :]  # (P, 1, K)
         n_rows = self.real(axes.query).shape[1]
@@ -115,12 +126,27 @@ class Frame:
         axes, probe = self.axes[site], self.probes[row]
         n_rows, n_columns = len(probe.tokens(axes.query)), len(probe.tokens(axes.key))
         weights = self.maps[site][row, :, :n_rows, :n_columns].astype(np.float32)
-        return np.where(self.allowed(site)[row, :n_rows, :n_columns], weights, np.float32("nan"))
+        may = open_cells(
+            self.interventions.blocks_at(site),
+            probe.tokens(axes.query),
+            probe.tokens(axes.key),
+            causal=axes.causal,
+            n_heads=len(weights),
+        )
+        return np.where(may, weights, np.float32("nan"))
 
     @cached_property
     def best(self) -> tuple[tuple[str, int], float]:
         """(site, head) with the highest mirror score, and that score."""
         return clearest_head(self.scores)
+
+    def role(self, site: str, head: int) -> str:
+        """What a head may be called, with its score; "no clear pattern" below the stated threshold."""
+        if (site, head) in self.interventions.ablated:
+            return "switched off"
+        scores = {name: float(values[head]) for name, values in self.head_scores[site].items()}
+        name = badge(scores)
+        return f"{ROLES[name]} {scores[name]:.2f}" if name else "no clear pattern"
 
     @property
     def clearest_score(self) -> float:
@@ -130,5 +156,9 @@ class Frame:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the arrays."""
-        return sum(a.nbytes for a in self.maps.values()) + self.src_real.nbytes + self.tgt_real.nbytes
+        """Memory of the maps; nothing while they are on disk."""
+        return bytes_in_memory(self.maps)
+
+    def shelved(self, shelf: Shelf) -> Frame:
+        """The same with its maps on disk."""
+        return replace(self, maps=shelf.put(self.maps))

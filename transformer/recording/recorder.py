@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 import torch
 
 from transformer.decoding import greedy
-from transformer.insight.scores import clearest_head, mirror_scores
+from transformer.insight.scores import clearest_head, head_scores
 from transformer.model.transformer import Transformer
 from transformer.recording.drawn import Drawn
 from transformer.recording.frame import Array, Axes, Frame, Probe
@@ -15,6 +18,11 @@ from transformer.tasks import Question, Task
 
 N_SCORED_WORDS = 64
 """Held-out words of at least three letters on which head scores are measured."""
+
+
+def axes_of(model: Transformer) -> dict[str, Axes]:
+    """Every site of a model, in the order of the forward pass, and what its axes are."""
+    return {site.name: Axes(query=site.query, key=site.key, causal=site.causal) for site in model.sites()}
 
 
 class Recorder:
@@ -31,12 +39,9 @@ class Recorder:
         self.drawn = Drawn()
         """What training has drawn; told by who trains."""
         self._clearest: tuple[str, int] | None = None
-        self._axes = {
-            site.name: Axes(query=site.query, key=site.key, causal=site.causal) for site in model.sites()
-        }
-        self._crossing = [name for name, axes in self._axes.items() if axes.kind == "cross"]
+        self._axes = axes_of(model)
         scored = [word for word in task.held_out() if len(word) >= 3][:N_SCORED_WORDS]
-        self._scored_lengths = [len(word) for word in scored]
+        self._scored_lengths = tuple(len(word) for word in scored)
         batch = task.encode(scored)
         self._scored = self._tensor(batch.src), self._tensor(batch.tgt_in)
 
@@ -46,11 +51,19 @@ class Recorder:
             self.questions.append(question)
 
     def frame(
-        self, *, step: int, seconds: float, loss: float | None, exact: tuple[int, int] | None, exact_step: int
+        self,
+        *,
+        step: int,
+        seconds: float,
+        loss: float | None,
+        exact: tuple[int, int] | None,
+        exact_step: int,
+        by_length: Mapping[int, tuple[int, int]] = MappingProxyType({}),
     ) -> Frame:
         """Everything there is to see now; the arguments are what the frame says of itself."""
-        scores = self._scores()
-        self._clearest, _ = clearest_head(scores, self._clearest)
+        scores = self.head_scores()
+        mirror = {site: row["mirror"] for site, row in scores.items() if self._axes[site].kind == "cross"}
+        self._clearest, _ = clearest_head(mirror, self._clearest)
         probes, maps, src_real, tgt_real = self._probes()
         return Frame(
             step=step,
@@ -63,18 +76,23 @@ class Recorder:
             maps=maps,
             src_real=src_real,
             tgt_real=tgt_real,
-            scores=scores,
+            head_scores=scores,
             clearest=self._clearest,
+            by_length=by_length,
+            interventions=self.model.interventions,
         )
 
     def _tensor(self, ids: Array) -> torch.Tensor:
         return torch.from_numpy(ids).to(self.model.to_logits.weight.device)
 
-    def _scores(self) -> dict[str, Array]:
-        """Mirror scores of every cross-attention, (H,) each."""
+    def head_scores(self) -> dict[str, dict[str, Array]]:
+        """Every score of every head, (H,) each, by site and name."""
         with record(self.model) as tape:
             self.model(*self._scored)
-        return {site: mirror_scores(tape.weights[site], self._scored_lengths) for site in self._crossing}
+        return {
+            site: head_scores(tape.weights[site], axes.kind, self._scored_lengths)
+            for site, axes in self._axes.items()
+        }
 
     def _probes(self) -> tuple[tuple[Probe, ...], dict[str, Array], Array, Array]:
         """Each question's tokens, outputs and maps: teacher-forced maps, free-running outputs."""

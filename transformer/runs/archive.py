@@ -5,7 +5,7 @@ src_tokenizer.json    readable by the `tokenizers` package
 tgt_tokenizer.json
 metrics.parquet       one row a step
 frames/000120.npz     everything recorded at step 120: maps and scores as arrays, the rest as JSON
-snapshots/000120.npz  the weights at step 120
+snapshots/000120.npz  the weights at step 120, and as JSON what was taken away from the model
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ import numpy as np
 from transformer.config import FORMAT
 from transformer.errors import InputError
 from transformer.recording.frame import Frame
+from transformer.recording.snapshot import Snapshot
 from transformer.runs.view import RunView
+from transformer.tasks import Task
 from transformer.training.state import TrainState
 
-SNAPSHOT_EVERY = 50
-"""Steps between two snapshots of the weights, besides the first and the last."""
+INTERVENTIONS = "interventions"
+"""The one entry of a snapshot's file that is no parameter."""
 METRICS_SECONDS = 2.0
 """While it trains, the table on disk is at most about this old."""
 
@@ -53,26 +55,23 @@ class Archive:
         self._metrics_at = 0.0
         self._interventions: list[tuple[int, str, Any]] = []
 
-    def open(self, view: RunView, state: TrainState) -> None:
+    def open(self, view: RunView, task: Task) -> None:
         """Write what is known before the first step."""
-        self._write_text("src_tokenizer.json", state.task.src_tokenizer.to_json())
-        self._write_text("tgt_tokenizer.json", state.task.tgt_tokenizer.to_json())
+        self._write_text("src_tokenizer.json", task.src_tokenizer.to_json())
+        self._write_text("tgt_tokenizer.json", task.tgt_tokenizer.to_json())
         self._write_run(view)
-        self._snapshot(state)
 
     def note_step(self, view: RunView, state: TrainState) -> None:
-        """After each step: a snapshot now and then, the table every few seconds."""
-        if state.step % SNAPSHOT_EVERY == 0:
-            self._snapshot(state)
+        """After each step: the table every few seconds."""
         if time.monotonic() - self._metrics_at >= METRICS_SECONDS:
-            self._interventions = state.interventions
-            self.close(view)
+            self.note_change(view, state)
 
     def note_frame(self, frame: Frame) -> None:
         """Keep a frame; one of the same step is replaced."""
         arrays: dict[str, np.ndarray[Any, Any]] = {"src_real": frame.src_real, "tgt_real": frame.tgt_real}
         arrays.update({f"maps/{site}": weights for site, weights in frame.maps.items()})
-        arrays.update({f"scores/{site}": scores for site, scores in frame.scores.items()})
+        for site, scores in frame.head_scores.items():
+            arrays.update({f"scores/{site}/{name}": values for name, values in scores.items()})
         facts = {
             "format": FORMAT,
             "step": frame.step,
@@ -80,17 +79,23 @@ class Archive:
             "loss": frame.loss,
             "exact": frame.exact,
             "exact_step": frame.exact_step,
+            "by_length": frame.by_length,
+            "interventions": frame.interventions.to_dict(),
             "clearest": frame.clearest,
             "axes": {site: asdict(axes) for site, axes in frame.axes.items()},
             "probes": [asdict(probe) for probe in frame.probes],
         }
-        arrays["facts"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+        arrays["facts"] = _as_bytes(facts)
         self._write(f"frames/{frame.step:06d}.npz", lambda file: _save_arrays(file, arrays))
 
-    def note_end(self, view: RunView, state: TrainState) -> None:
-        """The run has ended, perhaps not for good."""
+    def note_snapshot(self, snapshot: Snapshot) -> None:
+        """Keep the weights of a step; those of the same step are replaced."""
+        arrays = {**snapshot.weights, INTERVENTIONS: _as_bytes(snapshot.interventions.to_dict())}
+        self._write(f"snapshots/{snapshot.step:06d}.npz", lambda file: _save_arrays(file, arrays))
+
+    def note_change(self, view: RunView, state: TrainState) -> None:
+        """The run has ended, perhaps not for good, or a person has changed it."""
         self._interventions = state.interventions
-        self._snapshot(state)
         self.close(view)
 
     def close(self, view: RunView) -> None:
@@ -109,7 +114,8 @@ class Archive:
             "device": view.device,
             "parameters": view.parameters,
             "first_step_at": view.first_step_at,
-            "right_by_length": view.by_length,
+            "right_by_length": view.frame.by_length if view.frame else {},
+            "moments": [asdict(moment) for moment in view.moments],
             "interventions": self._interventions,
             "config": json.loads(view.config.to_json()),
         }
@@ -118,10 +124,6 @@ class Archive:
     def _write_metrics(self, view: RunView) -> None:
         self._write("metrics.parquet", lambda file: view.metrics.table().to_parquet(file, index=False))
         self._metrics_at = time.monotonic()
-
-    def _snapshot(self, state: TrainState) -> None:
-        weights = {name: tensor.cpu().numpy() for name, tensor in state.model.state_dict().items()}
-        self._write(f"snapshots/{state.step:06d}.npz", lambda file: _save_arrays(file, weights))
 
     def _write_text(self, name: str, text: str) -> None:
         self._write(name, lambda file: file.write(text.encode()))
@@ -132,6 +134,11 @@ class Archive:
         with partial.open("wb") as file:
             fill(file)
         os.replace(partial, self.folder / name)
+
+
+def _as_bytes(facts: Any) -> np.ndarray[Any, Any]:
+    """Facts as JSON among arrays."""
+    return np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
 
 
 def _save_arrays(file: BinaryIO, arrays: dict[str, np.ndarray[Any, Any]]) -> None:

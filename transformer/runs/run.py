@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from transformer.config import RunConfig, TrainConfig
 from transformer.errors import InputError
+from transformer.interventions import Interventions, check_interventions
 from transformer.runs.view import FAILED, FINISHED, IDLE, PAUSED, QUEUED, STOPPED, TRAINING, RunView
 from transformer.runs.worker import Worker
 from transformer.tasks import make_task
@@ -170,6 +171,37 @@ class Run:
                 self._budget = None
                 self._next_step_at = time.perf_counter()
                 self._worker.publish(state=TRAINING)
+
+        return self._ask(obey)
+
+    def intervene(self, interventions: Interventions) -> threading.Event:
+        """Go on without these heads and looks from the next step on, in any state; `NOTHING` gives all back.
+
+        Raises:
+            InputError: something that is not in the model, or that would leave a row nothing to look at in
+                some word that this run trains on.
+        """
+        view = self.view
+        if view.frame is None or view.state == FAILED:
+            advice = "start a new one" if view.state == FAILED else "wait until its untrained model is built"
+            raise InputError(f"This run cannot be changed ({view.state}); {advice}.", "intervene")
+        train = self.config.train
+        # Whatever is blocked, a word that holds nothing but a blocked letter has the least left to look at.
+        blocked = {block.token for block in interventions.blocked if block.token and len(block.token) == 1}
+        lengths = range(train.min_letters, train.max_letters + 1)
+        for word in [letter * n for letter in sorted(blocked) or ["a"] for n in lengths]:
+            batch = self.task.encode([word])
+            check_interventions(
+                interventions,
+                view.frame.axes,
+                self.config.model.n_heads,
+                self.task.src_tokenizer.tokens(batch.src[0].tolist()),
+                self.task.tgt_tokenizer.tokens(batch.tgt_in[0].tolist()),
+            )
+
+        def obey() -> None:
+            if self.view.interventions != interventions:
+                self._worker.intervene(interventions)
 
         return self._ask(obey)
 

@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from transformer.config import RunConfig
+from transformer.insight.moments import Moment
+from transformer.interventions import Interventions
 from transformer.recording.frame import Frame, Probe
+from transformer.recording.snapshot import Snapshot
 from transformer.runs.metrics import Metrics
 
-__all__ = ["Frame", "Probe", "RunView"]  # what a page needs to know of a run, and where it finds it
+__all__ = [
+    "Frame",
+    "Moment",
+    "Probe",
+    "RunView",
+    "Snapshot",
+]
+"""What a page needs to know of a run, and where it finds it."""
 
 IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
 FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"
@@ -40,13 +50,17 @@ class RunView:
     """Where the model is; empty until it is built."""
     parameters: int
     frames: tuple[Frame, ...]
+    snapshots: tuple[Snapshot, ...]
+    """The weights of fewer steps than there are frames."""
+    moments: tuple[Moment, ...]
+    """Steps worth jumping to, in order."""
+    interventions: Interventions
+    """What is taken away from the model at present."""
     metrics: Metrics
     first_step_at: dict[str, int]
     goal_reached: bool
     everyday: tuple[int, int] | None
     """(right, asked) everyday words, when all words were last asked."""
-    by_length: dict[int, tuple[int, int]]
-    """Word length to (right, asked), of the newest evaluation."""
     turned_at: tuple[int, str, int] | None
     """(step, site, head) of the first frame whose best head crossed the mirror threshold."""
     after: str | None
@@ -56,6 +70,14 @@ class RunView:
     def frame(self) -> Frame | None:
         """The newest frame."""
         return self.frames[-1] if self.frames else None
+
+    def frame_at(self, step: int) -> Frame | None:
+        """The frame nearest to a step; among equals the earlier."""
+        return min(self.frames, key=lambda frame: abs(frame.step - step), default=None)
+
+    def snapshot_at(self, step: int) -> Snapshot | None:
+        """The snapshot nearest to a step; among equals the earlier."""
+        return min(self.snapshots, key=lambda snapshot: abs(snapshot.step - step), default=None)
 
     @property
     def active(self) -> bool:

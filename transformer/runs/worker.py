@@ -13,8 +13,11 @@ import numpy as np
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
+from transformer.insight.moments import Moment, Moments
 from transformer.insight.scores import MIRROR_THRESHOLD
-from transformer.recording.timeline import Timeline
+from transformer.interventions import NOTHING, Interventions
+from transformer.recording.snapshot import Snapshot, snapshot_is_due
+from transformer.recording.timeline import Timeline, frame_is_due
 from transformer.runs.metrics import Metrics
 from transformer.runs.view import FAILED, FINISHED, IDLE, RunView
 from transformer.tasks import Question
@@ -30,8 +33,6 @@ EVERY_STEP_UP_TO = 5.0
 """At this pace or less, every step is a frame."""
 LIVE_SECONDS = 0.5
 """At full speed a watched run makes a frame this often."""
-EARLY_STEPS = 5
-"""The first steps are frames too: most of what changes first changes here."""
 
 
 class Worker:
@@ -45,6 +46,7 @@ class Worker:
         self._publishing = threading.Lock()
         self._last_frame_at = 0.0
         self._timeline = Timeline()
+        self._moments = Moments()
         self._metrics = Metrics()
         self.view = RunView(
             id=secrets.token_urlsafe(16),
@@ -60,11 +62,13 @@ class Worker:
             device="",
             parameters=0,
             frames=(),
+            snapshots=(),
+            moments=(),
+            interventions=NOTHING,
             metrics=self._metrics,
             first_step_at={},
             goal_reached=False,
             everyday=None,
-            by_length={},
             turned_at=None,
             after=None,
         )
@@ -96,10 +100,10 @@ class Worker:
             parameters=self.state.n_parameters,
         )
         self._evaluation = evaluate(self.state, self.state.task.held_out()[:LIVE_WORDS])
-        self.publish(by_length=self._evaluation.by_length)
         if self._archive is not None:
-            self._archive.open(self.view, self.state)
+            self._archive.open(self.view, self.state.task)
         self._make_frame()
+        self._take_snapshot()
         self._reports = self._train()
 
     def _train(self) -> Iterator[Report]:
@@ -112,7 +116,9 @@ class Worker:
         if instead_of is not None:
             self._recorder.questions.remove(instead_of)
         self._recorder.add(question)
-        self._make_frame()
+        if self._make_frame():
+            self._note_moments()
+            self._take_snapshot()
 
     def set_learning_rate(self, rate: float) -> None:
         """Scale the plan to another highest rate."""
@@ -124,6 +130,20 @@ class Worker:
         self.state.continue_for(steps, rate)
         self._reports = self._train()
         self.publish(reason="", planned=self.state.stretch.last, learning_rate=rate, goal_reached=False)
+
+    def intervene(self, interventions: Interventions) -> None:
+        """Train without these heads and looks from the next step on, and look at once what that does."""
+        from transformer.training.evaluation import LIVE_WORDS, evaluate
+
+        self.state.intervene(interventions)
+        self.publish(interventions=interventions)
+        self._evaluation = evaluate(self.state, self.state.task.held_out()[:LIVE_WORDS])
+        self._moments.intervention(self.state.step, interventions.text())
+        self._make_frame()
+        self._note_moments()
+        self._take_snapshot()
+        if self._archive is not None:
+            self._archive.note_change(self.view, self.state)
 
     def step(self, *, alone: bool) -> None:
         """Take one training step; `alone` where a person asked for this very one."""
@@ -139,8 +159,14 @@ class Worker:
         self._count(report, seconds)
         ended = self.state.goal_reached or report.step == self.state.stretch.last
         self.publish(step=report.step, seconds=seconds, steps_per_second=self._speed())
-        if ended or self._frame_is_due(report, alone):
-            self._make_frame()
+        found = self._moments.accuracy(report.step, self.state.first_step_at)
+        found += self._moments.losses(*self._metrics.columns("step", "loss"))
+        if ended or found or self._frame_is_due(report, alone):
+            found += self._make_frame()
+        if found:
+            self._note_moments()
+        if ended or found or (snapshot_is_due(report.step) and not self._large):
+            self._take_snapshot()
         if self._archive is not None:
             self._archive.note_step(self.view, self.state)
         if ended:
@@ -152,7 +178,6 @@ class Worker:
             self.publish(
                 first_step_at=dict(self.state.first_step_at),
                 goal_reached=self.state.goal_reached,
-                by_length=report.evaluation.by_length,
                 everyday=report.evaluation.everyday or self.view.everyday,
             )
         numbers = (report.losses, report.token_accuracies, report.gradient_norms, report.learning_rates)
@@ -204,9 +229,32 @@ class Worker:
         pace = self.view.pace
         if alone or (pace is not None and pace <= EVERY_STEP_UP_TO):
             return True
-        return report.step <= EARLY_STEPS or time.perf_counter() - self._last_frame_at >= LIVE_SECONDS
+        return frame_is_due(report.step) or time.perf_counter() - self._last_frame_at >= LIVE_SECONDS
 
-    def _make_frame(self) -> None:
+    def _take_snapshot(self) -> None:
+        """Keep the weights of this step."""
+        weights = {
+            name: tensor.cpu().numpy().copy() for name, tensor in self.state.model.state_dict().items()
+        }
+        snapshot = Snapshot(step=self.state.step, weights=weights, interventions=self.view.interventions)
+        self._large = self._timeline.is_large(snapshot.nbytes)
+        self._timeline.add_snapshot(snapshot)
+        self.publish(snapshots=self._timeline.snapshots)
+        if self._archive is not None:
+            self._archive.note_snapshot(snapshot)
+
+    def _note_moments(self) -> None:
+        """What is recorded of moments stays: of the step of each, and of this one, at which it was found."""
+        for step in (self.state.step, *(found.step for found in self._moments.found)):
+            self._timeline.protect(step)
+        self.publish(moments=self._moments.found)
+
+    def _make_frame(self) -> tuple[Moment, ...]:
+        """Look at the model now.
+
+        Returns:
+            The moments that this look has found.
+        """
         from transformer.training.loop import NotFinite
 
         steps, losses = self._metrics.columns("step", "loss")
@@ -217,6 +265,7 @@ class Worker:
             loss=float(losses[-1]) if read else None,
             exact=(self._evaluation.right, self._evaluation.total),
             exact_step=self._evaluation.step,
+            by_length=self._evaluation.by_length,
         )
         if not all(np.isfinite(scores).all() for scores in frame.scores.values()):
             raise NotFinite(
@@ -232,6 +281,7 @@ class Worker:
         if self._archive is not None:
             self._archive.note_frame(frame)
         self._last_frame_at = time.perf_counter()
+        return self._moments.heads(frame.step, frame.scores)
 
     def _how_it_ended(self) -> str:
         view, exact = self.view, self._evaluation
@@ -248,9 +298,12 @@ class Worker:
         self._append(read_numbers(self.state), self.view.seconds, float("nan"), None)
         if self.view.frame is None or self.view.frame.step != self.state.step:
             self._make_frame()
+            self._note_moments()
+        if self.view.snapshots[-1].step != self.state.step:
+            self._take_snapshot()
         self.publish(state=state, reason=reason)
         if self._archive is not None:
-            self._archive.note_end(self.view, self.state)
+            self._archive.note_change(self.view, self.state)
 
     def fail(self, error: Exception) -> None:
         """The run ends with what went wrong; the frames up to here stay."""

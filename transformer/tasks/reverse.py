@@ -90,6 +90,20 @@ class Reverse:
         """Real words of up to L letters."""
         return [word for word in EVERYDAY_WORDS if self.shortest <= len(word) <= self.longest]
 
+    def report_lengths(self) -> tuple[int, ...]:
+        """From the shortest word to a third more than L letters."""
+        return tuple(range(self.shortest, self.longest + max(2, self.longest // 3) + 1))
+
+    def words_of_length(self, length: int, count: int) -> list[str]:
+        """Random words; held out by hash where words of this length are."""
+        rng = np.random.default_rng([_HELD_OUT_SEED, length])
+        found: list[str] = []
+        while len(found) < count:
+            word = _LETTERS[rng.integers(0, 26, length)].tobytes().decode()
+            if is_held_out(word) or length < HOLD_OUT_FROM:
+                found.append(word)
+        return found
+
     def answer(self, text: str) -> str:
         """The word, last letter first."""
         return text[::-1]

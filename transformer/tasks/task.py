@@ -60,6 +60,12 @@ class Task(Protocol):
     def everyday(self) -> list[str]:
         """Real words within the trained length."""
 
+    def report_lengths(self) -> tuple[int, ...]:
+        """Lengths on which accuracy is reported, ascending, some of them beyond those trained on."""
+
+    def words_of_length(self, length: int, count: int) -> list[str]:
+        """Fixed words of one length; of trained lengths such as training never sees, where there are any."""
+
     def answer(self, text: str) -> str:
         """The right answer to a word."""
 

@@ -24,7 +24,7 @@ class CharacterTokenizer:
         self.pad_id, self.sos_id, self.eos_id = (vocabulary[token] for token in (PAD, SOS, EOS))
         self.size = len(vocabulary)
         """Number of tokens, special ones included."""
-        self._tokens = list(vocabulary)
+        self._tokens, self._ids = list(vocabulary), vocabulary
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, from [SOS] to [EOS]."""
@@ -33,6 +33,10 @@ class CharacterTokenizer:
     def tokens(self, ids: Sequence[int]) -> tuple[str, ...]:
         """The token of each id."""
         return tuple(self._tokens[i] for i in ids)
+
+    def id_of(self, token: str) -> int:
+        """The id of a token; [UNK]'s where there is no such token."""
+        return self._ids.get(token, self._ids[UNK])
 
     def text(self, ids: Sequence[int]) -> tuple[str, bool]:
         """What stands before the first [EOS], and whether there is one. Other special tokens are shown."""

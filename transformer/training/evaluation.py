@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 import torch.nn.functional as F
 
-from transformer.decoding import greedy
+from transformer.decoding import exact_words
 from transformer.training.state import TrainState
 
 LIVE_WORDS = 200
@@ -55,26 +55,9 @@ def sum_of_losses(logits: torch.Tensor, labels: torch.Tensor, pad_id: int, smoot
 
 
 @torch.no_grad()
-def exact_words(state: TrainState, words: Sequence[str]) -> list[bool]:
-    """Whether each word's greedy output is right to the last letter and stops. Draws nothing."""
-    batch = state.task.encode(words)
-    src, _, labels = state.to_device(batch)
-    tokenizer = state.task.tgt_tokenizer
-    was_training = state.model.training
-    state.model.eval()
-    written = greedy(state.model, src, tokenizer.sos_id, tokenizer.eos_id, labels.size(1))
-    state.model.train(was_training)
-    labels = labels[:, : written.size(1)]
-    wrong = (written != labels) & (labels != tokenizer.pad_id)
-    # Where writing broke off before the longest answer, every sequence had ended: a longer answer is wrong.
-    longer = torch.from_numpy((batch.tgt_out != tokenizer.pad_id).sum(axis=1)).to(state.device)
-    return (~wrong.any(dim=1) & (longer <= written.size(1))).tolist()
-
-
-@torch.no_grad()
 def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str] = ()) -> Evaluation:
     """Ask the model these words, by greedy decoding and teacher-forced. Draws nothing."""
-    exact = exact_words(state, held_out)
+    exact = exact_words(state.model, state.task, held_out)
     by_length: dict[int, tuple[int, int]] = {}
     for word, right in zip(held_out, exact, strict=True):
         before = by_length.get(len(word), (0, 0))
@@ -95,5 +78,5 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
         by_length=dict(sorted(by_length.items())),
         loss=loss,
         token_accuracy=hits / n,
-        everyday=(sum(exact_words(state, everyday)), len(everyday)) if everyday else None,
+        everyday=(sum(exact_words(state.model, state.task, everyday)), len(everyday)) if everyday else None,
     )

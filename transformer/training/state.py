@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from transformer.config import RunConfig, TrainConfig
+from transformer.interventions import Interventions
 from transformer.model.transformer import Transformer
 from transformer.tasks import Batch, Task, make_task
 from transformer.training.device import resolve_device
@@ -98,6 +99,11 @@ class TrainState:
         )
         self.goal_reached = False
         self.interventions.append((self.step, "continue", {"steps": steps, "learning_rate": peak}))
+
+    def intervene(self, interventions: Interventions) -> None:
+        """Train without these heads and looks from the next step on; `NOTHING` gives all back."""
+        self.model.intervene(interventions, self.task.src_tokenizer.id_of)
+        self.interventions.append((self.step, "intervene", interventions.to_dict()))
 
     @property
     def n_parameters(self) -> int:

@@ -55,13 +55,33 @@ def packed(values: Array) -> dict[str, Any]:
     return {"b": base64.b64encode(values.astype("<f4").tobytes()).decode()}
 
 
+def point_of(picture: Picture, sent: Any) -> tuple[int, int | tuple[int, int] | None] | None:
+    """The trace and the point that were clicked, if they exist: a visitor can send anything."""
+    if not isinstance(sent, dict):
+        return None
+    number, point = sent.get("trace"), sent.get("point")
+    traces = picture.figure()["data"]
+    if type(number) is not int or not 0 <= number < len(traces):
+        return None
+    if point is None:
+        return number, None
+    trace = traces[number]
+    cells = np.shape(trace["z"] if "z" in trace else trace.get("x", ()))
+    place = point if len(cells) == 2 else [point]
+    if not isinstance(place, list) or len(place) != len(cells):
+        return None
+    if not all(type(i) is int and 0 <= i < n for i, n in zip(place, cells, strict=True)):
+        return None
+    return number, (place[0], place[1]) if len(place) == 2 else place[0]
+
+
 def live_figure(
     pictures: Sequence[Picture],
     *,
     key: str,
     height: str,
     file_name: str,
-    on_click: Callable[[int], None] | None = None,
+    on_click: Callable[[int, int | tuple[int, int] | None], None] | None = None,
 ) -> None:
     """Show a picture and keep it in place while it changes.
 
@@ -71,13 +91,14 @@ def live_figure(
         key: the element's key; the same for the same picture from one refresh to the next.
         height: as CSS, such as "calc(100vh - 20rem)"; type grows with it.
         file_name: of the PNG that the picture's own menu saves.
-        on_click: called with the number of the trace that was clicked.
+        on_click: called with the number of the trace that was clicked and of the point in it, which is (row,
+            column) in a heatmap.
     """
     newest = pictures[-1]
 
     def clicked() -> None:
-        if on_click is not None and isinstance(trace := st.session_state[key].clicked, int):
-            on_click(trace)
+        if on_click is not None and (found := point_of(newest, st.session_state[key].clicked)) is not None:
+            on_click(*found)
 
     _component(
         key=key,

@@ -85,6 +85,21 @@ function put(layout, path, value) {
   place[last] = value;
 }
 
+// In a picture of lines, the pointer upon a token leaves only that token's lines: of a row or of a column.
+function followed(state, shapes) {
+  const { rows, columns } = state.host.layout.meta.lines;
+  return shapes.map((shape, i) => {
+    const ends = [Math.floor(i / columns), i % columns];
+    return { ...shape, visible: !state.token || i >= rows * columns || ends[state.token.trace] === state.token.point };
+  });
+}
+
+function follow(Plotly, state, point) {
+  if (!state.host.layout.meta?.lines || (point && point.curveNumber > 1)) return;
+  state.token = point && { trace: point.curveNumber, point: point.pointNumber };
+  Plotly.relayout(state.host, { shapes: followed(state, state.host.layout.shapes) });
+}
+
 // What to draw next: a step not shown yet, the newest numbers where they differ, or nothing.
 function nextFrame(state) {
   const { frames, spec } = state.data;
@@ -108,6 +123,7 @@ async function drawAnew(Plotly, state, frame) {
   state.host.style.height = state.data.height;
   const scale = scaleOf(state.host);
   const finished = dressed(enlarged(layout, scale), themeOf(state.host));
+  state.token = null;
   await Plotly.react(state.host, enlarged(traces, scale), finished, {
     displaylogo: false, showSendToCloud: false, responsive: false, displayModeBar: "hover",
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
@@ -116,8 +132,11 @@ async function drawAnew(Plotly, state, frame) {
   if (!state.listening) {
     state.listening = true;
     state.host.on("plotly_click", (event) => {
-      if (state.data.clickable) state.trigger("clicked", event.points[0].curveNumber);
+      const { curveNumber: trace, pointNumber: point } = event.points[0];
+      if (state.data.clickable) state.trigger("clicked", { trace, point });
     });
+    state.host.on("plotly_hover", (event) => follow(Plotly, state, event.points[0]));
+    state.host.on("plotly_unhover", () => follow(Plotly, state, null));
     state.observer = new ResizeObserver(() => {
       if (state.host.isConnected && state.host.clientWidth) Plotly.Plots.resize(state.host);
     });
@@ -143,6 +162,7 @@ async function drawChanges(Plotly, state, frame) {
   for (const [path, value] of Object.entries(frame.layout)) {
     if (state.layout[path] !== JSON.stringify(value)) relaid[path] = value;
   }
+  if (relaid.shapes && state.token) relaid.shapes = followed(state, relaid.shapes);
   state.host._context.toImageButtonOptions.filename = state.data.fileName;
   await Plotly.update(state.host, update, relaid, touched.length ? touched : [0]);
 }

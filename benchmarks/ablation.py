@@ -1,0 +1,95 @@
+"""Does the clearest head matter most? Ablate one cross-attention head at a time, over several seeds.
+
+    python -m benchmarks.ablation [--seeds N] [--json]
+
+Each seed is one run of the default preset to its goal. Then the head with the highest mirror score is
+switched off; in its place the one with the lowest of all; in its place the one with the lowest of the same
+layer. The trained model is otherwise as it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from typing import Any
+
+from pages.parts.presets import DEFAULT_PRESET, PRESETS
+from transformer.decoding import exact_words
+from transformer.interventions import NOTHING, Interventions
+from transformer.recording.recorder import Recorder
+from transformer.training.loop import train
+from transformer.training.state import TrainState
+
+
+def measure(seed: int) -> dict[str, Any]:
+    """Held-out accuracy of one trained model: whole, and without one head or another."""
+    state = TrainState.begin(PRESETS[DEFAULT_PRESET].config.with_changes(seed=seed))
+    for _ in train(state):
+        pass
+    scores = Recorder(state.model, state.task).head_scores()
+    mirror = {
+        (site, head): float(score)
+        for site, values in scores.items()
+        if site.endswith("cross")
+        for head, score in enumerate(values["mirror"])
+    }
+    highest = max(mirror, key=lambda head: mirror[head])
+    lowest = min(mirror, key=lambda head: mirror[head])
+    beside = min((head for head in mirror if head[0] == highest[0]), key=lambda head: mirror[head])
+
+    def exact(taken: Interventions) -> float:
+        state.model.intervene(taken, state.task.src_tokenizer.id_of)
+        words = state.task.held_out()
+        return sum(exact_words(state.model, state.task, words)) / len(words)
+
+    return {
+        "seed": seed,
+        "whole": exact(NOTHING),
+        "highest": f"{highest[0]} head {highest[1] + 1}",
+        "highest_mirror": mirror[highest],
+        "without_highest": exact(Interventions(ablated=(highest,))),
+        "lowest": f"{lowest[0]} head {lowest[1] + 1}",
+        "lowest_mirror": mirror[lowest],
+        "without_lowest": exact(Interventions(ablated=(lowest,))),
+        "beside": f"{beside[0]} head {beside[1] + 1}",
+        "beside_mirror": mirror[beside],
+        "without_beside": exact(Interventions(ablated=(beside,))),
+    }
+
+
+def main() -> int:
+    """Print a row for each seed: a measurement, whatever it says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    arguments = parser.parse_args()
+    write = sys.stdout.write
+    write("seed  whole  without the highest mirror score  ...the lowest  ...the lowest of the same layer\n")
+    rows = []
+    for seed in range(arguments.seeds):
+        row = measure(seed)
+        rows.append(row)
+        write(
+            f"{seed:4d}  {row['whole']:.3f}  "
+            f"{row['without_highest']:.3f} ({row['highest']}, {row['highest_mirror']:.2f})  "
+            f"{row['without_lowest']:.3f} ({row['lowest']}, {row['lowest_mirror']:.2f})  "
+            f"{row['without_beside']:.3f} ({row['beside']}, {row['beside_mirror']:.2f})\n"
+        )
+        sys.stdout.flush()
+    for name in ("whole", "without_highest", "without_lowest", "without_beside"):
+        values = [row[name] for row in rows]
+        write(
+            f"{name}: min {min(values):.3f}, median {statistics.median(values):.3f}, max {max(values):.3f}\n"
+        )
+    for other in ("lowest", "beside"):
+        more = sum(row["without_highest"] < row[f"without_{other}"] for row in rows)
+        write(f"the highest matters more than {other}: {more} of {len(rows)} seeds\n")
+    if arguments.json:
+        write(json.dumps({"rows": rows}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

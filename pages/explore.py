@@ -1,0 +1,106 @@
+"""Ask: any word, any step. Spell it letter by letter, take heads away, measure what they do."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts import selection
+from pages.parts.ask_break import break_controls, draw_break
+from pages.parts.ask_measure import draw_measure, measure_controls
+from pages.parts.ask_spell import draw_spell, spell_controls
+from pages.parts.asking import ask_word, asked_snapshot, model_of, step_box
+from pages.parts.entry import guard
+from pages.parts.presets import DEFAULT_PRESET, PRESETS
+from pages.parts.refresh import refresh_seconds
+from pages.parts.run_list import run_list
+from pages.parts.style import style
+from pages.parts.take_away import take_away
+from pages.parts.time_control import draw_time, seconds_between_frames, time_control
+from pages.parts.wording import status_line
+from transformer.errors import InputError
+from transformer.runs.view import FAILED, RunView
+
+TABS = {
+    "Spell": ":material/spellcheck: Spell: letter by letter",
+    "Break": ":material/content_cut: Break: take something away",
+    "Measure": ":material/straighten: Measure: what each head does",
+}
+
+guard("explore")
+style()
+run = selection.chosen_run() or selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
+seen = run.view
+selection.kind()
+run_list(run)
+
+with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
+    word = ask_word(run)
+    step_box()
+    named, status = st.container(key="explore_named", width="stretch"), st.container(width="content")
+problem = st.container(key="explore_problem")
+time_places = time_control(seen)
+tabs = dict(zip(TABS, st.tabs(list(TABS.values()), key="explore_tab", on_change="rerun"), strict=True))
+chosen = next((name for name, tab in tabs.items() if tab.open), "Spell")
+with tabs[chosen]:
+    # The widgets and places of the open tab alone: what nobody sees is not asked.
+    parts = {"Spell": spell_controls, "Break": break_controls, "Measure": measure_controls}[chosen](run, word)
+draw = {"Spell": draw_spell, "Break": draw_break, "Measure": draw_measure}[chosen]
+
+
+def interval(view: RunView) -> float | None:
+    """How often to look again: as often as the film plays, or while there may be a newer snapshot."""
+    return seconds_between_frames() or refresh_seconds(view)
+
+
+def fixed(view: RunView) -> tuple[object, ...]:
+    """All that the parts of the page that do not refresh by themselves depend on."""
+    playing = st.session_state.get("playing", False)
+    step = None if playing else selection.step()
+    return (
+        view.state,
+        interval(view),
+        len(view.moments),
+        step,
+        playing,
+        view.frame is None,
+        view.interventions,
+    )
+
+
+fixed_seen = fixed(seen)
+
+
+@st.fragment(run_every=interval(seen))
+def live() -> None:
+    """Everything that moves, from one look at the run."""
+    view = run.view
+    draw_time(view, time_places)
+    snapshot = asked_snapshot(view)
+    answer, refused = None, view.reason if view.state == FAILED else ""
+    try:
+        answer = None if snapshot is None else model_of(view, snapshot).answer(word)
+    except InputError as error:
+        refused = str(error)
+    with status:
+        st.caption(status_line(view))
+    with named:
+        wanted = selection.step()
+        if snapshot is None:
+            st.markdown("" if view.state == FAILED else "Building the untrained model…")
+        elif wanted is not None and wanted != snapshot.step:
+            st.markdown(f"Step {wanted:,} has no snapshot: the model of step **{snapshot.step:,}** answers.")
+        else:
+            st.markdown(f"The model of step **{snapshot.step:,}** answers.")
+    with problem:
+        if refused:
+            st.error(refused)
+        else:
+            st.markdown("")
+    draw(run, view, snapshot, answer, parts)
+    selection.keep_in_link(word)
+    if fixed(view) != fixed_seen:
+        st.rerun()
+
+
+live()
+take_away(run, word, selection.kind())

@@ -1,0 +1,286 @@
+"""Break: take heads or single looks away, see what that does; if wanted, in the running training too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.parts import selection
+from pages.parts.asking import model_of
+from pages.parts.kinds import kind_choice
+from pages.parts.live_figure import live_figure
+from pages.parts.readings import head_options, reading_map, sites_of_reading
+from transformer.errors import InputError
+from transformer.interventions import NOTHING, Block, Interventions
+from transformer.runs.run import Run
+from transformer.runs.view import ENDED, FAILED, IDLE, RunView, Snapshot
+
+if TYPE_CHECKING:
+    from transformer.asking import Answer
+
+TALL = "max(300px, calc(100vh - 470px))"
+WHAT = {"cell": "one cell", "column": "its whole column", "token": "every such token"}
+WHERE = {"head": "in this head", "site": "in all heads of its layer", "kind": "in every layer"}
+OBEYED_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class BreakParts:
+    """What was chosen, and where the pictures go."""
+
+    kind: str
+    taken: Interventions
+    before: DeltaGenerator
+    after: DeltaGenerator
+    text_before: DeltaGenerator
+    text_after: DeltaGenerator
+    problem: DeltaGenerator
+
+
+def break_controls(run: Run, word: str) -> BreakParts:
+    """Draw the widgets of the tab."""
+    view = run.view
+    if st.session_state.get("broken") != (run.id, word):  # what was said of another word is no longer true
+        st.session_state["broken"] = run.id, word
+        st.session_state.pop("block_problem", None)
+        st.session_state.pop("intervene_problem", None)
+    _take_up(run, view, word)
+    options = head_options(view)
+    left, right = st.columns([1, 2.3], gap="medium")
+    with left:
+        st.multiselect(
+            "Switch heads off (ablation)",
+            list(options),
+            key="ablate_heads",
+            placeholder="choose heads…",
+            persist_state="session",
+            help="Their output counts as zero, as if their slice of the output projection were removed.",
+        )
+        with st.container(horizontal=True, gap="xsmall"):
+            st.button("All but the one shown", key="ablate_others", on_click=_note, args=("others",))
+            st.button("None", key="ablate_none", on_click=_note, args=("none",))
+        _block_controls(run, word)
+        _in_training(run, view)
+    with st.sidebar:
+        kind = kind_choice()
+    with right:
+        before, after = st.columns(2, gap="small")
+        problem = st.container()
+    chosen = [options[name] for name in st.session_state.get("ablate_heads") or () if name in options]
+    return BreakParts(
+        kind=kind,
+        taken=Interventions(ablated=tuple(chosen), blocked=_blocks(run, word)),
+        text_before=before.container(key="break_before"),
+        before=before.container(),
+        text_after=after.container(key="break_after"),
+        after=after.container(),
+        problem=problem,
+    )
+
+
+def _block_controls(run: Run, word: str) -> None:
+    """Choosing a cell, or clicking on one of the left map, and what of it is blocked."""
+    with st.container(key="block_cell"):
+        st.markdown("**Block a look**: click on the left map, or choose a cell")
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
+            st.number_input("row", key="block_row", value=1, step=1, width=80)
+            st.number_input("column", key="block_column", value=2, step=1, width=80)
+            st.button("Block", key="block_add", on_click=_note, args=("block",))
+        st.selectbox("What", list(WHAT), key="block_what", format_func=WHAT.get, label_visibility="collapsed")
+        st.selectbox(
+            "Where", list(WHERE), key="block_where", format_func=WHERE.get, label_visibility="collapsed"
+        )
+        if "block_problem" in st.session_state:
+            st.error(st.session_state["block_problem"])
+        for i, block in enumerate(_blocks(run, word)):
+            st.button(
+                f"✕ {block.text()}", key=f"unblock_{i}", type="tertiary", on_click=_note, args=("unblock", i)
+            )
+
+
+def _in_training(run: Run, view: RunView) -> None:
+    """The same in the run itself, which then trains on without it."""
+    with st.container(key="break_training"):
+        ready = view.state not in (IDLE, FAILED)
+        st.button(
+            "Do this to the running training too" if view.active else "Do this to the run's own model",
+            key="intervene_run",
+            icon=":material/content_cut:",
+            disabled=not ready,
+            on_click=_note,
+            args=("intervene",),
+        )
+        if view.interventions:
+            st.caption(f"In force in the run: {view.interventions.text()}.")
+            st.button(
+                "Give everything back to the run", key="intervene_none", on_click=_note, args=("give back",)
+            )
+        if view.state in ENDED and view.state != FAILED:
+            rate = run.config.train.learning_rate / 2
+            st.button(
+                f"Train on: 100 steps, freshly warmed up to {rate:g}",
+                key="intervene_continue",
+                icon=":material/play_arrow:",
+                on_click=_note,
+                args=("continue",),
+            )
+        if "intervene_problem" in st.session_state:
+            st.error(st.session_state["intervene_problem"])
+
+
+def _note(what: str, number: int = 0) -> None:
+    """Callback of every button: only notes what is asked."""
+    st.session_state["break_asked"] = what, number
+    st.session_state.pop("block_problem", None)
+    st.session_state.pop("intervene_problem", None)
+
+
+def _blocks(run: Run, word: str) -> tuple[Block, ...]:
+    """Blocked looks; they belong to one run and one word, whose places they name."""
+    owner, blocks = st.session_state.get("blocks", (None, ()))
+    return blocks if owner == (run.id, word) else ()
+
+
+def _take_up(run: Run, view: RunView, word: str) -> None:
+    """Do what a button asked for, with the run and the word as they are now."""
+    what, number = st.session_state.pop("break_asked", (None, 0))
+    options = head_options(view)
+    blocks = _blocks(run, word)
+    shown = _shown(view)
+    if what == "none":
+        st.session_state["ablate_heads"] = []
+    elif what == "others" and shown:
+        st.session_state["ablate_heads"] = [
+            name for name, head in options.items() if head != shown and head[0] == shown[0]
+        ]
+    elif what == "block" and shown:
+        try:
+            new = _asked_blocks(run, view, word, shown)
+            both = Interventions(blocked=tuple(dict.fromkeys(blocks + new)))
+            snapshot = view.snapshots[-1]
+            model_of(view, snapshot, both).answer(word)  # refuses what would leave a row nothing
+            st.session_state["blocks"] = (run.id, word), both.blocked
+        except InputError as error:
+            st.session_state["block_problem"] = str(error)
+    elif what == "unblock":
+        left = tuple(block for i, block in enumerate(blocks) if i != number)
+        st.session_state["blocks"] = (run.id, word), left
+    elif what in ("intervene", "give back", "continue"):
+        chosen = st.session_state.get("ablate_heads") or ()
+        taken = Interventions(ablated=tuple(options[n] for n in chosen if n in options), blocked=blocks)
+        try:
+            if what == "continue":
+                run.continue_for(100, run.config.train.learning_rate / 2).wait(OBEYED_SECONDS)
+                selection.look_at(None)
+            else:
+                # What was shown: all that is taken away already, and this too.
+                run.intervene(run.view.interventions | taken if what == "intervene" else NOTHING).wait(
+                    OBEYED_SECONDS
+                )
+        except InputError as error:
+            st.session_state["intervene_problem"] = str(error)
+
+
+def _shown(view: RunView) -> tuple[str, int] | None:
+    frame = selection.shown_frame(view)
+    if frame is None:
+        return None
+    sites = [site for site, axes in frame.axes.items() if axes.kind == selection.kind()]
+    return selection.head(frame, sites)
+
+
+def _asked_blocks(run: Run, view: RunView, word: str, shown: tuple[str, int]) -> tuple[Block, ...]:
+    """The blocks that the boxes mean. Raises InputError for a cell that is not on the map."""
+    reading = model_of(view, view.snapshots[-1]).answer(word).forced
+    site, head = shown
+    axes = reading.axes[site]
+    rows, columns = reading.tokens(axes.query), reading.tokens(axes.key)
+    row, column = st.session_state.get("block_row"), st.session_state.get("block_column")
+    for name, value, most in (("Row", row, len(rows)), ("Column", column, len(columns))):
+        if not isinstance(value, int) or not 1 <= value <= most:
+            raise InputError(f"{name} {value} is not on this map; choose from 1 to {most}.", "block_cell")
+    what, where = st.session_state.get("block_what"), st.session_state.get("block_where")
+    every = [name for name, other in reading.axes.items() if other.kind == axes.kind]
+    return tuple(
+        Block(
+            site=name,
+            head=head if where == "head" else None,
+            row=row - 1 if what == "cell" else None,
+            column=column - 1 if what in ("cell", "column") else None,
+            token=columns[column - 1] if what == "token" else None,
+        )
+        for name in (every if where == "kind" else [site])
+    )
+
+
+def draw_break(
+    run: Run, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BreakParts
+) -> None:
+    """The same map before and after, with what the model writes and how many held-out words are right."""
+    if answer is None or snapshot is None or view.frame is None:
+        for place in (parts.before, parts.after):
+            place.skeleton(height=300)
+        for place in (parts.text_before, parts.text_after, parts.problem):
+            place.markdown("")
+        return
+    sites = sites_of_reading(answer.forced, parts.kind)
+    site, head = selection.head(selection.shown_frame(view), sites)
+    seed = view.config.seed
+    exact, exact_after, after, refused = model_of(view, snapshot).exact, None, None, ""
+    try:
+        broken = model_of(view, snapshot, parts.taken)
+        after, exact_after = broken.answer(answer.question.text), broken.exact
+    except InputError as error:
+        refused = str(error)
+    with parts.problem:
+        if refused:
+            st.error(refused)
+        else:
+            st.caption(
+                f"Taken away here: {parts.taken.text() if parts.taken else 'nothing yet'}. The left side "
+                "is the model of this step as it was; held-out words are the 200 of the live curve."
+            )
+    with parts.text_before:
+        st.html(_verdict("before", answer, exact))
+    with parts.before:
+        live_figure(
+            [reading_map(answer, answer.forced, site, head, seed=seed, note=" · before")],
+            key="break_before_figure",
+            height=TALL,
+            file_name=f"headlight-{answer.question.text}-before",
+            on_click=_block_clicked,
+        )
+    if after is None:
+        parts.text_after.markdown("")
+        parts.after.skeleton(height=300)
+        return
+    note = " · switched off" if (site, head) in parts.taken.ablated else " · after"
+    with parts.text_after:
+        st.html(_verdict("after", after, exact_after))
+    with parts.after:
+        live_figure(
+            [reading_map(after, after.forced, site, head, seed=seed, note=note)],
+            key="break_after_figure",
+            height=TALL,
+            file_name=f"headlight-{answer.question.text}-after",
+        )
+
+
+def _block_clicked(_trace: int, point: object) -> None:
+    """A click on a cell of the left map blocks what the boxes say of it."""
+    if isinstance(point, tuple):
+        st.session_state["block_row"], st.session_state["block_column"] = point[0] + 1, point[1] + 1
+        _note("block")
+
+
+def _verdict(name: str, answer: Answer, exact: tuple[int, int] | None) -> str:
+    mark = "<b class='yes'>✓</b>" if answer.right else "<b class='not'>✗</b>"
+    right = f"{exact[0]} / {exact[1]} held-out words right" if exact else ""
+    text = answer.output + ("" if answer.stopped else "…")
+    return (
+        f"<div class='hl-verdict' data-right='{exact[0] if exact else ''}'><small>{name}</small> "
+        f"{answer.question.text} → <b>{text or '(nothing)'}</b> {mark}<br><em>{right}</em></div>"
+    )

@@ -1,0 +1,143 @@
+"""Measure: what each head does in numbers, how that came about, and how well letters are written where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.parts import selection
+from pages.parts.asking import model_of
+from pages.parts.live_figure import live_figure
+from pages.parts.wording import full_head_name
+from transformer.figures.curves import highest_loss
+from transformer.figures.lengths import length_heatmap
+from transformer.figures.score_curves import score_curves
+from transformer.insight.scores import ROLES, THRESHOLD
+from transformer.runs.run import Run
+from transformer.runs.view import RunView, Snapshot
+
+if TYPE_CHECKING:
+    from transformer.asking import Answer
+
+SCORES = {**ROLES, "entropy": "entropy (how even)"}
+TALL = "max(300px, calc(100vh - 460px))"
+
+
+@dataclass(frozen=True)
+class MeasureParts:
+    """What was chosen, and where the pictures go."""
+
+    score: str
+    curves: DeltaGenerator
+    lengths: DeltaGenerator
+    table: DeltaGenerator
+
+
+def measure_controls(run: Run, word: str) -> MeasureParts:
+    """Draw the widgets of the tab."""
+    left, right = st.columns(2, gap="medium")
+    with left:
+        score = st.selectbox(
+            "Score over training",
+            list(SCORES),
+            key="measure_score",
+            format_func=SCORES.get,
+            persist_state="session",
+            help="Of each head, on 64 held-out words, over the frames that were kept.",
+        )
+    with right:
+        st.markdown("**Letters right**, by length of the word and place in it")
+        lengths = st.container(key="length_report")
+    return MeasureParts(
+        score=score if score in SCORES else "mirror",
+        curves=left.container(key="score_curves"),
+        lengths=lengths,
+        table=st.container(key="head_scores"),
+    )
+
+
+def draw_measure(
+    run: Run, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: MeasureParts
+) -> None:
+    """Show the scores of the step on the screen, their past, and the report of the nearest snapshot."""
+    frame = selection.shown_frame(view)
+    if frame is None or snapshot is None:
+        for place in (parts.curves, parts.lengths, parts.table):
+            place.skeleton(height=200)
+        return
+    heads = [
+        (site, head)
+        for site, scores in frame.head_scores.items()
+        if parts.score in scores
+        for head in range(len(scores[parts.score]))
+    ]
+    steps, losses = view.metrics.columns("step", "loss")
+    with parts.curves:
+        live_figure(
+            [
+                score_curves(
+                    np.array([one.step for one in view.frames], dtype=float),
+                    {
+                        full_head_name(site, head).replace(" · head ", " h"): np.array(
+                            [one.head_scores[site][parts.score][head] for one in view.frames], dtype=float
+                        )
+                        for site, head in heads
+                    },
+                    steps,
+                    losses,
+                    score_name=SCORES[parts.score],
+                    threshold=THRESHOLD,
+                    planned=view.planned,
+                    highest_loss=highest_loss(view.config.model.tgt_vocab_size),
+                    run_id=f"{view.id} {parts.score}",
+                    marker=None if selection.step() is None else frame.step,
+                )
+            ],
+            key="score_curves_figure",
+            height=TALL,
+            file_name=f"headlight-{parts.score}-seed{view.config.seed}",
+        )
+    report = model_of(view, snapshot).by_length
+    with parts.lengths:
+        live_figure(
+            [
+                length_heatmap(
+                    report.share,
+                    np.full(len(report.lengths), report.asked),
+                    longest_trained=view.config.train.max_letters,
+                    title=f"letters right · step {snapshot.step:,} · seed {view.config.seed}",
+                    step=snapshot.step,
+                    exact=report.exact,
+                    shortest=report.lengths[0],
+                )
+            ],
+            key="length_report_figure",
+            height=TALL,
+            file_name=f"headlight-lengths-step{snapshot.step}-seed{view.config.seed}",
+        )
+    with parts.table:
+        st.caption(
+            f"Scores at step {frame.step:,}, on 64 held-out words. Rows of special tokens are left out "
+            "everywhere; [SOS] and [EOS] are the share that letters put on them; entropy is over the letters "
+            f"alone, 0 for one letter and 1 for all alike. A role is named from {THRESHOLD:g} on; below it: "
+            "no clear pattern."
+        )
+        rows = [
+            {"head": full_head_name(site, head), "role": frame.role(site, head)}
+            | {name: float(scores[name][head]) if name in scores else None for name in SCORES}
+            for site, scores in frame.head_scores.items()
+            for head in range(len(next(iter(scores.values()))))
+        ]
+        st.dataframe(
+            pd.DataFrame(rows),
+            hide_index=True,
+            column_config={
+                name: st.column_config.ProgressColumn(label, min_value=0.0, max_value=1.0, format="%.2f")
+                for name, label in SCORES.items()
+            },
+        )

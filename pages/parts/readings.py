@@ -1,0 +1,128 @@
+"""From an answer of the Ask page to its pictures: which head, which labels, which numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pages.parts.wording import full_head_name
+from transformer.figures.labels import tile_name, token_axes, wrong_predictions
+from transformer.figures.lines import line_view
+from transformer.figures.maps import MapAxes, large_map, map_strip
+from transformer.figures.picture import Array, Picture
+from transformer.insight.names import short_head_name
+from transformer.insight.rollout import pooled, rollout
+from transformer.insight.scores import THRESHOLD
+from transformer.runs.view import RunView
+
+if TYPE_CHECKING:
+    from transformer.asking import Answer, Reading
+
+
+def sites_of_reading(reading: Reading, kind: str) -> list[str]:
+    """The sites of one kind of attention, first layer first."""
+    return [site for site, axes in reading.axes.items() if axes.kind == kind]
+
+
+def reading_axes(answer: Answer, reading: Reading, site: str) -> MapAxes:
+    """What stands at the axes of a site's map: rows read "after reading X → writes Y"."""
+    axes = reading.axes[site]
+    return token_axes(
+        query=axes.query,
+        key=axes.key,
+        causal=axes.causal,
+        src_tokens=reading.src_tokens,
+        tgt_tokens=reading.tgt_tokens,
+        expected=answer.expected if reading is answer.forced else reading.predicted,
+    )
+
+
+def _weights(reading: Reading, site: str, head: int, pool: str) -> Array:
+    """(Q, K) of one head, of all heads of its layer, or of all layers."""
+    if pool == "rollout":
+        through = rollout(reading.maps)[reading.axes[site].kind].astype(np.float32)
+        if reading.axes[site].causal:  # of the future nothing can have come, whatever was taken away
+            through[~np.tri(len(through), dtype=bool)] = np.nan
+        return through
+    if pool in ("mean", "max"):
+        return pooled(reading.maps[site], pool)
+    return reading.maps[site][head]
+
+
+def _name(reading: Reading, site: str, head: int, pool: str) -> str:
+    if pool == "rollout":
+        return f"rollout, {reading.axes[site].kind}"
+    if pool in ("mean", "max"):
+        return f"{pool} over the heads of {site.split('.')[0]} {int(site.split('.')[1]) + 1}"
+    return short_head_name(site, head)
+
+
+def reading_map(
+    answer: Answer,
+    reading: Reading,
+    site: str,
+    head: int,
+    *,
+    seed: int,
+    pool: str = "head",
+    lit: int | None = None,
+    note: str = "",
+) -> Picture:
+    """One map, large; the row that is being written is lit."""
+    forced = reading is answer.forced
+    wrong = wrong_predictions(reading.axes[site].query, answer.expected, reading.predicted) if forced else {}
+    fed = "teacher-forced" if forced else "free-running"
+    return large_map(
+        _weights(reading, site, head, pool),
+        reading_axes(answer, reading, site),
+        title=f"<b>{_name(reading, site, head, pool)}</b> · step {answer.step:,}{note}"
+        f"<br><span style='font-size:0.75em'>“{answer.question.text}” · seed {seed} · {fed}</span>",
+        step=answer.step,
+        wrong=wrong,
+        lit_row=lit,
+    )
+
+
+def reading_strip(
+    view: RunView, answer: Answer, reading: Reading, sites: list[str], chosen: tuple[str, int]
+) -> Picture:
+    """All heads of one kind as small maps."""
+    frame = view.frame_at(answer.step)
+    n_heads, off = len(reading.maps[sites[0]]), answer.interventions.ablated
+    scores = [frame.scores.get(site) if frame else None for site in sites]
+    return map_strip(
+        [reading.maps[site] for site in sites],
+        reading_axes(answer, reading, sites[0]),
+        names=[[tile_name(site, head, len(sites) * n_heads) for head in range(n_heads)] for site in sites],
+        lit=[
+            [s is not None and s[head] >= THRESHOLD and (site, head) not in off for head in range(n_heads)]
+            for site, s in zip(sites, scores, strict=True)
+        ],
+        chosen=(sites.index(chosen[0]), chosen[1]),
+        step=answer.step,
+    )
+
+
+def reading_lines(
+    answer: Answer, reading: Reading, site: str, head: int, *, pool: str, lit: int | None
+) -> Picture:
+    """The same weights as lines between two columns of tokens."""
+    return line_view(
+        _weights(reading, site, head, pool),
+        reading_axes(answer, reading, site),
+        title=f"{_name(reading, site, head, pool)} as lines: opacity is the weight",
+        step=answer.step,
+        lit_row=lit,
+    )
+
+
+def head_options(view: RunView) -> dict[str, tuple[str, int]]:
+    """Every head of the model by its name."""
+    if view.frame is None:
+        return {}
+    return {
+        full_head_name(site, head): (site, head)
+        for site in view.frame.axes
+        for head in range(view.config.model.n_heads)
+    }

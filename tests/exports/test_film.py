@@ -1,0 +1,269 @@
+"""Films of a head: the pixels are the recorded weights in the app's colours, and every frame has its time."""
+
+from __future__ import annotations
+
+import io
+import string
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image, ImageColor, ImageFont
+from plotly.colors import sample_colorscale, unlabel_rgb
+
+from transformer.errors import InputError
+from transformer.exports.canvas import Canvas, text_width
+from transformer.exports.film import film_frames, film_gif, filmstrip_png
+from transformer.figures import colors
+from transformer.insight.moments import Moment
+
+CROSS = "decoder.1.cross"
+
+
+def decoded(gif):
+    """Every frame of a GIF as (pixels, milliseconds)."""
+    film = Image.open(io.BytesIO(gif))
+    frames = []
+    for i in range(film.n_frames):
+        film.seek(i)
+        frames.append((np.asarray(film.convert("RGB")).astype(int), film.info["duration"]))
+    return film, frames
+
+
+def maps_in(pixels):
+    """(left, top, right, bottom) of every map in a picture, found by its colours alone."""
+    red, green, blue = pixels[100:, :, 0], pixels[100:, :, 1], pixels[100:, :, 2]
+    high, low = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)
+    wrong = (red > np.maximum(green, blue)) & (abs(green - blue) < 40)  # red type; no weight looks like this
+    colored = (high - low > 25) & ~wrong
+    colored[600:] = False  # how far the run has come
+    columns = np.flatnonzero(colored.sum(axis=0) >= 30)
+    groups = np.split(columns, np.flatnonzero(np.diff(columns) > 20) + 1)
+    found = []
+    for group in groups:
+        if len(group) > 30:  # the legend is narrower
+            rows = np.flatnonzero(colored[:, group[0] : group[-1] + 1].sum(axis=1) >= 20)
+            found.append((int(group[0]), 100 + int(rows[0]), int(group[-1]) + 1, 100 + int(rows[-1]) + 1))
+    return found
+
+
+def color_at(pixels, box, shape, row, column):
+    """The colour in the middle of one cell of a map."""
+    left, top, right, bottom = box
+    y = top + (row + 0.5) * (bottom - top) / shape[0]
+    x = left + (column + 0.5) * (right - left) / shape[1]
+    return pixels[round(y), round(x)]
+
+
+def viridis(weight):
+    return np.array(unlabel_rgb(sample_colorscale("Viridis", [float(weight)])[0]))
+
+
+def test_the_scale_is_viridis_from_dark_violet_to_yellow():
+    assert viridis(0.0).tolist() == [68, 1, 84]
+    np.testing.assert_allclose(viridis(0.5), [33, 145, 140], atol=3)
+    assert viridis(1.0).tolist() == [253, 231, 37]
+
+
+def test_every_recorded_step_is_a_frame_of_the_size_of_a_slide_and_the_film_repeats(view):
+    film, frames = decoded(film_gif(view, word="banana", site=CROSS, head=1))
+    assert film.format == "GIF"
+    assert film.size == (960, 720)
+    assert film.info["loop"] == 0
+    assert len(frames) == len(view.frames) == 7
+    assert [time for _, time in frames] == [1500, 150, 150, 150, 150, 150, 3000]
+
+
+def test_each_cell_has_the_colour_of_its_weight_at_its_step(view):
+    _, frames = decoded(film_gif(view, word="banana", site=CROSS, head=1))
+    for (pixels, _), frame in zip(frames, view.frames, strict=True):
+        weights = frame.map(0, CROSS)[1]
+        assert weights.shape == (7, 8)
+        (box,) = maps_in(pixels)
+        brightest = np.unravel_index(weights.argmax(), weights.shape)
+        for row, column in [brightest, (0, 0), (6, 7), (0, 7), (3, 2)]:
+            found = color_at(pixels, box, weights.shape, row, column)
+            np.testing.assert_allclose(found, viridis(weights[row, column]), atol=3)
+        assert weights[brightest] > 0.5
+
+
+def test_cells_stand_still_while_the_film_runs(view):
+    _, frames = decoded(film_gif(view, word="cat", site="encoder.0", head=2))
+    assert len({maps_in(pixels)[0] for pixels, _ in frames}) == 1
+    assert len({pixels.tobytes() for pixels, _ in frames}) == len(frames)  # yet no two pictures are equal
+
+
+def has_marks_on(pixels, box, shape, row, column, color):
+    """Whether a cell shows only this colour and the marks upon it."""
+    left, top, right, bottom = box
+    height, width = (bottom - top) / shape[0], (right - left) / shape[1]
+    cell = pixels[
+        round(top + row * height) + 3 : round(top + (row + 1) * height) - 3,
+        round(left + column * width) + 3 : round(left + (column + 1) * width) - 3,
+    ]
+    return {tuple(c) for c in cell.reshape(-1, 3).tolist()} == {
+        ImageColor.getrgb(color),
+        ImageColor.getrgb(colors.MARK),
+    }
+
+
+def test_long_wrong_answers_find_room_beside_a_smaller_map(view):
+    def speaking(frame, token):
+        probe = replace(frame.probes[0], predicted=(token,) * 7)
+        return replace(frame, probes=(probe, *frame.probes[1:]))
+
+    def widths(token):
+        frames = (view.frames[0], speaking(view.frames[1], token))
+        made = decoded(film_gif(replace(view, frames=frames), word="banana", site=CROSS, head=0))[1]
+        assert (made[1][0][130:690, :20] == 255).all()  # nothing runs over the edge
+        ((left, _, right, _),) = maps_in(made[0][0])
+        return right - left
+
+    assert widths("x" * 30) < widths("x")
+
+
+def test_blocked_cells_are_drawn_as_blocked_and_what_somebody_blocked_otherwise(view):
+    site = "decoder.0.self"
+    _, frames = decoded(film_gif(view, word="banana", site=site, head=1))
+    shape = (7, 7)
+    for (pixels, _), frame in zip(frames, view.frames, strict=True):
+        # Row and column 0 hold weights, so the map is found by its colours although a half of it is grey.
+        left, top, right, bottom = maps_in(pixels)[0]
+        box = (left, top, right, bottom)
+        for row in range(7):
+            for column in range(row + 1, 7):
+                assert has_marks_on(pixels, box, shape, row, column, colors.CAUSAL)
+        taken = has_marks_on(pixels, box, shape, 4, 2, colors.TAKEN)
+        assert taken == (frame.step >= 4)
+        assert not has_marks_on(pixels, box, shape, 5, 3, colors.TAKEN)
+    _, others = decoded(film_gif(view, word="banana", site=site, head=0))
+    last, box = others[-1][0], maps_in(others[-1][0])[0]
+    assert not has_marks_on(last, box, shape, 4, 2, colors.TAKEN)
+
+
+def test_a_film_of_a_word_begins_when_it_was_asked(view):
+    _, frames = decoded(film_gif(view, word="ox", site=CROSS, head=0))
+    asked = [frame for frame in view.frames if frame.step >= 4]
+    assert len(frames) == len(asked) == 3
+    weights = asked[0].map(2, CROSS)[0]
+    assert weights.shape == (3, 4)
+    (box,) = maps_in(frames[0][0])
+    found = color_at(frames[0][0], box, weights.shape, 1, 2)
+    np.testing.assert_allclose(found, viridis(weights[1, 2]), atol=3)
+
+
+def test_a_frame_without_an_evaluation_is_filmed_too(view):
+    bare = replace(view, frames=tuple(replace(frame, exact=None, loss=None) for frame in view.frames[:2]))
+    assert len(decoded(film_gif(bare, word="cat", site=CROSS, head=0))[1]) == 2
+
+
+def test_one_recorded_step_is_a_film_of_one_frame(view):
+    film, frames = decoded(film_gif(replace(view, frames=view.frames[:1]), word="cat", site=CROSS, head=0))
+    assert len(frames) == 1
+    assert film.size == (960, 720)
+
+
+def test_the_strip_shows_the_same_head_at_seven_steps_side_by_side(view):
+    picture = Image.open(io.BytesIO(filmstrip_png(view, word="banana", site=CROSS, head=2)))
+    assert picture.format == "PNG"
+    assert picture.width > 4 * picture.height
+    pixels = np.asarray(picture.convert("RGB")).astype(int)
+    boxes = maps_in(pixels)
+    assert len(boxes) == 7
+    assert len({(top, bottom, right - left) for left, top, right, bottom in boxes}) == 1
+    for box, frame in zip(boxes, view.frames, strict=True):
+        weights = frame.map(0, CROSS)[2]
+        brightest = np.unravel_index(weights.argmax(), weights.shape)
+        for row, column in [brightest, (0, 0), (6, 7), (6, 0)]:
+            found = color_at(pixels, box, weights.shape, row, column)
+            np.testing.assert_allclose(found, viridis(weights[row, column]), atol=3)
+
+
+def many(view, n):
+    """The view with n frames at steps 0, 10, 20, ..."""
+    return replace(view, frames=tuple(replace(view.frames[0], step=10 * i) for i in range(n)))
+
+
+def test_a_long_run_is_a_film_of_sixty_frames_and_a_strip_of_seven(view):
+    long = many(view, 200)
+    _, frames = decoded(film_gif(long, word="cat", site="encoder.0", head=0))
+    assert len(frames) == 60
+    strip = Image.open(io.BytesIO(filmstrip_png(long, word="cat", site="encoder.0", head=0)))
+    assert len(maps_in(np.asarray(strip.convert("RGB")).astype(int))) == 7
+
+
+@pytest.mark.parametrize(("n", "most"), [(100, 10), (101, 60), (57, 8), (3, 2), (40, 40), (5, 100), (1, 2)])
+def test_the_first_the_last_and_moments_are_among_evenly_chosen_frames(view, n, most):
+    moments = tuple(Moment(step, "turned", "a head turned") for step in (130, 570, 575) if step < 10 * n)
+    steps = [frame.step for frame in film_frames(replace(many(view, n), moments=moments), most)]
+    assert steps == sorted(set(steps))
+    assert steps[0] == 0
+    assert steps[-1] == 10 * (n - 1)
+    assert len(steps) <= most
+    assert len(steps) >= min(n, most) - 3  # a moment can lie so that one frame more is one too many
+    if most > 4:
+        assert {130, 570} & {10 * i for i in range(n)} <= set(steps)
+        assert max(np.diff(steps), default=0) <= 2 * 10 * max(1, n / (most - 2))
+
+
+def test_more_moments_than_frames_are_thinned_and_the_limit_holds(view):
+    crowd = tuple(Moment(10 * i, "turned", "") for i in range(100))
+    steps = [frame.step for frame in film_frames(replace(many(view, 100), moments=crowd), 9)]
+    assert len(steps) == 9
+    assert (steps[0], steps[-1]) == (0, 990)
+    assert max(np.diff(steps)) <= 200
+    without = film_frames(replace(many(view, 100), moments=crowd[3:4]), 3, moments=False)
+    assert [frame.step for frame in without] == [0, 500, 990]
+
+
+def test_what_cannot_be_filmed_is_said(view):
+    with pytest.raises(
+        InputError, match="^No frame of this run shows “dog” yet; choose one of its words: banan"
+    ):
+        film_gif(view, word="dog", site=CROSS, head=0)
+    with pytest.raises(
+        InputError, match="^Nothing has been recorded yet; wait until the untrained model is "
+    ):
+        film_frames(replace(view, frames=()), 5)
+    with pytest.raises(ValueError, match="take at least 2"):
+        film_frames(view, 1)
+    for site, head in (("decoder.9.cross", 0), (CROSS, 3), (CROSS, -1)):
+        with pytest.raises(
+            ValueError, match=f"^There is no head {head} at '{site}'; the sites are encoder.0"
+        ):
+            filmstrip_png(view, word="cat", site=site, head=head)
+
+
+def test_a_head_is_called_what_its_scores_say_and_switched_off_where_it_is(view):
+    before, after = view.frames[3], view.frames[-1]
+    assert before.role(CROSS, 2) == "no clear pattern"
+    assert after.role(CROSS, 2) == "switched off"
+    scores = {CROSS: {"mirror": np.array([0.2, 0.81, 0.5]), "diagonal": np.array([0.1, 0.9, 0.1])}}
+    scored = replace(before, head_scores=scores)
+    assert [scored.role(CROSS, head) for head in range(3)] == [
+        "no clear pattern",
+        "diagonal 0.90",
+        "anti-diagonal 0.50",
+    ]
+
+
+def test_every_letter_that_films_are_lettered_with_is_in_the_font_or_drawn():
+    font = ImageFont.load_default(24)
+    missing = bytes(font.getmask("\U0010ffff"))
+    used = set(string.ascii_letters + string.digits + "[]“”·-,./%;_() ") - {" "}
+    assert [sign for sign in used if bytes(font.getmask(sign)) == missing] == []
+    for sign in "→✗":
+        assert bytes(font.getmask(sign)) == missing  # which is why it is drawn with lines
+        canvas, blank = Canvas(80, 40), Canvas(80, 40)
+        canvas.text(10, 20, sign, 30)
+        blank.text(10, 20, "\U0010ffff", 30)
+        assert canvas.image().getbbox() is not None
+        assert canvas.image().tobytes() != blank.image().tobytes()
+        assert text_width(f"a{sign}b", 30) > text_width("ab", 30) + 20
+
+
+def test_the_palette_leaves_an_index_free_and_paper_is_white():
+    image = Canvas(3, 2).image()
+    assert image.mode == "P"
+    assert len(image.getpalette()) == 3 * 255
+    assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255)

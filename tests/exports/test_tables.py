@@ -1,0 +1,101 @@
+"""Numbers for other programs: they read back as what the run has recorded."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.exports.conftest import TAKEN
+from transformer.config import RunConfig
+from transformer.exports.tables import curves_csv, frame_json
+
+STEP_4 = 4
+
+
+@pytest.fixture
+def frame(view):
+    return next(frame for frame in view.frames if frame.step == STEP_4)
+
+
+@pytest.fixture
+def document(view, frame):
+    return json.loads(frame_json(view, frame))
+
+
+def test_the_csv_reads_back_as_the_table_with_a_row_for_every_step(view):
+    rows = list(csv.DictReader(io.StringIO(curves_csv(view))))
+    table = view.metrics.table()
+    assert list(rows[0]) == list(table.columns)
+    for name in table.columns:
+        read = [float(row[name]) if row[name] else np.nan for row in rows]
+        np.testing.assert_array_equal(read, table[name])
+    assert [row["step"] for row in rows] == [str(step) for step in range(1, 9)]
+    assert [row["exact"] != "" for row in rows] == [step in (4, 8) for step in range(1, 9)]
+    assert "\r" not in curves_csv(view)
+
+
+def test_the_json_says_of_which_run_and_step_it_is(view, frame, document):
+    configuration = RunConfig.from_json(json.dumps(document["configuration"]))
+    assert configuration == view.config
+    assert (document["format"], document["seed"], document["step"]) == (1, 5, 4)
+    assert document["loss"] == view.metrics.column("loss")[3]
+    assert document["held_out_words"] == {"right": frame.exact[0], "asked": 200, "step": 4}
+    assert document["interventions"] == TAKEN.to_dict()
+    assert view.id not in frame_json(view, frame)  # who knows it may watch the run
+
+
+def test_every_row_of_every_map_adds_up_to_one_and_has_a_weight_for_each_token(document):
+    seen = 0
+    for probe in document["probes"]:
+        for site, heads in probe["maps"].items():
+            described = document["sites"][site]
+            rows, columns = (probe[f"{described[axis]}_tokens"] for axis in ("rows", "columns"))
+            assert np.shape(heads) == (3, len(rows), len(columns))
+            for head in heads:
+                for i, row in enumerate(head):
+                    assert sum(weight for weight in row if weight is not None) == pytest.approx(1, abs=2e-3)
+                    if described["causal"]:
+                        assert all(weight is None for weight in row[i + 1 :])
+                    seen += 1
+    assert seen == 3 * (8 + 7 * 4 + 5 + 4 * 4 + 4 + 3 * 4)  # banana, cat and ox
+
+
+def test_weights_are_those_of_the_frame_to_four_digits_and_null_where_blocked(frame, document):
+    banana = document["probes"][0]
+    for site in frame.axes:
+        expected = frame.map(0, site)
+        found = np.array(banana["maps"][site], dtype=float)  # null becomes NaN
+        np.testing.assert_allclose(found, expected, atol=5.1e-5)
+    assert banana["maps"]["decoder.0.self"][1][4][2] is None  # blocked by hand, in this head only
+    assert banana["maps"]["decoder.0.self"][0][4][2] is not None
+    assert all(len(str(weight)) <= 6 for row in banana["maps"]["encoder.0"][0] for weight in row)
+
+
+def test_each_word_has_its_tokens_and_what_was_written(frame, document):
+    assert [probe["word"] for probe in document["probes"]] == ["banana", "cat", "ox"]
+    cat, recorded = document["probes"][1], frame.probes[1]
+    assert cat["src_tokens"] == ["[SOS]", "c", "a", "t", "[EOS]"]
+    assert cat["tgt_tokens"] == ["[SOS]", "t", "a", "c"]
+    assert cat["expected"] == ["t", "a", "c", "[EOS]"]
+    assert cat["predicted"] == list(recorded.predicted)
+    assert (cat["answer"], cat["output"], cat["stopped"]) == ("tac", recorded.output, recorded.stopped)
+    assert cat["right"] is False
+
+
+def test_scores_have_a_number_for_every_head(frame, document):
+    assert set(document["scores"]) == set(frame.axes)
+    mirror = document["scores"]["decoder.1.cross"]["mirror"]
+    assert mirror == pytest.approx(frame.scores["decoder.1.cross"], abs=5.1e-5)
+    assert len(mirror) == 3
+
+
+def test_step_zero_has_no_loss_and_a_frame_may_have_no_evaluation(view):
+    first = replace(view.frames[0], exact=None)
+    document = json.loads(frame_json(view, first))
+    assert (document["step"], document["loss"], document["held_out_words"]) == (0, None, None)
+    assert [probe["word"] for probe in document["probes"]] == ["banana", "cat"]

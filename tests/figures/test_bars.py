@@ -1,0 +1,141 @@
+"""The next token: the likeliest on top, the right one always shown, told by colour and by mark."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from plotly.graph_objects import Figure
+
+from transformer.figures import colors
+from transformer.figures.bars import BELOW, next_token_bars
+
+TOKENS = ("[PAD]", "[SOS]", "[EOS]", "a", "b", "c")
+FORCED = np.array([0.01, 0.02, 0.07, 0.5, 0.3, 0.1])
+FREE = np.array([0.02, 0.01, 0.6, 0.04, 0.03, 0.3])
+
+
+def bars(forced=FORCED, free=FREE, expected=3, most=4, title="a word", step=2):
+    return next_token_bars(forced, free, TOKENS, expected=expected, most=most, title=title, step=step)
+
+
+def drawn(picture):
+    """The figure as Plotly understands it, which refuses what does not exist."""
+    return Figure(picture.figure())
+
+
+def panel(picture, number):
+    """(label, probability, colour) of each bar of a panel, from the top."""
+    figure = drawn(picture)
+    suffix = "2" if number else ""
+    axis = figure.layout[f"yaxis{suffix}"]
+    labels = dict(zip(axis.tickvals, axis.ticktext, strict=True))
+    found = []
+    for trace in figure.data:
+        assert trace.orientation == "h"
+        if trace.yaxis == f"y{suffix}":
+            assert trace.xaxis == f"x{suffix}"
+            found += [
+                (place, labels[place], x, trace.marker.color)
+                for place, x in zip(trace.y, trace.x, strict=True)
+                if x is not None
+            ]
+    bottom, top = axis.range
+    assert top < min(axis.tickvals) < max(axis.tickvals) < bottom  # place 0 stands at the top
+    return [rest for _, *rest in sorted(found)]
+
+
+def test_the_likeliest_tokens_stand_in_order_with_their_probabilities():
+    assert panel(bars(expected=None), 0) == [
+        ["a", 0.5, colors.GHOST],
+        ["b", 0.3, colors.GHOST],
+        ["c", 0.1, colors.GHOST],
+        ["[EOS]", 0.07, colors.GHOST],
+    ]
+    assert [label for label, *_ in panel(bars(expected=None), 1)] == ["[EOS]", "c", "a", "b"]
+
+
+def test_the_right_token_and_a_wrong_favourite_are_told_by_colour_and_by_mark():
+    right, wrong = panel(bars(expected=5), 0), panel(bars(expected=5), 1)
+    assert right[0] == ["✗ a", 0.5, colors.WRONG]
+    assert right[1] == ["b", 0.3, colors.GHOST]
+    assert right[2] == ["✓ c", 0.1, colors.RIGHT]
+    assert wrong[:2] == [["✗ [EOS]", 0.6, colors.WRONG], ["✓ c", 0.3, colors.RIGHT]]
+    assert len({colors.RIGHT, colors.WRONG, colors.GHOST}) == 3
+
+
+def test_a_right_favourite_is_no_wrong_one():
+    labels = [label for label, *_ in panel(bars(expected=3), 0)]
+    assert labels == ["✓ a", "b", "c", "[EOS]"]
+
+
+def test_a_right_token_that_is_not_among_the_likeliest_stands_below_them():
+    found = panel(bars(expected=1, most=2), 0)
+    assert found == [["✗ a", 0.5, colors.WRONG], ["b", 0.3, colors.GHOST], ["✓ [SOS]", 0.02, colors.RIGHT]]
+    places = drawn(bars(most=2)).layout.yaxis.tickvals
+    assert list(places) == [0, 1, 2 + BELOW]
+
+
+def test_where_no_answer_is_known_nothing_is_right_or_wrong():
+    picture = bars(expected=None)
+    for number in (0, 1):
+        assert {color for *_, color in panel(picture, number)} == {colors.GHOST}
+
+
+def test_a_writing_that_has_ended_says_so_instead_of_bars():
+    ended, going_on = bars(free=None), bars()
+    assert panel(ended, 1) == []
+    assert panel(ended, 0) == panel(going_on, 0)
+    assert set(drawn(ended).layout.yaxis2.ticktext) == {""}
+
+    def says(picture):
+        notes = drawn(picture).layout.annotations
+        return [note.xref for note in notes if "has ended" in note.text and note.visible]
+
+    assert says(ended) == ["x2"]
+    assert says(going_on) == []
+
+
+def test_both_panels_say_what_the_model_had_read_and_run_from_0_to_100_percent():
+    layout = drawn(bars()).layout
+    headings = [note.text for note in layout.annotations][:2]
+    assert "teacher-forced" in headings[0]
+    assert "free-running" in headings[1]
+    for axis in (layout.xaxis, layout.xaxis2):
+        assert list(axis.tickvals) == [0, 0.5, 1]
+        assert axis.tickformat == ".0%"
+        assert axis.range[0] == 0
+        assert axis.range[1] > 1.3  # a number stands behind a full bar
+    assert layout.xaxis.range == layout.xaxis2.range
+    assert layout.xaxis.domain[1] < 0.5 < layout.xaxis2.domain[0]
+    for trace in drawn(bars()).data:
+        assert trace.textposition == "outside"
+        assert trace.texttemplate == "%{x:.1~%}"
+
+
+def test_labels_of_long_tokens_have_more_room():
+    words = ("[PAD]", "maison")
+    long = next_token_bars(
+        np.array([0.1, 0.9]), None, [*words, "appartement"][1:], expected=0, title="", step=0
+    )
+    assert drawn(bars()).layout.xaxis.domain[0] < drawn(long).layout.xaxis.domain[0] < 0.3
+
+
+def test_a_small_vocabulary_is_shown_whole():
+    assert len(panel(bars(most=50), 0)) == 6
+    assert list(drawn(bars(most=50)).layout.yaxis.tickvals) == [0, 1, 2, 3, 4, 5, 6 + BELOW]
+
+
+def test_what_stays_is_the_same_text_while_training_moves_the_bars():
+    first = bars()
+    for other in (bars(free=None), bars(expected=None), bars(FREE, FORCED, title="later", step=9)):
+        assert other.spec == first.spec
+        assert set(other.arrays) == set(first.arrays)
+        assert set(other.layout) == set(first.layout)
+    assert bars(step=9, title="later").step == 9
+    assert drawn(bars(title="later")).layout.title.text == "later"
+
+
+@pytest.mark.parametrize("name", ["forced", "free"])
+def test_probabilities_that_do_not_fit_the_tokens_are_refused(name):
+    with pytest.raises(ValueError, match=f"^{name} has shape \\(5,\\), but there are 6 tokens\\.$"):
+        bars(**{name: np.ones(5) / 5})

@@ -1,0 +1,156 @@
+"""A score of every head over training: all of them drawn, the best of them named, the loss on one axis."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from plotly.graph_objects import Figure
+
+from transformer.figures import colors
+from transformer.figures.score_curves import score_curves
+
+STEPS = np.array([0, 50, 100])
+LOSS_STEPS = np.arange(1, 121)
+LOSS = np.linspace(3.0, 0.5, 120)
+ENDS = {"decoder 1 · head 1": 0.2, "decoder 1 · head 2": 0.9, "decoder 2 · head 1": 0.1}
+ENDS |= {"decoder 2 · head 2": 0.7, "decoder 3 · head 1": 0.4}
+SCORES = {name: np.array([0.05, end / 2, end]) for name, end in ENDS.items()}
+NAN = np.nan
+
+
+def picture(scores=SCORES, steps=STEPS, loss_steps=LOSS_STEPS, loss=LOSS, threshold=0.5, **more):
+    return score_curves(
+        steps,
+        scores,
+        loss_steps,
+        loss,
+        score_name="mirror score",
+        threshold=threshold,
+        planned=300,
+        highest_loss=3.9,
+        run_id="this run",
+        **more,
+    )
+
+
+def drawn(made):
+    """The figure as Plotly understands it, which refuses what does not exist."""
+    return Figure(made.figure())
+
+
+def named(made):
+    """Name, colour and height of the heads that are named, highest first."""
+    notes = [note for note in drawn(made).layout.annotations[:3] if note.text]
+    return [(note.text.replace("<br>", " · "), note.font.color, note.y) for note in notes]
+
+
+def test_every_head_has_its_pale_line_and_its_name_at_the_pointer():
+    figure = drawn(picture())
+    for trace, (name, values) in zip(figure.data[:5], SCORES.items(), strict=True):
+        assert trace.name == name
+        assert name in trace.hovertemplate
+        assert list(trace.x) == [0, 50, 100]
+        assert list(trace.y) == values.tolist()
+        assert trace.line.color == colors.GHOST
+        assert trace.yaxis in (None, "y")
+
+
+def test_the_heads_that_end_highest_stand_out_and_are_named_in_their_colour():
+    made = picture()
+    figure = drawn(made)
+    best = ["decoder 1 · head 2", "decoder 2 · head 2", "decoder 3 · head 1"]
+    assert [name for name, *_ in named(made)] == best
+    for name, color, trace in zip(best, colors.NAMED, figure.data[5:8], strict=True):
+        assert list(trace.y) == SCORES[name].tolist()
+        assert trace.line.color == color
+        assert trace.line.width > 2 * figure.data[0].line.width
+        assert trace.hoverinfo == "skip"  # its pale line answers
+    assert [color for _, color, _ in named(made)] == list(colors.NAMED)
+    assert len({*colors.NAMED, colors.GHOST}) == 4
+
+
+def test_it_is_the_last_score_that_counts_not_the_highest_and_a_gap_is_none():
+    scores = {"a": np.array([0.0, 0.9, 0.1]), "b": np.array([0.0, 0.1, 0.5]), "c": np.array([0.0, 0.3, NAN])}
+    assert [name for name, *_ in named(picture(scores))] == ["b", "c", "a"]
+
+
+def test_names_stand_at_the_ends_of_their_lines_and_never_upon_each_other():
+    apart = named(picture())
+    assert apart[0][2] == pytest.approx(0.9)
+    assert apart[1][2] < 0.9 - 0.2  # names of two lines each
+    for ends in ([0.99, 0.98, 0.97], [0.0, 0.0, 0.0], [0.5, 0.5, 0.02]):
+        scores = {f"decoder 1 · head {i}": np.full(3, end) for i, end in enumerate(ends)}
+        heights = [y for *_, y in named(picture(scores))]
+        assert max(heights) <= 1.04
+        assert min(heights) >= -0.04
+        assert (-np.diff(heights) >= 0.2599).all()
+
+
+def test_the_loss_stands_below_on_the_same_steps():
+    figure = drawn(picture())
+    loss = figure.data[-1]
+    assert loss.yaxis == "y2"
+    assert list(loss.x) == LOSS_STEPS.tolist()
+    assert list(loss.y) == LOSS.tolist()
+    layout = figure.layout
+    assert layout.yaxis2.domain[1] < layout.yaxis.domain[0]
+    assert tuple(layout.xaxis.range) == (0, 300)
+    assert tuple(layout.yaxis2.range) == (0, 3.9)
+    low, high = layout.yaxis.range
+    assert low < 0 < 1 < high
+    assert {trace.xaxis for trace in figure.data} == {None}  # one step axis for both
+    assert {"mirror score", "training loss"} < {note.text for note in layout.annotations}
+
+
+def test_a_long_loss_is_thinned():
+    steps = np.arange(1, 2001)
+    made = picture(loss_steps=steps, loss=np.ones(2000))
+    assert len(drawn(made).data[-1].x) == 500
+    assert made.step == 2000
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.75])
+def test_the_threshold_is_a_dashed_line_with_its_number(threshold):
+    layout = drawn(picture(threshold=threshold)).layout
+    (line,) = [shape for shape in layout.shapes if shape.line.dash == "dash"]
+    assert line.y0 == line.y1 == threshold
+    (label,) = [note for note in layout.annotations if note.text == f"threshold {threshold}"]
+    assert label.y == threshold
+
+
+def test_a_marker_stands_at_its_step_through_both_panels_and_moves_in_place():
+    without, here, there = picture(), picture(marker=40), picture(marker=0)
+    assert without.spec == here.spec == there.spec
+    for made, visible, step in ((without, False, 0), (here, True, 40), (there, True, 0)):
+        line = drawn(made).layout.shapes[0]
+        assert (line.visible, line.x0, line.x1) == (visible, step, step)
+        assert (line.yref, line.y0, line.y1) == ("paper", 0, 1)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_few_heads_are_all_named_and_none_is_made_up(n):
+    scores = dict(list(SCORES.items())[:n])
+    made = picture(scores)
+    assert len(drawn(made).data) == 2 * n + 1
+    assert [note.text for note in drawn(made).layout.annotations[n:]][0] == "training loss"
+    found = [note.text.replace("<br>", " · ") for note in drawn(made).layout.annotations[:n]]
+    assert sorted(found) == sorted(scores)
+
+
+def test_before_the_first_score_the_axes_stand_and_no_head_is_best():
+    nothing = np.zeros(0)
+    made = picture(dict.fromkeys(SCORES, nothing), nothing, nothing, nothing)
+    assert made.step == 0
+    assert named(made) == []
+    for trace in drawn(made).data:
+        assert list(trace.x) == list(trace.y) == [None]
+    unknown = picture({name: np.full(3, NAN) for name in SCORES})
+    assert named(unknown) == []
+
+
+def test_what_stays_is_the_same_text_while_training_goes_on():
+    later = {name: 1 - values for name, values in SCORES.items()}
+    assert picture(later).spec == picture().spec
+    assert set(picture(later).arrays) == set(picture().arrays)
+    assert set(picture(later).layout) == set(picture().layout)
+    assert picture(threshold=0.6).spec != picture().spec

@@ -1,0 +1,151 @@
+"""The finder of moments, on runs made up so that their moments are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transformer.insight.moments import MAX_DROPS, Moment, Moments
+
+FIRST, SECOND = "decoder.0.cross", "decoder.1.cross"
+
+
+def fed(losses, *, at_once=1):
+    """The moments of a run with these losses, told as a run tells them: all so far, with new ones."""
+    moments, losses = Moments(), np.asarray(losses, dtype=float)
+    steps = np.arange(1, len(losses) + 1)
+    told = ()
+    for end in [*range(at_once, len(losses), at_once), len(losses)]:
+        told += moments.losses(steps[:end], losses[:end])
+    assert moments.found == told
+    return moments.found
+
+
+def test_a_head_turns_when_it_comes_to_the_threshold_from_below():
+    moments = Moments()
+    assert moments.heads(0, {FIRST: np.array([0.1, 0.2]), SECOND: np.array([0.1, 0.2, 0.3])}) == ()
+    assert moments.heads(30, {FIRST: np.array([0.4, 0.2]), SECOND: np.array([0.1, 0.5, 0.3])}) == (
+        Moment(30, "turned", "decoder layer 2, head 2 turned anti-diagonal", SECOND, 1),
+    )
+    assert moments.heads(40, {FIRST: np.array([0.8, 0.6]), SECOND: np.array([0.1, 0.7, 0.3])}) == (
+        Moment(40, "turned", "decoder layer 1, head 1 turned anti-diagonal", FIRST, 0),
+        Moment(40, "turned", "decoder layer 1, head 2 turned anti-diagonal", FIRST, 1),
+    )
+
+
+def test_a_head_turns_only_once_though_it_lets_go_and_comes_back():
+    moments = Moments()
+    found = [moments.heads(step, {FIRST: np.array([s])}) for step, s in enumerate([0.1, 0.6, 0.2, 0.7, 0.9])]
+    assert [len(new) for new in found] == [0, 1, 0, 0, 0]
+
+
+def test_a_head_that_is_there_when_first_seen_has_not_turned_until_it_lets_go():
+    moments = Moments()
+    found = [moments.heads(step, {FIRST: np.array([s])}) for step, s in enumerate([0.8, 0.9, 0.2, 0.7])]
+    assert [len(new) for new in found] == [0, 0, 0, 1]
+
+
+def test_a_mark_of_accuracy_stands_at_its_own_step_and_is_found_once():
+    moments = Moments()
+    assert moments.accuracy(25, {}) == ()
+    assert moments.accuracy(51, {"0.5": 50}) == (Moment(50, "accuracy", "50 % of the held-out words right"),)
+    assert moments.accuracy(75, {"0.5": 50, "0.9": 75, "0.99": 75}) == (
+        Moment(75, "accuracy", "90 % of the held-out words right"),
+        Moment(75, "accuracy", "99 % of the held-out words right"),
+    )
+    assert moments.accuracy(76, {"0.5": 50, "0.9": 75, "0.99": 75}) == ()
+    assert len(moments.found) == 3
+
+
+def test_an_intervention_is_told_as_it_was_said():
+    moments = Moments()
+    said = Moment(12, "intervention", "switched off decoder layer 2, head 1")
+    assert moments.intervention(12, said.text) == (said,)
+    assert moments.intervention(12, said.text) == ()  # found already
+    assert len(moments.intervention(13, said.text)) == 1  # done again
+    assert [moment.step for moment in moments.found] == [12, 13]
+
+
+def test_everything_found_stands_in_order_of_step_and_what_a_reader_holds_never_changes():
+    moments = Moments()
+    moments.heads(0, {FIRST: np.array([0.1])})
+    moments.heads(60, {FIRST: np.array([0.9])})
+    held = moments.found
+    moments.intervention(70, "learning rate 0.001")
+    moments.accuracy(70, {"0.5": 50})
+    assert [(moment.step, moment.kind) for moment in moments.found] == [
+        (50, "accuracy"),
+        (60, "turned"),
+        (70, "intervention"),
+    ]
+    assert isinstance(held, tuple)
+    assert [moment.step for moment in held] == [60]
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 200])
+def test_a_fall_of_the_loss_is_found_as_soon_as_most_of_the_newest_losses_are_low(at_once):
+    """From step 101 on it is 1.5; of the ten losses up to step 106 six are."""
+    assert fed([3.0] * 100 + [1.5] * 100, at_once=at_once) == (
+        Moment(106, "drop", "the loss dropped from 3.00 to 1.50"),
+    )
+
+
+def test_the_steps_of_a_run_need_not_begin_at_one():
+    moments = Moments()
+    (drop,) = moments.losses(np.arange(501, 701), np.array([3.0] * 100 + [1.5] * 100))
+    assert drop.step == 606
+    assert moments.losses(np.arange(501, 701), np.array([3.0] * 100 + [1.5] * 100)) == ()
+
+
+def test_a_long_fall_is_one_drop():
+    """It loses 2.5 % at every step, which is half of it in 30, from 4.0 to 0.02."""
+    (drop,) = fed([4.0] * 50 + [4.0 * 0.975**i for i in range(200)])
+    assert 60 < drop.step < 90
+
+
+def test_a_fall_that_slackens_and_goes_on_is_one_drop():
+    """At 1 % a step it is a quarter in 30 steps: not enough to be found, too much for an end."""
+    shares = [1.0] * 50 + [0.975] * 40 + [0.99] * 60 + [0.975] * 40
+    assert len(fed(10 * np.cumprod(shares))) == 1
+
+
+def test_a_fall_that_ends_and_begins_anew_is_two_drops():
+    shares = [1.0] * 50 + [0.975] * 40 + [1.0] * 60 + [0.975] * 40
+    assert len(fed(10 * np.cumprod(shares))) == 2
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        [3.4] * 39 + [0.1],  # one good batch
+        [3.4 * 0.99**i for i in range(400)],  # slowly: a quarter in 30 steps
+        [0.5] * 60 + [0.02, 0.01] * 50,  # by less than half a unit, to nearly nothing
+        [0.02] * 60 + [0.01] * 60,
+        [1.0] * 60 + [50.0] + [1.0] * 100,  # one bad batch, and its end
+        [0.1] * 100 + [3.0] * 100,  # it rises
+    ],
+)
+def test_what_is_small_slow_or_a_single_batch_is_no_drop(losses):
+    assert fed(losses) == ()
+
+
+def test_noise_is_no_drop():
+    rng = np.random.default_rng(0)
+    for level in (3.4, 1.0, 0.02):
+        assert fed(level * rng.uniform(0.7, 1.3, 2000)) == ()
+
+
+def test_coming_back_after_a_setback_is_another_drop():
+    """Something broke it at step 201, and it had it again at step 301. (Between two values: the median.)"""
+    drops = fed([3.0] * 100 + [0.2] * 100 + [2.0] * 100 + [0.2] * 100)
+    assert [(drop.step, drop.text) for drop in drops] == [
+        (105, "the loss dropped from 3.00 to 1.60"),
+        (305, "the loss dropped from 2.00 to 1.10"),
+    ]
+
+
+@pytest.mark.parametrize("at_once", [1, 1000])
+def test_drops_have_their_distance_and_a_run_has_only_so_many(at_once):
+    drops = fed(([3.0] * 10 + [1.0] * 10) * 50, at_once=at_once)
+    assert len(drops) == MAX_DROPS == 5
+    assert np.diff([drop.step for drop in drops]).min() >= 25

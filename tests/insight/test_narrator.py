@@ -1,0 +1,147 @@
+"""The sentence about a head's map, on maps that say it by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transformer.insight.narrator import narrate
+
+SRC = ["[SOS]", *"train", "[EOS]"]
+TGT = ["[SOS]", *"niart"]
+N = 5
+
+
+def row_of(n_columns, cells):
+    """One row: the given columns' weights, the rest of 1 spread over the others."""
+    row = np.full(n_columns, (1 - sum(cells.values())) / (n_columns - len(cells)))
+    for column, weight in cells.items():
+        row[column] = weight
+    return row
+
+
+def say(kind, at, cells, row=None):
+    """The sentence about a map whose row `at` has these weights while all others are even."""
+    rows, columns = {"encoder": (SRC, SRC), "decoder": (TGT, TGT), "cross": (TGT, SRC)}[kind]
+    weights = np.full((len(rows), len(columns)), 1 / len(columns), dtype=np.float32)
+    weights[at] = row_of(len(columns), cells)
+    if kind == "decoder":
+        weights[np.triu_indices(len(rows), 1, len(columns))] = np.nan
+    return narrate(weights, kind, rows, columns, n_letters=N, row=row)
+
+
+@pytest.mark.parametrize(
+    ("kind", "at", "cells", "sentence"),
+    [
+        ("cross", 0, {5: 0.91}, "For output 1 this head puts 91 % on letter 5 (“n”): the mirrored letter."),
+        ("cross", 3, {2: 0.5}, "For output 4 this head puts 50 % on letter 2 (“r”): the mirrored letter."),
+        (
+            "cross",
+            1,
+            {2: 0.6},
+            "For output 2 this head puts 60 % on letter 2 (“r”): the letter at the same place.",
+        ),
+        (
+            "cross",
+            2,
+            {3: 1.0},
+            "For output 3 this head puts 100 % on letter 3 (“a”): "
+            "the mirrored letter and the letter at the same place.",
+        ),
+        ("cross", 1, {3: 0.4}, "For output 2 this head puts 40 % on letter 3 (“a”)."),
+        ("cross", 2, {6: 0.8}, "For output 3 this head puts 80 % on [EOS]: a special token, no letter."),
+        ("encoder", 2, {2: 0.7}, "For letter 2 (“r”) this head puts 70 % on letter 2 (“r”): itself."),
+        (
+            "encoder",
+            2,
+            {1: 0.7},
+            "For letter 2 (“r”) this head puts 70 % on letter 1 (“t”): the letter before.",
+        ),
+        (
+            "encoder",
+            2,
+            {4: 0.7},
+            "For letter 2 (“r”) this head puts 70 % on letter 4 (“i”): the mirrored letter.",
+        ),
+        (
+            "encoder",
+            3,
+            {3: 0.7},
+            "For letter 3 (“a”) this head puts 70 % on letter 3 (“a”): itself and the mirrored letter.",
+        ),
+        (
+            "encoder",
+            1,
+            {0: 0.7},
+            "For letter 1 (“t”) this head puts 70 % on [SOS]: a special token, no letter.",
+        ),
+        ("encoder", 1, {3: 0.7}, "For letter 1 (“t”) this head puts 70 % on letter 3 (“a”)."),
+        (
+            "decoder",
+            3,
+            {3: 0.625},
+            "After reading “a”, for output 4, this head puts 62 % on output 3 (“a”): "
+            "the letter that it has just read.",
+        ),
+        (
+            "decoder",
+            3,
+            {2: 0.7},
+            "After reading “a”, for output 4, this head puts 70 % on output 2 (“i”): the letter before that.",
+        ),
+        ("decoder", 4, {2: 0.7}, "After reading “r”, for output 5, this head puts 70 % on output 2 (“i”)."),
+        (
+            "decoder",
+            1,
+            {0: 0.7},
+            "After reading “n”, for output 2, this head puts 70 % on [SOS]: a special token, no letter.",
+        ),
+    ],
+)
+def test_it_names_the_weight_the_cell_and_what_the_cell_is(kind, at, cells, sentence):
+    assert say(kind, at, cells, row=at) == sentence
+
+
+def test_a_row_of_a_special_token_is_named_and_given_no_role():
+    assert say("encoder", 0, {3: 0.7}, row=0) == "For [SOS] this head puts 70 % on letter 3 (“a”)."
+    assert say("encoder", 6, {5: 0.7}, row=6) == "For [EOS] this head puts 70 % on letter 5 (“n”)."
+    assert say("cross", 5, {1: 0.7}, row=5) == "For output 6 this head puts 70 % on letter 1 (“t”)."
+    assert say("decoder", 0, {0: 1.0}, row=0) == (
+        "After reading [SOS], for output 1, this head puts 100 % on [SOS]: a special token, no letter."
+    )
+
+
+def test_the_row_with_the_highest_weight_is_chosen_and_among_equals_the_first():
+    weights = np.full((6, 7), 0.1)
+    weights[[1, 3], [4, 2]] = 0.6
+    assert narrate(weights, "cross", TGT, SRC, n_letters=N).startswith("For output 2 this head puts 60 %")
+    weights[3, 2] = 0.7
+    assert narrate(weights, "cross", TGT, SRC, n_letters=N).startswith("For output 4 this head puts 70 %")
+
+
+def test_a_row_is_chosen_among_those_of_letters_only():
+    assert say("cross", 5, {6: 1.0}).startswith("For output 1 this head looks everywhere")  # it writes [EOS]
+    assert say("cross", 0, {5: 0.9}).startswith("For output 1 this head puts 90 %")
+    assert say("encoder", 0, {2: 1.0}).startswith("For letter 1 (“t”) this head looks everywhere")
+    assert say("encoder", 6, {2: 1.0}).startswith("For letter 1 (“t”) this head looks everywhere")
+    assert say("encoder", 5, {2: 0.9}).startswith("For letter 5 (“n”) this head puts 90 %")
+    assert say("decoder", 0, {0: 1.0}).startswith("After reading “n”")
+    assert say("decoder", 5, {5: 0.9}).startswith("After reading “t”, for output 6, this head puts 90 %")
+
+
+def test_a_row_without_a_high_weight_looks_everywhere():
+    assert say("cross", 2, {3: 0.16}, row=2) == (
+        "For output 3 this head looks everywhere: nothing gets more than 16 %."
+    )
+    assert "looks everywhere" in say("cross", 2, {3: 0.29}, row=2)
+    assert "puts 31 %" in say("cross", 2, {3: 0.31}, row=2)
+
+
+def test_an_output_that_ended_at_once_still_has_a_sentence():
+    """The maps may run over the model's own output, which can be empty."""
+    assert narrate(np.array([[1.0]]), "decoder", TGT[:1], TGT[:1], n_letters=N).startswith(
+        "After reading [SOS]"
+    )
+    assert narrate(np.eye(1, 7, 5), "cross", TGT[:1], SRC, n_letters=N) == (
+        "For output 1 this head puts 100 % on letter 5 (“n”): the mirrored letter."
+    )

@@ -1,0 +1,110 @@
+"""Attention rollout, against two layers by hand and against what must hold for any attention."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transformer.insight.rollout import pooled, rollout
+
+H, S, T = 3, 5, 4  # all different, so that a swapped axis cannot pass unseen
+
+
+def attention(rng, rows, columns, causal=False):
+    """(H, rows, columns): random weights whose rows sum to 1; NaN after the row's own place if causal."""
+    weights = rng.random((H, rows, columns)) * (np.tri(rows, columns) if causal else 1)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return np.where(np.tri(rows, columns, dtype=bool) | (not causal), weights, np.nan)
+
+
+@pytest.fixture
+def maps():
+    """A model of three encoder and two decoder layers, on a word of five source and four target tokens."""
+    rng = np.random.default_rng(0)
+    found = {f"encoder.{i}": attention(rng, S, S) for i in range(3)}
+    for i in range(2):
+        found[f"decoder.{i}.self"] = attention(rng, T, T, causal=True)
+        found[f"decoder.{i}.cross"] = attention(rng, T, S)
+    return found
+
+
+def test_what_a_position_holds_adds_up_to_one(maps):
+    rolled = rollout(maps)
+    assert {name: found.shape for name, found in rolled.items()} == {
+        "encoder": (S, S),
+        "decoder": (T, T),
+        "cross": (T, S),
+    }
+    assert rolled["encoder"].sum(axis=-1) == pytest.approx(np.ones(S))
+    assert rolled["decoder"].sum(axis=-1) + rolled["cross"].sum(axis=-1) == pytest.approx(np.ones(T))
+    assert all((found >= 0).all() for found in rolled.values())
+
+
+def test_no_target_position_holds_anything_of_later_ones(maps):
+    decoder = rollout(maps)["decoder"]
+    assert (decoder[np.triu_indices(T, 1)] == 0).all()
+    assert (decoder[np.tril_indices(T)] > 0).all()
+
+
+def test_each_layer_halves_what_the_next_ones_look_at():
+    """Two positions that look only at each other: half stays, half is swapped, and a layer on again."""
+    swap = np.array([[[0.0, 1.0], [1.0, 0.0]]])
+    first = np.array([[[1.0, np.nan], [1.0, 0.0]]])  # every row looks at the first token
+    one = {"encoder.0": swap, "decoder.0.self": first, "decoder.0.cross": swap}
+    # After self-attention the target rows hold (1, 0) and (0.5, 0.5) of their own; cross-attention halves
+    # that and adds half of the encoder's other row, which is (0.5, 0.5) itself.
+    rolled = rollout(one)
+    assert rolled["encoder"].tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert rolled["decoder"].tolist() == [[0.5, 0.0], [0.25, 0.25]]
+    assert rolled["cross"].tolist() == [[0.25, 0.25], [0.25, 0.25]]
+
+
+def test_it_agrees_with_following_every_path_by_itself(maps):
+    """A walk from one position back to a token: at every attention it stays or jumps, by half and half."""
+
+    def encoder(layer, position, token):
+        if layer < 0:
+            return float(position == token)
+        jumps = np.mean([head[position] for head in maps[f"encoder.{layer}"]], axis=0)
+        went = sum(jumps[k] * encoder(layer - 1, k, token) for k in range(S))
+        return 0.5 * encoder(layer - 1, position, token) + 0.5 * went
+
+    def decoder(layer, position, side, token):
+        if layer < 0:
+            return float(side == "tgt" and position == token)
+        own, cross = maps[f"decoder.{layer}.self"], maps[f"decoder.{layer}.cross"]
+        stays = 0.5 * decoder(layer - 1, position, side, token)
+        for k in range(position + 1):
+            stays += 0.5 * own[:, position, k].mean() * decoder(layer - 1, k, side, token)
+        if side == "tgt":
+            return 0.5 * stays
+        went = sum(cross[:, position, k].mean() * encoder(2, k, token) for k in range(S))
+        return 0.5 * stays + 0.5 * went
+
+    rolled = rollout(maps)
+    for i in range(S):
+        assert rolled["encoder"][i] == pytest.approx([encoder(2, i, j) for j in range(S)])
+    for i in range(T):
+        assert rolled["cross"][i] == pytest.approx([decoder(1, i, "src", j) for j in range(S)])
+        assert rolled["decoder"][i] == pytest.approx([decoder(1, i, "tgt", j) for j in range(T)])
+
+
+def test_the_order_in_which_the_maps_are_given_does_not_matter(maps):
+    other = rollout(dict(sorted(maps.items(), reverse=True)))
+    assert all((found == other[name]).all() for name, found in rollout(maps).items())
+
+
+def test_heads_are_pooled_by_their_mean_or_the_highest_and_blocked_cells_stay_blocked(maps):
+    heads = maps["decoder.0.self"]
+    for how, by_hand in (("mean", lambda w: sum(w) / len(w)), ("max", max)):
+        one = pooled(heads, how)
+        assert one.shape == (T, T)
+        assert np.isnan(one[np.triu_indices(T, 1)]).all()
+        for i in range(T):
+            for j in range(i + 1):
+                assert one[i, j] == pytest.approx(by_hand([float(heads[h, i, j]) for h in range(H)]))
+
+
+def test_another_way_of_pooling_is_refused(maps):
+    with pytest.raises(ValueError, match="^how='median' is neither mean nor max.$"):
+        pooled(maps["encoder.0"], "median")

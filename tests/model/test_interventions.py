@@ -1,0 +1,302 @@
+"""A model without some heads and looks: against models whose weights or masks were changed by hand."""
+
+from __future__ import annotations
+
+import copy
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from transformer.decoding import greedy
+from transformer.interventions import NOTHING, Block, Interventions
+from transformer.model.transformer import LayerMemory
+from transformer.recording.tape import record
+
+SOS, EOS = 1, 2
+K = 4  # width of a head: 12 over 3 heads
+SITES = ["encoder.0", "decoder.0.self", "decoder.0.cross", "decoder.1.self", "decoder.1.cross"]
+SRC_LENGTHS, TGT_LENGTHS = [7, 3, 5, 6], [5, 4, 6, 2]
+SEVERAL = Interventions(
+    ablated=(("decoder.0.cross", 1), ("decoder.1.self", 2), ("encoder.0", 0)),
+    blocked=(
+        Block(site="encoder.0", head=1, row=2, column=0),
+        Block(site="decoder.0.self", row=3, column=1),
+        Block(site="decoder.0.self", head=0, token="9"),
+        Block(site="decoder.0.cross", token="7"),
+        Block(site="decoder.1.cross", head=2, row=1),
+        Block(site="decoder.1.self", head=1, column=0, row=4),
+    ),
+)
+
+
+@pytest.fixture
+def ids(sentences, tiny_model):
+    """Sources (4, 7) and targets (4, 6) of different lengths; each target begins with [SOS]."""
+    src = sentences(SRC_LENGTHS, tiny_model.src_vocab_size, seed=5)
+    tgt = sentences(TGT_LENGTHS, tiny_model.tgt_vocab_size, seed=6)
+    tgt[:, 0] = SOS
+    return src, tgt
+
+
+def real_rows(lengths):
+    """(B, longest) bool, False where there is padding."""
+    return torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+
+
+def site(model, name):
+    return next(site for site in model.sites() if site.name == name).attention
+
+
+def with_zeroed_columns(model, heads):
+    """A copy in which these heads' columns of the output projection are zero."""
+    changed = copy.deepcopy(model)
+    with torch.no_grad():
+        for name, head in heads:
+            site(changed, name).to_output.weight[:, K * head : K * (head + 1)] = 0.0
+    return changed
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    "heads",
+    [
+        *[[(name, i % 3)] for i, name in enumerate(SITES)],
+        [("decoder.0.cross", 0), ("decoder.0.cross", 2)],
+        [("decoder.1.cross", head) for head in range(3)],
+        [(name, head) for name in SITES for head in range(3) if (name, head) != ("decoder.1.cross", 1)],
+    ],
+    ids=str,
+)
+def test_an_ablated_head_counts_as_if_its_columns_of_the_output_projection_were_zero(model, ids, heads):
+    whole = model(*ids)
+    expected = with_zeroed_columns(model, heads)(*ids)
+    weights = copy.deepcopy(model.state_dict())
+    model.intervene(Interventions(ablated=tuple(heads)), int)
+    torch.testing.assert_close(model(*ids), expected, atol=1e-5, rtol=0)
+    assert (model(*ids) - whole)[real_rows(TGT_LENGTHS)].abs().max() > 1e-3
+    for name, weight in model.state_dict().items():
+        assert torch.equal(weight, weights[name])
+
+
+@torch.no_grad()
+def test_an_ablated_head_still_shows_where_it_looks(model, ids):
+    with record(model) as whole:
+        model(*ids)
+    model.intervene(Interventions(ablated=(("encoder.0", 1),)), int)
+    with record(model) as tape:
+        model(*ids)
+    assert (tape.weights["encoder.0"] == whole.weights["encoder.0"]).all()
+    assert (tape.weights["decoder.0.cross"] != whole.weights["decoder.0.cross"]).any()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["encoder.0", "decoder.0.self"])
+@pytest.mark.parametrize("head", [1, None])
+def test_a_blocked_cell_is_exactly_0_its_row_is_shared_out_anew_and_the_others_stay(model, ids, name, head):
+    """In the first layer of each stack nothing else can have changed: what is left is divided by its sum."""
+    with record(model) as whole:
+        model(*ids)
+    row, column = 3, 2
+    model.intervene(Interventions(blocked=(Block(site=name, head=head, row=row, column=column),)), int)
+    with record(model) as tape:
+        model(*ids)
+    before, after = (torch.from_numpy(t.weights[name]) for t in (whole, tape))
+    lengths = SRC_LENGTHS if name == "encoder.0" else TGT_LENGTHS
+    heads = [head] if head is not None else [0, 1, 2]
+    expected = before.clone()
+    expected[:, heads, row, column] = 0.0
+    expected /= expected.sum(dim=-1, keepdim=True).clamp_min(1e-30)
+    torch.testing.assert_close(after, expected, atol=1e-6, rtol=0)
+    assert (after[:, heads, row, column] == 0).all()
+    assert (before[:, heads, row, column][torch.tensor(lengths) > column] > 0).all()
+    torch.testing.assert_close(after.sum(-1), torch.ones(after.shape[:-1]), atol=1e-6, rtol=0)
+    untouched = torch.ones(after.shape[1:3], dtype=torch.bool)
+    untouched[heads, row] = False
+    assert torch.equal(after[:, untouched], before[:, untouched])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("path", ["whole", "token by token"])
+def test_a_token_is_blocked_wherever_it_stands_and_nowhere_else(model, ids, path):
+    """Token 7 stands at different places of the sources, 9 of the targets; some have none."""
+    src, tgt = ids
+    src[0, 1], src[0, 4], src[2, 3], tgt[1, 1], tgt[2, 4] = 7, 7, 7, 9, 9
+    src[1, :3], src[3, :6] = torch.tensor([3, 4, 5]), torch.tensor([3, 4, 5, 6, 8, 3])
+    model.intervene(
+        Interventions(
+            blocked=(
+                Block(site="decoder.0.cross", head=2, token="7"),
+                Block(site="decoder.0.self", token="9"),
+                Block(site="encoder.0", head=0, token="7"),
+            )
+        ),
+        int,
+    )
+    seen = {}
+    with record(model) as tape:
+        if path == "whole":
+            model(src, tgt)
+            seen = {name: torch.from_numpy(tape_of) for name, tape_of in _stored(model).items()}
+        else:
+            memory, kept = model.encode(src), [LayerMemory() for _ in model.decoder]
+            rows = []
+            for t in range(tgt.size(1)):
+                model.decode_next(memory, src, tgt[:, : t + 1], kept)
+                rows.append({name: torch.from_numpy(w) for name, w in _stored(model).items()})
+            pad = torch.nn.functional.pad
+            for name in SITES:
+                widest = rows[-1][name].size(-1)
+                parts = [pad(row[name], (0, widest - row[name].size(-1))) for row in rows]
+                seen[name] = rows[-1][name] if name == "encoder.0" else torch.cat(parts, dim=2)
+    del tape
+    masks = {
+        "encoder.0": _mask(src, src, {7}, heads=[0]),
+        "decoder.0.self": _mask(tgt, tgt, {9}, heads=[0, 1, 2]) & torch.ones(6, 6).tril().bool(),
+        "decoder.0.cross": _mask(tgt, src, {7}, heads=[2]),
+        "decoder.1.cross": _mask(tgt, src, set(), heads=[]),
+    }
+    for name, mask in masks.items():
+        assert seen[name].shape == mask.shape
+        assert torch.equal(seen[name] > 0, mask), name
+
+
+def _stored(model):
+    """Weights of the forward pass just made, inside a recording."""
+    return {s.name: s.attention.attention_weights.numpy().copy() for s in model.sites()}
+
+
+def _mask(queries, keys, blocked, heads):
+    """(B, H, Q, K) bool, written out cell by cell: no padding, none of these tokens at these heads."""
+    mask = torch.zeros(len(keys), 3, queries.size(1), keys.size(1), dtype=torch.bool)
+    for b, h, q, k in torch.cartesian_prod(*map(torch.arange, mask.shape)).tolist():
+        mask[b, h, q, k] = keys[b, k] != 0 and not (h in heads and int(keys[b, k]) in blocked)
+    return mask
+
+
+@torch.no_grad()
+def test_a_blocked_look_is_one_that_the_mask_does_not_allow(model, ids, monkeypatch):
+    """Against the plain model given masks with holes at its attentions' doors."""
+    src, tgt = ids
+    expected_holes = {
+        "encoder.0": lambda b, h, q, k: h == 1 and q == 2 and k == 0,
+        "decoder.0.self": lambda b, h, q, k: (q == 3 and k == 1) or (h == 0 and tgt[b, k] == 9),
+        "decoder.0.cross": lambda b, h, q, k: src[b, k] == 7,
+        "decoder.1.cross": lambda b, h, q, k: h == 2 and q == 1,
+        "decoder.1.self": lambda b, h, q, k: h == 1 and k == 0 and q == 4,
+    }
+    plain = copy.deepcopy(model)
+    for s in plain.sites():
+        forward, hole = s.attention.forward, expected_holes[s.name]
+        keys, rows = (src if s.key == "src" else tgt), (src if s.query == "src" else tgt)
+
+        def with_holes(x, *args, forward=forward, hole=hole, keys=keys, rows=rows, **named):
+            args = list(args)
+            mask = named.pop("mask") if "mask" in named else args.pop(1)
+            full = mask.expand(len(src), 3, rows.size(1), keys.size(1)).clone()
+            for b, h, q, k in torch.cartesian_prod(*map(torch.arange, full.shape)).tolist():
+                if hole(b, h, q, k):
+                    full[b, h, q, k] = False
+            return forward(x, *args, mask=full, **named)
+
+        monkeypatch.setattr(s.attention, "forward", with_holes)
+    model.intervene(Interventions(blocked=SEVERAL.blocked), int)
+    torch.testing.assert_close(model(src, tgt), plain(src, tgt), atol=1e-6, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("taken", [NOTHING, SEVERAL], ids=["nothing", "several"])
+def test_training_s_fused_path_and_the_recorded_one_give_the_same_numbers(model, ids, taken):
+    model.intervene(taken, int)
+    fused = model(*ids)
+    with record(model):
+        explicit = model(*ids)
+    torch.testing.assert_close(fused, explicit, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_decoding_token_by_token_gives_the_numbers_of_the_whole_target(model, ids):
+    src, tgt = ids
+    tgt = torch.where(tgt == 0, 9, tgt)  # every row is a row
+    tgt[:, 2] = torch.tensor([9, 4, 9, 5])
+    model.intervene(SEVERAL, int)
+    whole = model(src, tgt)
+    memory, kept = model.encode(src), [LayerMemory() for _ in model.decoder]
+    for t in range(tgt.size(1)):
+        ours = model.decode_next(memory, src, tgt[:, : t + 1], kept)
+        torch.testing.assert_close(ours, whole[:, t], atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_greedy_writes_what_whole_passes_write(model, ids):
+    src, _ = ids
+    free = greedy(model, src, SOS, EOS, 9)
+    model.intervene(SEVERAL, int)
+    written = greedy(model, src, SOS, EOS, 9)
+    tgt = torch.full((len(src), 1), SOS)
+    for _ in range(written.size(1)):
+        tgt = torch.cat([tgt, model(src, tgt)[:, -1].argmax(-1, keepdim=True)], dim=1)
+    assert torch.equal(written, tgt[:, 1:])
+    assert written.tolist() != free.tolist()
+
+
+@torch.no_grad()
+def test_nothing_gives_back_the_very_same_numbers(model, ids):
+    before = model(*ids)
+    model.intervene(SEVERAL, int)
+    assert not torch.equal(model(*ids), before)
+    assert model.interventions == SEVERAL
+    model.intervene(NOTHING, int)
+    assert torch.equal(model(*ids), before)
+    assert model.interventions == NOTHING
+
+
+@torch.no_grad()
+def test_a_new_intervention_takes_the_place_of_the_old_one(model, ids):
+    model.intervene(SEVERAL, int)
+    only = Interventions(ablated=(("decoder.1.cross", 0),))
+    model.intervene(only, int)
+    expected = with_zeroed_columns(model, [("decoder.1.cross", 0)])
+    expected.intervene(NOTHING, int)
+    torch.testing.assert_close(model(*ids), expected(*ids), atol=1e-5, rtol=0)
+
+
+def test_an_ablated_head_gets_no_gradient_and_the_others_do(model, ids):
+    model.intervene(Interventions(ablated=(("decoder.0.cross", 1),)), int)
+    model(*ids).square().sum().backward()
+    attention = site(model, "decoder.0.cross")
+    for name, rows in (("to_query", 0), ("to_key", 0), ("to_value", 0), ("to_output", 1)):
+        slices = getattr(attention, name).weight.grad.split(K, dim=rows)
+        assert not slices[1].any(), name
+        assert slices[0].abs().min() > 0, name
+        assert slices[2].abs().min() > 0, name
+
+
+def test_a_row_with_nothing_left_is_zero_and_every_gradient_finite(model, ids):
+    """No page lets it happen to a word that is asked, but a longer or shorter word may stand in a batch."""
+    model.intervene(Interventions(blocked=(Block(site="decoder.0.self", row=0, column=0),)), int)
+    logits = model(*ids)
+    logits.sum().backward()
+    assert logits.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+@torch.no_grad()
+def test_weights_of_a_row_with_a_block_are_those_of_the_scores_left(model, ids):
+    """Written out from queries and keys, one number at a time."""
+    src, tgt = ids
+    block = Block(site="encoder.0", head=2, row=1, column=0)
+    model.intervene(Interventions(blocked=(block,)), int)
+    given = SimpleNamespace()
+    attention = site(model, "encoder.0")
+    hook = attention.register_forward_pre_hook(lambda _, args: setattr(given, "x", args[0]))
+    with record(model) as tape:
+        model(src, tgt)
+    hook.remove()
+    for b, n in enumerate(SRC_LENGTHS):
+        query = attention.to_query(given.x)[b, 1, 8:12].tolist()
+        keys = attention.to_key(given.x)[b, :, 8:12].tolist()
+        scores = [math.exp(sum(q * k for q, k in zip(query, key, strict=True)) / 2.0) for key in keys[1:n]]
+        expected = [0.0, *(score / sum(scores) for score in scores), *[0.0] * (7 - n)]
+        assert tape.weights["encoder.0"][b, 2, 1].tolist() == pytest.approx(expected, abs=1e-5)

@@ -1,0 +1,138 @@
+"""Ask, Measure: every head in numbers, how they came about, and letters right by length and place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from transformer.asking import Asked
+from transformer.interventions import NOTHING
+
+NAMES = {
+    "encoder.0": "enc 1 · head {}",
+    "decoder.0.self": "dec 1 self · head {}",
+    "decoder.0.cross": "dec 1 cross · head {}",
+}
+ROLES = {
+    "mirror": "anti-diagonal",
+    "diagonal": "diagonal",
+    "previous": "previous letter",
+    "first": "[SOS] sink",
+    "eos": "[EOS] sink",
+}
+
+
+@pytest.fixture
+def ask(visit):
+    """The Measure tab of a finished run of 20 steps."""
+    visitor = visit(steps=20, width=16, learning_rate=0.05)
+    return visitor.press("run_start").until("finished").go("explore").tab("Measure")
+
+
+def table(visitor):
+    (frame,) = visitor.at.dataframe
+    return frame.value.set_index("head")
+
+
+@pytest.mark.parametrize("step", [20, 0, 5])
+def test_the_table_holds_the_scores_of_the_step_on_the_screen(ask, step):
+    ask.stand(step)
+    rows, frame = table(ask), ask.run.view.frame_at(step)
+    assert frame.step == step
+    assert list(rows.index) == [name.format(head) for name in NAMES.values() for head in (1, 2)]
+    assert list(rows.columns) == ["role", *ROLES, "entropy"]
+    for site, name in NAMES.items():
+        scores = frame.head_scores[site]
+        for head in range(2):
+            row = rows.loc[name.format(head + 1)]
+            for score in (*ROLES, "entropy"):
+                if score in scores:
+                    assert row[score] == pytest.approx(float(scores[score][head]))
+                else:
+                    assert np.isnan(row[score])  # a decoder has no [EOS] to look at, say
+    assert ask.says(f"Scores at step {step}, on 64 held-out words.")
+
+
+def test_the_scores_of_the_table_are_those_of_the_snapshot(ask):
+    ask.stand(5)
+    view = ask.run.view
+    measured = Asked(view.config, view.snapshot_at(5), NOTHING).head_scores
+    rows = table(ask)
+    for site, name in NAMES.items():
+        for score, values in measured[site].items():
+            shown = [rows.loc[name.format(head + 1)][score] for head in range(2)]
+            np.testing.assert_allclose(shown, values, atol=1e-3)
+
+
+def test_a_role_is_named_from_one_half_on_and_not_below(ask):
+    run = ask.run
+    newest = run.view.frame
+    scores = {
+        site: {name: np.array(values) for name, values in found.items()}
+        for site, found in newest.head_scores.items()
+    }
+    for found in scores.values():
+        for values in found.values():
+            values[:] = 0.1
+    scores["decoder.0.cross"]["mirror"][:] = 0.5, 0.4999
+    scores["encoder.0"]["first"][:] = 0.77, 0.3
+    scores["decoder.0.self"]["previous"][:] = 0.6, 0.2
+    scores["decoder.0.self"]["entropy"][:] = 0.99
+    run._worker.publish(frames=(*run.view.frames[:-1], replace(newest, head_scores=scores)))
+    assert table(ask.look())["role"].tolist() == [
+        "[SOS] sink 0.77",
+        "no clear pattern",
+        "previous letter 0.60",
+        "no clear pattern",
+        "anti-diagonal 0.50",
+        "no clear pattern",
+    ]
+
+
+@pytest.mark.parametrize(("score", "sites"), [("mirror", 2), ("previous", 2), ("first", 3), ("entropy", 3)])
+def test_the_curves_are_the_score_of_every_head_over_all_frames(ask, score, sites):
+    ask.set("measure_score", score)
+    frames = ask.run.view.frames
+    shown = ask.drawn("score_curves_figure")
+    heads = [(site, head) for site in NAMES if score in frames[0].head_scores[site] for head in range(2)]
+    assert len(heads) == 2 * sites
+    for trace, (site, head) in enumerate(heads):
+        assert shown.data[trace]["name"] == NAMES[site].format(head + 1).replace(" · head ", " h")
+        np.testing.assert_allclose(shown.arrays[f"{trace}.x"], [frame.step for frame in frames])
+        expected = [frame.head_scores[site][score][head] for frame in frames]
+        np.testing.assert_allclose(shown.arrays[f"{trace}.y"], expected, atol=1e-5)
+    steps, losses = ask.run.view.metrics.columns("step", "loss")
+    (loss,) = [i for i, trace in enumerate(shown.data) if trace["name"] == "training loss"]
+    np.testing.assert_allclose(shown.arrays[f"{loss}.x"], steps)
+    np.testing.assert_allclose(shown.arrays[f"{loss}.y"], losses, rtol=1e-5)
+
+
+def test_the_step_on_the_screen_is_marked_on_the_curves(ask):
+    assert ask.drawn("score_curves_figure").changing["shapes[0].visible"] is False
+    ask.stand(10)
+    changing = ask.drawn("score_curves_figure").changing
+    assert (changing["shapes[0].visible"], changing["shapes[0].x0"]) == (True, 10)
+
+
+def test_letters_right_are_reported_by_length_of_the_word_and_place_in_it(visit):
+    ask = visit(width=32, letters=4, batch_size=32, steps=130, seed=3).press("run_start").until("finished")
+    ask.go("explore").tab("Measure")
+    view = ask.run.view
+    for step in (130, 25):
+        report = Asked(view.config, view.snapshot_at(step), NOTHING).by_length
+        shown = ask.stand(step).drawn("length_report_figure")
+        np.testing.assert_allclose(shown.arrays["0.z"], report.share, atol=1e-4)
+        np.testing.assert_allclose(shown.arrays["1.z"][:, 0], report.exact, atol=1e-4)
+        assert f"step {step}" in shown.changing["title.text"]
+        labels = shown.changing["yaxis.ticktext"]
+        assert labels == [f"{n} ({report.asked})" for n in report.lengths]
+        assert report.lengths[-1] > 4  # also longer than anything trained on
+    assert 0 < np.nanmean(ask.stand(130).drawn("length_report_figure").arrays["0.z"]) < 1
+
+
+def test_a_score_that_does_not_exist_is_not_shown(ask):
+    ask.forge("measure_score", "charm")
+    assert ask.errors == []
+    assert ask.drawn("score_curves_figure").data[0]["name"]

@@ -1,0 +1,271 @@
+"""Ask, Spell: any word at any step, letter by letter; the truth is the snapshot loaded by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transformer.asking import Asked
+from transformer.figures import colors
+from transformer.interventions import NOTHING
+
+SITES = {"cross": "decoder.{}.cross", "encoder": "encoder.{}", "decoder": "decoder.{}.self"}
+
+
+@pytest.fixture
+def ask(visit):
+    """The Ask page of a finished run, with snapshots of steps 0 to 5, 10, 15, 20 and 22."""
+    visitor = visit(layers_encoder=2, layers_decoder=2, width=12, heads=3, steps=22)
+    visitor.press("run_start").until("finished").go("explore")
+    assert {snapshot.step for snapshot in visitor.run.view.snapshots} == {*range(6), 10, 15, 20, 22}
+    return visitor
+
+
+def truth(visitor, step, word):
+    """What a model with the weights of this step says, built for this question alone."""
+    view = visitor.run.view
+    (snapshot,) = [snapshot for snapshot in view.snapshots if snapshot.step == step]
+    return Asked(view.config, snapshot, NOTHING).answer(word)
+
+
+def weights(visitor):
+    return visitor.drawn("explore_map_figure").arrays["0.z"]
+
+
+def columns(visitor):
+    return [
+        text.replace("<br>", "") for text in visitor.drawn("explore_map_figure").layout["xaxis"]["ticktext"]
+    ]
+
+
+def lit(visitor):
+    """The row in a frame on the map."""
+    shapes = visitor.drawn("explore_map_figure").layout["shapes"]
+    rows = [shape["y0"] + 0.5 for shape in shapes if shape["line"]["color"] == colors.LIT]
+    return rows[0] if rows else None
+
+
+def table(visitor):
+    (text,) = [text for text in visitor.texts if "hl-spelled'" in text]
+    return text
+
+
+@pytest.mark.parametrize("fed", ["forced", "free"])
+@pytest.mark.parametrize("kind", SITES)
+def test_the_maps_are_those_of_the_snapshot_for_the_word(ask, kind, fed):
+    ask.set("explore_text", "ziggy").set("kind", kind).set("explore_input", fed).stand(5)
+    answer = truth(ask, 5, "ziggy")
+    reading = answer.forced if fed == "forced" else answer.free
+    strip = ask.drawn("explore_strip_figure")
+    for head in range(3):
+        for layer in range(2):
+            maps = reading.maps[SITES[kind].format(layer)]
+            np.testing.assert_allclose(strip.arrays[f"{2 * head + layer}.z"], maps[head], atol=1e-4)
+    ask.click("explore_strip_figure", 3)  # head 2 of the second layer
+    np.testing.assert_allclose(weights(ask), reading.maps[SITES[kind].format(1)][1], atol=1e-4)
+    title = ask.drawn("explore_map_figure").changing["title.text"]
+    assert title.startswith(f"<b>{'encoder' if kind == 'encoder' else 'decoder'} 2 · head 2</b> · step 5")
+    assert "“ziggy”" in title
+    assert {"forced": "teacher-forced", "free": "free-running"}[fed] in title
+    assert columns(ask) == list(reading.src_tokens if kind != "decoder" else reading.tgt_tokens)
+    assert ask.says("The model of step **5** answers.")
+
+
+def test_free_running_reads_what_the_model_wrote_itself(ask):
+    ask.stand(5).set("explore_text", "ziggy").set("kind", "decoder").set("explore_input", "free")
+    answer = truth(ask, 5, "ziggy")
+    assert 3 < len(answer.free.tgt_tokens) != len(answer.forced.tgt_tokens)  # it is hardly trained
+    assert columns(ask) == list(answer.free.tgt_tokens)
+    rows = [text.split(" → ")[1] for text in ask.drawn("explore_map_figure").layout["yaxis"]["ticktext"]]
+    assert rows == list(answer.free.predicted)
+    ask.set("explore_input", "forced")
+    assert columns(ask) == ["[SOS]", *"yggiz"]
+    rows = [text.split(" → ")[1] for text in ask.drawn("explore_map_figure").layout["yaxis"]["ticktext"]]
+    assert rows == [*"yggiz", "[EOS]"]
+
+
+@pytest.mark.parametrize("pool", ["mean", "max"])
+def test_the_mean_and_the_maximum_are_over_the_heads_of_the_layer(ask, pool):
+    ask.set("explore_text", "ox").set("kind", "encoder").click("explore_strip_figure", 0)
+    ask.set("explore_pool", pool)
+    maps = truth(ask, 22, "ox").forced.maps["encoder.0"]
+    np.testing.assert_allclose(weights(ask), getattr(maps, pool)(axis=0), atol=1e-4)
+    title = ask.drawn("explore_map_figure").changing["title.text"]
+    assert f"<b>{pool} over the heads of encoder 1</b>" in title
+    lines = ask.drawn("explore_lines_figure").changing["shapes"]
+    np.testing.assert_allclose(
+        [line["opacity"] for line in lines], getattr(maps, pool)(axis=0).ravel(), atol=1e-4
+    )
+
+
+def test_rollout_follows_attention_through_all_layers(ask):
+    ask.set("explore_text", "owl").set("kind", "encoder").set("explore_pool", "rollout")
+    maps = truth(ask, 22, "owl").forced.maps
+    through = np.eye(5)
+    for layer in range(2):  # half of each position is the residual stream
+        through = (0.5 * np.eye(5) + 0.5 * maps[f"encoder.{layer}"].mean(axis=0)) @ through
+    np.testing.assert_allclose(weights(ask), through, atol=1e-4)
+    assert "<b>rollout, encoder</b>" in ask.drawn("explore_map_figure").changing["title.text"]
+    ask.set("kind", "decoder")
+    assert np.isnan(weights(ask)).tolist() == (~np.tri(4, dtype=bool)).tolist()  # the future stays blocked
+
+
+def test_the_lit_row_goes_on_and_back_and_begins_again(ask):
+    ask.stand(5).set("explore_text", "cat")
+    answer = truth(ask, 5, "cat")
+    assert len(answer.free.tgt_tokens) > len(answer.forced.tgt_tokens) == 4
+    n = max(len(answer.forced.tgt_tokens), len(answer.free.tgt_tokens))
+    seen = []
+    for i in range(n + 1):
+        at = i % n
+        seen.append(lit(ask))
+        assert lit(ask) == (at if at < 4 else None)  # the right letters and the end are four rows
+        assert f"data-row='{at}'" in table(ask)
+        assert ask.says(f"writing **{at + 1}** of {n}")
+        ask.press("explore_next")
+    assert seen[:4] == [0, 1, 2, 3]
+    assert lit(ask) == 1
+    ask.press("explore_back").press("explore_back")
+    assert f"data-row='{n - 1}'" in table(ask)
+    ask.press("explore_next").press("explore_next").set("explore_text", "dog")
+    assert lit(ask) == 0  # another word begins with its first letter
+    assert ask.set("kind", "encoder").press("explore_next").errors == []
+    assert lit(ask) is None  # no row of the encoder writes
+
+
+def test_the_letters_stand_beside_the_right_ones(ask):
+    ask.stand(5).set("explore_text", "cat").press("explore_next")
+    answer = truth(ask, 5, "cat")
+    text = table(ask)
+    assert "data-step='5'" in text
+    assert f"cat → <b>{answer.output}{'' if answer.stopped else '…'}</b>" in text
+    assert ("✓ right" in text) == answer.right
+    right, forced, free = [line.split("</th>")[1] for line in text.split("<tr>")[1:]]
+    assert right.startswith("<td>t</td><td>a</td><td>c</td><td>end</td>")
+    for cells, reading in ((forced, answer.forced), (free, answer.free)):
+        expected = ""
+        for i, token in enumerate(reading.predicted):
+            place = "lit" if i == 1 else "later" if i > 1 else ""
+            good = token == (*"tac", "[EOS]")[i] if i < 4 else False
+            expected += f"<td class='{place} {'ok' if good else 'no'}'>{token.replace('[EOS]', 'end')}</td>"
+        assert cells.startswith(expected)
+
+
+def test_the_bars_are_the_probabilities_of_the_letter_that_is_written(ask):
+    ask.set("explore_text", "cat").press("explore_next").stand(10)
+    answer = truth(ask, 10, "cat")
+    shown = ask.drawn("explore_bars_figure")
+    names = ask.run.task.tgt_tokenizer.tokens(range(ask.run.task.tgt_tokenizer.size))
+    assert answer.free.tgt_tokens == ("[SOS]",)  # its own writing ends at once: there is nothing to come next
+    assert np.isnan([shown.arrays[f"{trace}.x"] for trace in (3, 4, 5)]).all()
+    assert [shown.changing[f"annotations[{2 + panel}].visible"] for panel in (0, 1)] == [False, True]
+    ask.set("explore_text", "ziggy").press("explore_next").stand(5)
+    answer, shown = truth(ask, 5, "ziggy"), ask.drawn("explore_bars_figure")
+    assert answer.free.tgt_tokens[1] != "y"  # so that the two panels differ
+    for panel, reading in enumerate((answer.forced, answer.free)):
+        probabilities = reading.probabilities[1]
+        assert probabilities.sum() == pytest.approx(1.0, abs=1e-5)
+        order = np.argsort(-probabilities)[:4]
+        kinds = np.stack([shown.arrays[f"{3 * panel + kind}.x"] for kind in range(3)])
+        assert (~np.isnan(kinds)).sum(axis=0).tolist()[:4] == [1] * 4
+        np.testing.assert_allclose(np.nanmax(kinds[:, :4], axis=0), probabilities[order], atol=1e-6)
+        labels = shown.changing["yaxis2.ticktext" if panel else "yaxis.ticktext"]
+        assert [label[-len(names[i]) :] for label, i in zip(labels, order, strict=False)] == [
+            names[i] for i in order
+        ]
+        (right,) = [label for label in labels if label.startswith("✓")]
+        assert right == "✓ g"
+    assert "output 2" in shown.changing["title.text"]
+
+
+def test_the_lines_are_as_opaque_as_the_weights(ask):
+    ask.set("explore_text", "owl").set("kind", "decoder").press("explore_next")
+    map_ = weights(ask)
+    lines = ask.drawn("explore_lines_figure").changing["shapes"]
+    assert [(line["y0"], line["y1"]) for line in lines] == [(r, c) for r in range(4) for c in range(4)]
+    opacities = np.array([line["opacity"] for line in lines]).reshape(4, 4)
+    np.testing.assert_allclose(opacities, np.nan_to_num(map_), atol=1e-4)
+    assert opacities[0, 1:].tolist() == [0, 0, 0]
+    bold = {line["y0"] for line in lines if line["line"]["color"] == colors.LIT}
+    assert bold == {1}
+
+
+@pytest.mark.parametrize(
+    ("typed", "message", "offer"),
+    [
+        ("über", "Only the letters a to z are in the alphabet, not “ü”. Try uber.", "uber"),
+        ("猫", "Only the letters a to z are in the alphabet, not “猫”. Type a word such as banana.", None),
+        ("", "There is no word to ask; type one, such as banana.", None),
+        ("   ", "There is no word to ask; type one, such as banana.", None),
+        (
+            "a" * 500,
+            "500 letters is too long; this run learns up to 6 letters and can be asked up to 12. "
+            "Type a shorter word.",
+            None,
+        ),
+    ],
+)
+def test_a_word_that_cannot_be_asked_is_answered_in_place_and_the_last_one_stays(ask, typed, message, offer):
+    ask.set("explore_text", "zebra").press("explore_next")
+    before = weights(ask)
+    ask.set("explore_text", typed)
+    assert ask.errors == [message]
+    assert ask.value("explore_text") == typed
+    np.testing.assert_array_equal(weights(ask), before)
+    assert columns(ask) == ["[SOS]", *"zebra", "[EOS]"]
+    assert lit(ask) == 1
+    assert ask.look().errors == [message]
+    assert ("explore_offer" in ask.keys) == (offer is not None)
+    if offer:
+        ask.press("explore_offer")
+        assert ask.value("explore_text") == offer
+        assert columns(ask) == ["[SOS]", *offer, "[EOS]"]
+    else:
+        ask.set("explore_text", "Owl ")
+        assert columns(ask) == ["[SOS]", *"owl", "[EOS]"]
+    assert ask.errors == []
+
+
+def test_a_bad_word_stays_in_its_tab_and_in_the_others(ask):
+    ask.set("explore_text", "zebra").set("explore_text", "x1")
+    for name in ("Break", "Measure", "Spell"):
+        ask.tab(name)
+        assert len(ask.errors) == 1
+    assert columns(ask) == ["[SOS]", *"zebra", "[EOS]"]
+
+
+def test_a_word_longer_than_any_trained_on_can_be_asked(ask):
+    ask.set("explore_text", "abcdefghijkl")
+    assert ask.errors == []
+    np.testing.assert_allclose(np.nan_to_num(weights(ask)).sum(axis=1), np.ones(13), atol=1e-3)
+
+
+@pytest.mark.parametrize(("step", "nearest"), [(8, 10), (7, 5), (21, 20), (400, 22), (10**8, 22)])
+def test_a_step_without_a_snapshot_is_answered_by_the_nearest_which_is_named(ask, step, nearest):
+    ask.set("explore_text", "owl").set("explore_step", step)
+    assert ask.says(f"Step {step:,} has no snapshot: the model of step **{nearest}** answers.")
+    expected = truth(ask, nearest, "owl").forced.maps["decoder.1.cross"]
+    np.testing.assert_allclose(ask.drawn("explore_strip_figure").arrays["1.z"], expected[0], atol=1e-4)
+    assert f"step {nearest}" in ask.drawn("explore_map_figure").changing["title.text"]
+
+
+def test_the_box_of_the_step_and_the_step_control_are_one(ask):
+    ask.set("explore_step", 10)
+    assert ask.says("The model of step **10** answers.")
+    assert ask.badge == ":blue-badge[REVIEW] step **10** of 22, finished"
+    assert ask.slider["at"] == 10
+    ask.stand(4).look()
+    assert ask.value("explore_step") == 4
+    ask.set("explore_step", None)
+    assert ask.badge == ":gray-badge[newest step]"
+    assert ask.says("The model of step **22** answers.")
+    ask.set("explore_step", -5)
+    assert ask.errors == []
+    assert ask.says("The model of step **0** answers.")
+
+
+def test_the_untrained_model_can_be_asked_before_the_start(visit):
+    ask = visit(session={"_deep_link": ("explore", {})})
+    assert ask.errors == []
+    assert ask.says("The model of step **0** answers.")
+    assert len(ask.drawn("explore_map_figure").arrays["0.z"]) > 0

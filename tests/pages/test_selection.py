@@ -1,0 +1,220 @@
+"""One selection: run, step, word, kind of attention and head, the same on every page and in the link."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+PAGES = ("train", "explore", "masks")
+
+
+@pytest.fixture
+def trained(visit):
+    """The Watch page of a finished run with two layers of four heads on each side."""
+    visitor = visit(layers_encoder=2, layers_decoder=2, heads=4, steps=10)
+    return visitor.press("run_start").until("finished")
+
+
+def open_(visitor, page, link):
+    """Someone else opens a link to a page."""
+    return visitor.__class__({}, {"_deep_link": (page, link)})
+
+
+def columns(visitor, figure):
+    labels = [text.replace("<br>", "") for text in visitor.drawn(figure).layout["xaxis"]["ticktext"]]
+    return "".join(label for label in labels if not label.startswith("["))
+
+
+def large(visitor):
+    """Which head is large on Watch."""
+    return visitor.drawn("live_map_figure").changing["title.text"].split("</b>")[0].removeprefix("<b>")
+
+
+def test_the_link_carries_the_whole_selection_and_shows_it_to_someone_else(trained):
+    trained.set("word", "kayak").set("kind", "encoder").stand(4)
+    trained.click("live_maps_figure", 5)  # two layers side by side: trace 5 is head 3 of the second
+    link = trained.link
+    chosen = {
+        "run": trained.run.id,
+        "step": "4",
+        "word": "kayak",
+        "kind": "encoder",
+        "head": "encoder.1.3",
+    }
+    assert {name: link.get(name) for name in chosen} == chosen
+    frame = trained.run.view.frame_at(4)
+    expected = frame.map(frame.row_of("kayak"), "encoder.1")[2]
+    guest = trained.__class__(chosen, {})
+    for visitor in (trained, guest):
+        shown = visitor.drawn("live_map_figure")
+        assert large(visitor) == "encoder 2 · head 3"
+        assert shown.step == 4
+        np.testing.assert_allclose(shown.arrays["0.z"], expected, atol=1e-4)
+        assert {name: visitor.link.get(name) for name in chosen} == chosen
+    masks = open_(trained, "masks", chosen).drawn("mask_figure")
+    assert masks.step == 4
+    np.testing.assert_allclose(
+        masks.arrays["0.z"][: len(expected), : len(expected)], expected, atol=2e-3, equal_nan=True
+    )
+    asked = open_(trained, "explore", chosen).drawn("explore_map_figure")
+    assert asked.step == 4
+    np.testing.assert_allclose(asked.arrays["0.z"], expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_is_not_chosen_is_not_in_the_link(trained, page):
+    assert {"step", "kind", "head"} & set(trained.go(page).link) == set()
+    assert trained.link["word"] == "banana"
+
+
+def test_a_click_pins_a_head_for_every_page_and_a_second_lets_go(trained):
+    trained.click("live_maps_figure", 7)  # head 4 of the second layer
+    assert large(trained) == "decoder 2 · head 4"
+    assert trained.link["head"] == "decoder.1.cross.4"
+    trained.go("explore")
+    assert "decoder 2 · head 4" in trained.drawn("explore_map_figure").changing["title.text"]
+    trained.go("masks").set("mask_site", "cross")
+    boxes = {box.label: box.value for box in trained.at.selectbox}
+    assert (boxes["Layer"], boxes["Head"]) == (1, 3)
+    headings = [note["text"] for note in trained.drawn("mask_figure").layout["annotations"]]
+    assert headings[-1] == "weights: <b>decoder 2 · head 4</b>"
+    trained.go("explore").click("explore_strip_figure", 7)
+    assert "head" not in trained.link
+    clearest = trained.run.view.frame.clearest
+    assert (
+        trained.go("train")
+        .drawn("live_map_figure")
+        .changing["title.text"]
+        .startswith(f"<b>decoder {int(clearest[0].split('.')[1]) + 1} · head {clearest[1] + 1}</b>")
+    )
+
+
+def test_a_click_on_the_cells_that_the_future_blocks_means_their_tile(trained):
+    trained.set("kind", "decoder").click(
+        "live_maps_figure", 8 + 2
+    )  # behind the eight maps are their blocked cells
+    assert trained.link["head"] == "decoder.0.self.2"
+
+
+def test_the_head_chosen_on_masks_is_large_on_watch(trained):
+    trained.go("masks")
+    boxes = {box.label: box for box in trained.at.selectbox}
+    boxes["Layer"].select_index(1)
+    trained.look()
+    next(box for box in trained.at.selectbox if box.label == "Head").select_index(2)
+    trained.look()
+    assert trained.link["head"] == "decoder.1.self.3"
+    trained.go("train").set("kind", "decoder")
+    assert large(trained) == "decoder 2 · head 3"
+
+
+def test_the_kind_of_attention_goes_from_page_to_page(trained):
+    assert trained.go("masks").value("mask_site") == "decoder"  # nothing was chosen: what has both masks
+    trained.go("train").set("kind", "encoder").go("masks")
+    assert trained.value("mask_site") == "encoder"
+    trained.set("mask_site", "decoder").go("explore")
+    assert trained.value("kind") == "decoder"
+    assert trained.link["kind"] == "decoder"
+    trained.set("kind", "cross").go("masks")
+    assert trained.value("mask_site") == "cross"
+    trained.go("train")
+    assert trained.value("kind") == "cross"
+    assert "kind" not in trained.link
+
+
+def test_the_word_goes_from_page_to_page(trained):
+    trained.set("word", "kayak").go("explore")
+    assert (trained.value("explore_text"), columns(trained, "explore_map_figure")) == ("kayak", "kayak")
+    trained.set("explore_text", "cat").go("train")
+    assert (trained.value("word"), columns(trained, "live_map_figure")) == ("cat", "cat")
+    trained.set("word", "banana").go("explore")  # once more: what was asked before is over
+    assert (trained.value("explore_text"), columns(trained, "explore_map_figure")) == ("banana", "banana")
+    trained.go("masks").set("mask_word", "kayak").go("explore")
+    assert columns(trained, "explore_map_figure") == "kayak"
+    trained.go("train")
+    assert trained.value("word") == "kayak"
+
+
+def test_a_word_that_is_asked_is_one_of_the_runs_from_then_on(trained):
+    trained.go("explore").set("explore_text", "zebra")
+    link = trained.link
+    assert link["word"] == "zebra"
+    guest = open_(trained, "explore", {name: link[name] for name in ("run", "word")})
+    assert columns(guest, "explore_map_figure") == "zebra"
+    assert guest.value("explore_text") == "zebra"
+    guest.set("explore_text", "apple").set("explore_text", "für")
+    assert len(guest.errors) == 1  # the link's word does not come back over what is typed
+    assert columns(guest, "explore_map_figure") == "apple"
+    assert columns(trained.look(), "explore_map_figure") == "zebra"  # what a guest asks moves nobody else
+    trained.once(lambda: trained.run.view.frame.row_of("zebra") > 0).go("train")
+    assert columns(trained, "live_map_figure") == "zebra"
+    assert trained.link["word"] == "zebra"
+    assert columns(trained.set("word", "cat").go("explore"), "explore_map_figure") == "cat"
+    texts = [question.text for question in trained.run.questions]
+    assert sorted(texts) == sorted(set(texts))
+
+
+def test_a_word_that_was_just_asked_is_kept_until_the_run_has_taken_it_up(trained, monkeypatch):
+    monkeypatch.setattr(trained.run, "add_word", lambda word: word)  # its thread is busy
+    trained.go("explore").set("explore_text", "zebra").go("train")
+    assert trained.value("word") == "zebra"
+    assert trained.go("explore").value("explore_text") == "zebra"
+
+
+FORGED = [
+    ("head", "decoder.0.cross.0"),
+    ("head", "decoder.0.self.0"),
+    ("head", "decoder.0.self.99"),
+    ("head", "decoder.99.self.1"),
+    ("head", "decoder.0.self.1.1"),
+    ("head", "__class__.1"),
+    ("head", "." * 300),
+    ("kind", "sideways"),
+    ("word", "<script>"),
+    ("word", "x" * 500),
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_forged_link_does_no_harm(trained, page):
+    figure = {"train": "live_map_figure", "explore": "explore_map_figure", "masks": "mask_figure"}[page]
+    for name, value in FORGED:
+        guest = open_(trained, page, {"run": trained.run.id, name: value})
+        assert guest.errors == []
+        shown = guest.drawn(figure).arrays["0.z"]
+        np.testing.assert_allclose(np.nansum(shown, axis=1), 1.0, atol=1e-2, err_msg=value)
+        assert "kind" not in guest.link
+        assert guest.link.get("head") not in ("decoder.0.cross.0", "decoder.0.self.0", "__class__.1")
+
+
+def test_a_head_that_a_smaller_model_does_not_have_is_passed_over(trained, visit):
+    small = visit().press("run_start").until("finished").run
+    trained.set("kind", "decoder").click("live_maps_figure", 7)
+    trained.at.query_params["run"] = small.id
+    trained.at.session_state["run"] = small.id
+    for page, figure in (
+        ("train", "live_map_figure"),
+        ("explore", "explore_map_figure"),
+        ("masks", "mask_figure"),
+    ):
+        trained.go(page)
+        assert trained.errors == []
+        assert trained.drawn(figure).step == 3
+
+
+def test_the_head_shown_on_ask_is_that_of_the_step_and_not_of_the_newest(trained):
+    """No head is pinned: a later frame in which another one is clearest moves nothing in the past."""
+    run = trained.run
+    old, newest = ("decoder.0.cross", 0), ("decoder.1.cross", 3)
+    frames = tuple(replace(frame, clearest=newest if frame.step == 10 else old) for frame in run.view.frames)
+    run._worker.publish(frames=frames)
+    trained.stand(4).go("explore")
+    assert "decoder 1 · head 1" in trained.drawn("explore_map_figure").changing["title.text"]
+    trained.tab("Break")
+    assert "decoder 1 · head 1" in trained.drawn("break_before_figure").changing["title.text"]
+    trained.press("ablate_others")
+    assert trained.value("ablate_heads") == [f"dec 1 cross · head {head}" for head in (2, 3, 4)]
+    trained.press("time_live")
+    assert "decoder 2 · head 4" in trained.drawn("break_before_figure").changing["title.text"]

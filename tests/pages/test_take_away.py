@@ -1,0 +1,177 @@
+"""Take it away: each button makes its file when it is pressed, of what is on the screen then."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+import streamlit as st
+from PIL import Image
+from safetensors.numpy import load
+
+KEYS = (
+    "export_html",
+    "export_gif",
+    "export_strip",
+    "export_csv",
+    "export_json",
+    "export_weights",
+    "export_script",
+)
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    """What each button of the page drawn last was given, by its key."""
+    buttons = {}
+
+    def button(label, **given):
+        buttons[given["key"]] = given | {"label": label}
+
+    monkeypatch.setattr(st, "download_button", button)
+    return buttons
+
+
+@pytest.fixture
+def trained(visit, offered):
+    """The Watch page of a finished run of 22 steps."""
+    return visit(steps=22, seed=7, layers_decoder=2).press("run_start").until("finished")
+
+
+def test_before_the_first_step_the_menu_says_what_to_do(visit, offered):
+    visitor = visit()
+    assert visitor.says("Train first: there is nothing to take away yet.")
+    assert offered == {}
+
+
+@pytest.mark.parametrize("page", ["train", "explore"])
+def test_every_file_is_offered_and_made_only_when_it_is_asked_for(trained, offered, page):
+    offered.clear()
+    trained.go(page)
+    assert tuple(offered) == KEYS
+    for given in offered.values():
+        assert callable(given["data"])
+        assert given["on_click"] == "ignore"  # nothing on the page moves
+    assert trained.says("for “banana” and the head that is shown large")
+
+
+def test_the_page_holds_the_facts_of_the_run(trained, offered):
+    trained.set("word", "kayak")
+    page = offered["export_html"]["data"]()
+    assert page.startswith("<!DOCTYPE html>") or page.lower().startswith("<!doctype html>")
+    assert "seed 7" in page
+    assert "1 + 2 layers × 2 heads · width 8" in page
+    assert f"{trained.run.view.parameters:,} parameters · trained for 22 steps" in page
+    assert '"word":"kayak"' in page
+    assert offered["export_html"]["mime"] == "text/html"
+    assert offered["export_html"]["file_name"] == "headlight-seed7.html"
+
+
+def test_the_gif_and_the_strip_are_pictures_of_the_film(trained, offered):
+    gif = Image.open(io.BytesIO(offered["export_gif"]["data"]()))
+    assert gif.format == "GIF"
+    assert gif.n_frames == len(trained.run.view.frames)
+    strip = Image.open(io.BytesIO(offered["export_strip"]["data"]()))
+    assert strip.format == "PNG"
+    assert strip.width > 2 * strip.height
+    assert offered["export_gif"]["file_name"] == "headlight-seed7-banana.gif"
+
+
+def test_the_curves_are_a_row_for_every_step(trained, offered):
+    rows = list(csv.DictReader(io.StringIO(offered["export_csv"]["data"]())))
+    assert [int(float(row["step"])) for row in rows] == list(range(1, 23))
+    losses = trained.run.view.metrics.column("loss")
+    np.testing.assert_allclose([float(row["loss"]) for row in rows], losses, rtol=1e-6)
+
+
+@pytest.mark.parametrize("step", [3, 10, 22])
+def test_the_numbers_and_the_weights_are_of_the_step_on_the_screen(trained, offered, step):
+    trained.stand(step)
+    document = json.loads(offered["export_json"]["data"]())
+    frame = trained.run.view.frame_at(step)
+    assert document["step"] == step
+    assert document["seed"] == 7
+    (banana,) = [probe for probe in document["probes"] if probe["word"] == "banana"]
+    shown = np.array(banana["maps"]["decoder.1.cross"], dtype=float)
+    np.testing.assert_allclose(shown, frame.map(0, "decoder.1.cross"), atol=1e-4)
+    saved = load(offered["export_weights"]["data"]())
+    (snapshot,) = [one for one in trained.run.view.snapshots if one.step == step]
+    assert saved.keys() == dict(snapshot.weights).keys()
+    for name, values in saved.items():
+        np.testing.assert_array_equal(values, snapshot.weights[name])
+
+
+def test_a_step_without_a_snapshot_gives_the_weights_nearest_to_it(trained, offered):
+    trained.go("explore").set("explore_step", 13)  # there are 10 and 15
+    data = offered["export_weights"]["data"]()
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    assert header["__metadata__"]["step"] == "15"
+
+
+def test_what_is_taken_away_is_that_of_when_the_button_is_pressed(trained, offered):
+    """The part of the page that refreshes by itself moves on; the menu is drawn with the whole page only."""
+    button = offered["export_json"]["data"]
+    assert json.loads(button())["step"] == 22
+    trained.stand(5)
+    assert json.loads(button())["step"] == 5
+    trained.press("time_play")
+    assert json.loads(button())["step"] == trained.slider["at"] == 10
+
+
+def test_the_head_that_is_shown_large_is_the_one_in_the_files(trained, offered, monkeypatch):
+    from transformer.exports import film, page
+
+    seen = []
+    monkeypatch.setattr(film, "film_gif", lambda view, **chosen: seen.append(chosen) or b"")
+    monkeypatch.setattr(page, "html_page", lambda view, **chosen: seen.append(chosen) or "")
+    trained.set("kind", "decoder").set("word", "cat").click("live_maps_figure", 3)  # head 2 of layer 2
+    offered["export_gif"]["data"]()
+    offered["export_html"]["data"]()
+    chosen = {"word": "cat", "site": "decoder.1.self", "head": 1}
+    assert seen == [chosen, chosen | {"kind": "decoder"}]
+    trained.set("kind", "encoder")  # the pinned head is of another kind
+    offered["export_gif"]["data"]()
+    assert seen[-1]["site"] == "encoder.0"
+
+
+def test_a_head_that_is_pinned_and_does_not_exist_spoils_no_file(trained, offered):
+    guest = trained.__class__({"run": trained.run.id, "head": "decoder.1.cross.9"}, {})
+    assert guest.errors == []
+    for key in ("export_html", "export_gif"):
+        assert len(offered[key]["data"]()) > 1000
+
+
+def test_a_word_that_has_not_been_recorded_yet_names_no_file(trained, offered, monkeypatch):
+    """The files are of a word that has been recorded, and say so."""
+    monkeypatch.setattr(trained.run, "add_word", lambda word: word)  # its thread is busy
+    trained.go("explore").set("explore_text", "zebra")
+    assert trained.says("for “banana” and the head that is shown large")
+    assert offered["export_gif"]["file_name"] == "headlight-seed7-banana.gif"
+    assert Image.open(io.BytesIO(offered["export_gif"]["data"]())).format == "GIF"
+
+
+def test_a_word_that_was_asked_late_is_taken_away_from_any_step(trained, offered):
+    trained.set("own_word", "owl").once(lambda: trained.run.view.frame.row_of("owl") > 0)
+    trained.set("word", "owl").stand(3)  # there was no owl at step 3
+    assert offered["export_gif"]["file_name"] == "headlight-seed7-owl.gif"
+    gif = Image.open(io.BytesIO(offered["export_gif"]["data"]()))
+    assert getattr(gif, "n_frames", 1) == 1  # the one frame that has it
+
+
+def test_the_script_is_python_and_trains_this_very_experiment(trained, offered):
+    text = offered["export_script"]["data"]()
+    compile(text, "script.py", "exec")
+    numbers = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            for name, value in zip(node.targets[0].elts, getattr(node.value, "elts", ()), strict=False):
+                numbers[name.id] = getattr(value, "value", None)
+    assert numbers["SEED"] == 7
+    assert numbers["D_MODEL"] == 8
+    assert numbers["STEPS"] == 22
+    assert "import torch" in text
+    assert "streamlit" not in text

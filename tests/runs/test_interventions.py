@@ -1,0 +1,367 @@
+"""Taking heads and looks away from a run while it learns, and the moments that a run keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.errors import InputError
+from transformer.insight import scores
+from transformer.interventions import NOTHING, Block, Interventions
+from transformer.training import evaluation
+from transformer.training.loop import train
+from transformer.training.state import TrainState
+
+HEADS = Interventions(ablated=(("decoder.0.cross", 1), ("decoder.1.self", 0)))
+LOOKS = Interventions(
+    blocked=(
+        Block(site="encoder.0", head=2, row=1, column=0),
+        Block(site="decoder.1.cross", token="[EOS]"),
+    )
+)
+BOTH = Interventions(ablated=HEADS.ablated, blocked=LOOKS.blocked)
+
+
+@pytest.fixture
+def at(until):
+    """Wait until a run is in this state, and at this step if one is given."""
+
+    def wait(run, state, step=None):
+        until(lambda: run.view.state == state and step in (None, run.view.step))
+
+    return wait
+
+
+def recorded(run):
+    return run.view.metrics.column("loss").tolist()
+
+
+def kept_at(kept, step):
+    return [one for one in kept if one.step == step]
+
+
+def moments_of(view, kind):
+    return [(moment.step, moment.text) for moment in view.moments if moment.kind == kind]
+
+
+def in_state(run, state, at):
+    """Bring a fresh run into this state and say at which step it is, None where it goes on."""
+    if state in ("paused", "stopped"):
+        run.advance(7)
+        at(run, "paused", 7)
+    if state == "stopped":
+        assert run.stop().wait(20.0)
+    if state in ("training", "finished"):
+        run.start()
+    if state == "finished":
+        at(run, "finished", 8)
+    assert run.ready.wait(20.0)
+    return None if state == "training" else run.view.step
+
+
+@pytest.mark.parametrize("state", ["idle", "training", "paused", "finished", "stopped"])
+def test_an_intervention_is_in_force_at_once_and_a_moment_with_its_frame_and_its_weights(
+    tiny, make_run, until, at, state
+):
+    steps = 8 if state == "finished" else 100_000
+    run = make_run(tiny(steps=steps, evaluate_every=100_000), words=("frog", "ox"), live=False)
+    step = in_state(run, state, at)
+    if state == "training":
+        until(lambda: run.view.step > 3)
+    assert run.intervene(BOTH).wait(20.0)
+    view = run.view
+    assert view.interventions == BOTH
+    assert view.state == state
+    ((moment_step, text),) = moments_of(view, "intervention")
+    assert text == BOTH.text()
+    assert moment_step == step or (state == "training" and 3 < moment_step <= view.step)
+    (frame,), (snapshot,) = kept_at(view.frames, moment_step), kept_at(view.snapshots, moment_step)
+    assert frame.interventions == snapshot.interventions == BOTH
+    assert frame.exact_step == moment_step  # asked anew
+    assert frame.exact[1] == 200
+    for row, word in enumerate(("frog", "ox")):
+        assert np.isnan(frame.map(row, "encoder.0")).sum() == 1
+        assert np.isnan(frame.map(row, "encoder.0")[2, 1, 0])
+        last = frame.map(row, "decoder.1.cross")[:, :, -1]
+        assert np.isnan(last).all()
+        assert np.isnan(frame.map(row, "decoder.1.cross")).sum() == last.size == 3 * (len(word) + 1)
+        np.testing.assert_allclose(np.nansum(frame.map(row, "decoder.1.cross"), axis=-1), 1.0, atol=2e-3)
+    assert run._worker.state.interventions == [(moment_step, "intervene", BOTH.to_dict())]
+
+
+def test_the_evaluation_is_made_anew_with_the_heads_off(make_run, until, half_trained):
+    """Against the same weights with the head's columns of the output projection at zero."""
+    run = make_run(half_trained.config, live=False)
+    run.start()
+    until(lambda: run.view.state == "finished", 120.0)
+    before = run.view.frame
+    assert run.intervene(Interventions(ablated=(("decoder.0.cross", 0),))).wait(20.0)
+    frame = run.view.frame
+    state = TrainState.begin(half_trained.config)
+    state.model.load_state_dict({n: torch.from_numpy(w) for n, w in run.view.snapshots[-1].weights.items()})
+    with torch.no_grad():
+        state.model.decoder[0].cross_attention.to_output.weight[:, :16] = 0.0
+    words = state.task.held_out()[:200]
+    expected = evaluation.evaluate(state, words)
+    assert (frame.step, frame.exact) == (before.step, (expected.right, 200))
+    assert frame.by_length == expected.by_length
+    whole = evaluation.evaluate(half_trained, words)
+    assert expected.right < whole.right
+    assert before.exact[1] == 1000  # at the end all words had been asked
+
+
+def test_frames_before_and_after_say_each_what_was_in_force(tiny, make_run, at):
+    run = make_run(tiny(steps=30, evaluate_every=5), words=("frog",), live=False)
+    run.advance(5)
+    at(run, "paused", 5)
+    run.intervene(LOOKS)
+    run.advance(5)
+    at(run, "paused", 10)
+    run.intervene(HEADS)
+    run.advance(5)
+    at(run, "paused", 15)
+    assert run.intervene(NOTHING).wait(20.0)
+    run.advance(5)
+    at(run, "paused", 20)
+    view = run.view
+    assert view.interventions == NOTHING
+    told = {0: NOTHING, 5: LOOKS, 10: HEADS, 15: NOTHING, 20: NOTHING}
+    assert {frame.step: frame.interventions for frame in view.frames} == told
+    assert {s.step: s.interventions for s in view.snapshots if s.step in told} == told
+    assert {s.interventions for s in view.snapshots if 6 <= s.step <= 9} <= {LOOKS}
+    assert moments_of(view, "intervention") == [
+        (5, LOOKS.text()),
+        (10, HEADS.text()),
+        (15, "all given back"),
+    ]
+    assert np.isnan(view.frame_at(5).map(0, "decoder.1.cross")).any()
+    assert not np.isnan(view.frame_at(15).map(0, "decoder.1.cross")).any()
+
+
+def without_heads(model, heads):
+    """Let these heads' part of what enters the output projection be zero, by hooks of our own."""
+    hooks = []
+    for name, head in heads:
+        attention = next(site.attention for site in model.sites() if site.name == name)
+        width = model.config.d_head
+
+        def emptied(_, args, head=head, width=width):
+            x = args[0].clone()
+            x[..., width * head : width * (head + 1)] = 0.0
+            return (x,)
+
+        hooks.append(attention.to_output.register_forward_pre_hook(emptied))
+    return hooks
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_a_run_trains_on_as_a_model_whose_heads_were_emptied_by_hand(tiny, make_run, at, dropout):
+    """Losses and weights bit for bit, from the middle of the plan on and after the end."""
+    config = tiny(dropout=dropout)
+    run = make_run(config, live=False)
+    run.advance(4)
+    at(run, "paused", 4)
+    run.intervene(HEADS)
+    run.resume()
+    at(run, "finished", 8)
+    run.continue_for(5, 0.01)
+    at(run, "finished", 13)
+
+    state, expected = TrainState.begin(config), []
+    for report in train(state):
+        expected += report.losses
+        if report.step == 4:
+            without_heads(state.model, HEADS.ablated)
+    state.continue_for(5, 0.01)
+    expected += [loss for report in train(state) for loss in report.losses]
+    assert recorded(run) == expected
+    weights = run.view.snapshots[-1].weights
+    assert run.view.snapshots[-1].step == 13
+    for name, weight in state.model.state_dict().items():
+        assert np.array_equal(weights[name], weight.numpy()), name
+    assert run.view.interventions == HEADS
+
+
+def test_an_ablated_head_learns_nothing_more(tiny, make_run, at):
+    """Plain steps without momentum: its slices stand exactly still, and every other slice moves."""
+    run = make_run(tiny(steps=3, betas=(0.0, 0.0), weight_decay=0.0), live=False)
+    run.start()
+    at(run, "finished", 3)
+    run.intervene(Interventions(ablated=(("decoder.0.cross", 1),)))
+    run.continue_for(4, 0.01)
+    at(run, "finished", 7)
+    before, after = (kept_at(run.view.snapshots, step)[0].weights for step in (3, 7))
+    for part, axis in (("to_query", 0), ("to_value", 0), ("to_output", 1)):
+        name = f"decoder.0.cross_attention.{part}.weight"
+        moved = [
+            not np.array_equal(one, other)
+            for one, other in zip(
+                np.split(before[name], 3, axis), np.split(after[name], 3, axis), strict=True
+            )
+        ]
+        assert moved == [True, False, True], part
+
+
+def test_what_is_given_back_before_the_next_step_leaves_the_losses_as_they_were(tiny, make_run, losses, at):
+    run = make_run(tiny())
+    run.advance(3)
+    at(run, "paused", 3)
+    run.intervene(BOTH)
+    run.intervene(NOTHING)
+    run.resume()
+    at(run, "finished")
+    assert recorded(run) == losses(tiny())
+    (frame,) = kept_at(run.view.frames, 3)
+    assert frame.interventions == NOTHING
+    assert [step for step, _ in moments_of(run.view, "intervention")] == [3, 3]
+
+
+def test_the_same_again_is_no_moment(tiny, make_run, until):
+    run = make_run(tiny())
+    assert run.ready.wait(20.0)
+    for _ in range(3):
+        assert run.intervene(HEADS).wait(20.0)
+    assert len(moments_of(run.view, "intervention")) == 1
+    assert len(run._worker.state.interventions) == 1
+
+
+@pytest.mark.parametrize(
+    ("taken", "message"),
+    [
+        (
+            (Block(site="decoder.0.self", head=1, row=0, column=0),),
+            "In decoder layer 1 (self), head 2, row 1 (“[SOS]”) may look at 1 of ",
+        ),
+        (
+            # No letter blocks a row of itself, but a word such as "zz" has nothing else.
+            (
+                Block(site="encoder.0", token="a"),
+                *(Block(site="decoder.1.cross", head=2, token=token) for token in ("[SOS]", "[EOS]", "z")),
+            ),
+            "In decoder layer 2 (cross), head 3, row 1 (“[SOS]”) may look at 3 of 3 columns",
+        ),
+        ((Block(site="decoder.2.self", row=1),), "There is no attention 'decoder.2.self'; choose one of "),
+        ((Block(site="encoder.0", head=3, row=1, column=0),), "encoder.0 has heads 1 to 3, not 4"),
+    ],
+)
+def test_what_cannot_be_taken_away_is_refused_and_changes_nothing(tiny, make_run, losses, at, taken, message):
+    run = make_run(tiny())
+    assert run.intervene(HEADS).wait(20.0) if run.ready.wait(20.0) else False
+    assert run.intervene(NOTHING).wait(20.0)
+    view = run.view
+    with pytest.raises(InputError) as refused:
+        run.intervene(Interventions(blocked=taken))
+    assert str(refused.value).startswith(message)
+    assert (run.view.interventions, run.view.moments) == (NOTHING, view.moments)
+    assert run.view.frames == view.frames
+    run.start()
+    at(run, "finished")
+    assert recorded(run) == losses(tiny())
+
+
+def test_blocked_letters_that_leave_every_word_something_are_accepted(tiny, make_run):
+    run = make_run(tiny())
+    assert run.ready.wait(20.0)
+    letters = tuple(Block(site="encoder.0", token=letter) for letter in "abcdefghijklmnopqrstuvwxyz")
+    assert run.intervene(Interventions(blocked=letters)).wait(20.0)
+    assert run.view.interventions.blocked == letters
+
+
+def test_a_failed_run_refuses(tiny, make_run, at):
+    run = make_run(tiny(learning_rate=1e30))
+    run.start()
+    at(run, "failed")
+    with pytest.raises(InputError, match=r"^This run cannot be changed \(failed\); start a new one.$"):
+        run.intervene(HEADS)
+    assert run.view.interventions == NOTHING
+
+
+# The moments that a run finds by itself.
+
+
+def with_recordings(view):
+    """Every moment of a run has a frame and a snapshot of exactly its step."""
+    frames, snapshots = ({one.step for one in kept} for kept in (view.frames, view.snapshots))
+    return all(moment.step in frames & snapshots for moment in view.moments)
+
+
+def test_moments_of_a_short_real_run_have_frames_and_weights_at_exactly_their_steps(make_run):
+    """Words of up to three letters are learned in some 200 steps, and nobody watches."""
+    config = RunConfig(
+        model=ModelConfig(n_encoder_layers=1, n_decoder_layers=1, n_heads=2, d_model=32, d_ff=40),
+        train=TrainConfig(max_letters=3, batch_size=48, steps=240, warmup_steps=20, evaluate_every=15),
+        seed=3,
+        device="cpu",
+    )
+    run = make_run(config, live=False)
+    run.start()
+    run.wait(120.0)
+    view = run.view
+    assert view.state == "finished"
+    kinds = {moment.kind for moment in view.moments}
+    assert {"accuracy", "drop", "turned"} <= kinds, view.moments
+    assert with_recordings(view)
+    assert [moment.step for moment in view.moments] == sorted(moment.step for moment in view.moments)
+    reached = {
+        f"{100 * float(mark):g} % of the held-out words right": s for mark, s in view.first_step_at.items()
+    }
+    assert {text: step for step, text in moments_of(view, "accuracy")} == reached
+    losses = view.metrics.column("loss")
+    for moment in view.moments:
+        if moment.kind == "drop":
+            before, now = losses[moment.step - 40 : moment.step - 30], losses[moment.step - 10 : moment.step]
+            assert before.mean() > 1.2 * now.mean()
+    assert any(moment.step % 15 for moment in view.moments), "one must have its frame for itself alone"
+    assert any(moment.step > 50 and moment.step % 25 for moment in view.moments), "and one its weights"
+    for moment in view.moments:
+        if moment.kind == "turned":
+            earlier = [frame for frame in view.frames if frame.step < moment.step]
+            (now,) = kept_at(view.frames, moment.step)
+            assert now.scores[moment.site][moment.head] >= scores.MIRROR_THRESHOLD
+            assert all(f.scores[moment.site][moment.head] < scores.MIRROR_THRESHOLD for f in earlier)
+
+
+@pytest.mark.parametrize("how", ["a word", "an intervention"])
+def test_a_head_that_is_seen_to_have_turned_by_an_extra_look_is_a_moment_too(
+    tiny, make_run, at, monkeypatch, how
+):
+    """The look that a person causes at a step that would not have been recorded."""
+    run = make_run(tiny(steps=100, evaluate_every=100), live=False)
+    run.advance(7)
+    at(run, "paused", 7)
+    assert run.view.moments == ()
+    for module in ("insight.moments", "runs.worker"):
+        monkeypatch.setattr(f"transformer.{module}.MIRROR_THRESHOLD", 0.0)
+    if how == "a word":
+        run.add_word("dog")
+        assert run.set_pace(None).wait(20.0)  # whoever comes after the word
+    else:
+        assert run.intervene(HEADS).wait(20.0)
+    view = run.view
+    turned = [moment for moment in view.moments if moment.kind == "turned"]
+    assert {(moment.site, moment.head) for moment in turned} == {
+        (site, head) for site in ("decoder.0.cross", "decoder.1.cross") for head in range(3)
+    }
+    assert {moment.step for moment in turned} == {7}
+    assert with_recordings(view)
+    run.advance(20)
+    at(run, "paused", 27)
+    assert with_recordings(run.view)
+
+
+def test_weights_are_kept_at_the_steps_that_are_due_the_first_the_last_and_after_a_stop(tiny, make_run, at):
+    run = make_run(tiny(steps=100, evaluate_every=100), live=False)
+    run.advance(57)
+    at(run, "paused", 57)
+    due = [0, 1, 2, 3, 4, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50]
+    assert [s.step for s in run.view.snapshots] == due
+    assert run.stop().wait(20.0)
+    assert [s.step for s in run.view.snapshots] == [*due, 57]
+    for name, weight in run._worker.state.model.state_dict().items():
+        assert np.array_equal(run.view.snapshots[-1].weights[name], weight.numpy())
+        assert not np.shares_memory(run.view.snapshots[-1].weights[name], weight.numpy())
+    assert run.view.snapshot_at(12).step == 10
+    assert run.view.snapshot_at(13).step == 15
+    assert run.view.snapshot_at(-5).step == 0

@@ -1,0 +1,415 @@
+"""Asking any word at any step: what the recorder saw, without the training ever noticing."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from transformer import asking
+from transformer.asking import HELD_OUT_WORDS, Asked, asked
+from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.errors import InputError
+from transformer.interventions import NOTHING, Block, Interventions
+from transformer.recording.snapshot import Snapshot
+from transformer.tasks import make_task
+from transformer.training.loop import train
+from transformer.training.state import TrainState
+
+WORDS = ("frog", "q", "ox", "kayak")  # kayak is longer than what the half-trained model has learned
+
+
+def snapshot_of(state, step=None, interventions=NOTHING):
+    weights = {name: w.numpy().copy() for name, w in state.model.state_dict().items()}
+    return Snapshot(step=state.step if step is None else step, weights=weights, interventions=interventions)
+
+
+@pytest.fixture(scope="module")
+def half_asked(half_trained):
+    return Asked(half_trained.config, snapshot_of(half_trained), NOTHING)
+
+
+@pytest.fixture
+def ask_without(half_trained):
+    def make(*blocked, ablated=()):
+        taken = Interventions(ablated=ablated, blocked=blocked)
+        return Asked(half_trained.config, snapshot_of(half_trained), taken)
+
+    return make
+
+
+@pytest.fixture
+def finished(tiny, make_run, until):
+    """A run of 60 steps with frames and snapshots of many of them."""
+    run = make_run(tiny(steps=60, evaluate_every=20), words=("frog", "ox", "robin"))
+    run.start()
+    until(lambda: run.view.state == "finished")
+    return run.view
+
+
+@pytest.mark.parametrize("step", [0, 3, 20, 40, 60])
+def test_the_maps_of_an_old_step_come_again_from_its_snapshot(finished, step):
+    frame, snapshot = finished.frame_at(step), finished.snapshot_at(step)
+    assert frame.step == snapshot.step == step
+    model = asked(finished.config, snapshot)
+    for row, probe in enumerate(frame.probes):
+        answer = model.answer(probe.text)
+        assert answer.step == step
+        assert answer.forced.src_tokens == probe.src_tokens == ("[SOS]", *probe.text, "[EOS]")
+        assert answer.forced.tgt_tokens == probe.tgt_tokens == ("[SOS]", *probe.text[::-1])
+        assert answer.expected == probe.expected == (*probe.text[::-1], "[EOS]")
+        assert answer.forced.predicted == probe.predicted
+        assert (answer.output, answer.stopped, answer.right) == (probe.output, probe.stopped, probe.right)
+        assert list(answer.forced.maps) == list(frame.axes)
+        for site, weights in answer.forced.maps.items():
+            recorded = frame.map(row, site)
+            assert weights.shape == recorded.shape
+            np.testing.assert_allclose(weights, recorded, atol=1e-3, equal_nan=True)
+    assert len(frame.probes) == 3
+
+
+def test_scores_and_right_words_are_those_of_the_frame_of_that_step(finished):
+    for step in (0, 20, 40):
+        frame, model = finished.frame_at(step), asked(finished.config, finished.snapshot_at(step))
+        assert frame.exact_step == step
+        assert model.exact == frame.exact
+        assert model.exact[1] == HELD_OUT_WORDS
+        assert model.head_scores.keys() == frame.head_scores.keys()
+        for site, scores in frame.head_scores.items():
+            assert model.head_scores[site].keys() == scores.keys()
+            for name, values in scores.items():
+                assert model.head_scores[site][name].shape == (3,)
+                np.testing.assert_allclose(model.head_scores[site][name], values, atol=1e-6)
+
+
+def test_steps_are_told_apart(finished):
+    first, last = (asked(finished.config, finished.snapshot_at(step)) for step in (0, 60))
+    assert (first.step, last.step) == (0, 60)
+    one, other = (model.answer("frog").forced for model in (first, last))
+    assert np.abs(one.probabilities - other.probabilities).max() > 0.01
+
+
+@pytest.mark.parametrize("word", [*WORDS, "cab", "dizz"])
+def test_probabilities_are_those_of_one_pass_over_the_word_alone(half_trained, half_asked, word):
+    answer = half_asked.answer(word)
+    src, tgt_in, _ = half_trained.to_device(half_trained.task.encode([word]))
+    half_trained.model.eval()
+    with torch.no_grad():
+        logits = half_trained.model(src, tgt_in)[0].double()
+    expected = logits.exp() / logits.exp().sum(dim=1, keepdim=True)
+    forced = answer.forced
+    assert forced.probabilities.shape == (len(word) + 1, 30)
+    assert forced.probabilities.dtype == np.float32
+    np.testing.assert_allclose(forced.probabilities, expected, atol=1e-5)
+    np.testing.assert_allclose(forced.probabilities.sum(axis=1), 1.0, atol=1e-5)
+    names = half_trained.task.tgt_tokenizer.tokens(range(30))
+    assert forced.predicted == tuple(names[i] for i in forced.probabilities.argmax(axis=1))
+    assert answer.question == half_trained.task.question(word)
+
+
+@pytest.mark.parametrize("word", [*WORDS, "cab", "dizz", "banana"])
+def test_the_free_reading_reproduces_the_output_that_it_is_a_reading_of(half_trained, half_asked, word):
+    answer = half_asked.answer(word)
+    free, tokenizer = answer.free, half_trained.task.tgt_tokenizer
+    names = tokenizer.tokens(range(30))
+    written = [names[i] for i in free.probabilities.argmax(axis=1)]
+    assert free.tgt_tokens[0] == "[SOS]"
+    assert written[: len(free.tgt_tokens) - 1] == list(free.tgt_tokens[1:])
+    assert "".join(free.tgt_tokens[1:]) == answer.output
+    assert (written[-1] == "[EOS]") or not answer.stopped
+    assert tuple(written) == free.predicted
+    # And the output is what whole passes write, one letter after the other.
+    half_trained.model.eval()
+    src, tgt = torch.tensor(half_trained.task.src_tokenizer.encode([word])), torch.tensor([[1]])
+    for _ in range(min(len(word) + 4, 9)):
+        tgt = torch.cat([tgt, half_trained.model(src, tgt)[:, -1].argmax(-1, keepdim=True)], dim=1)
+    assert (answer.output, answer.stopped) == tokenizer.text(tgt[0, 1:].tolist())
+    np.testing.assert_allclose(free.probabilities.sum(axis=1), 1.0, atol=1e-5)
+
+
+def test_there_are_right_and_wrong_answers_among_those_words(half_asked):
+    answers = [half_asked.answer(word) for word in [*WORDS, "cab", "dizz", "banana"]]
+    assert {answer.right for answer in answers} == {True, False}
+    assert all(a.right == (a.output == a.question.text[::-1] and a.stopped) for a in answers)
+
+
+def test_maps_have_no_number_where_the_future_is(half_asked):
+    answer = half_asked.answer("frog")
+    for reading in (answer.forced, answer.free):
+        for site, axes in reading.axes.items():
+            n_rows, n_columns = len(reading.tokens(axes.query)), len(reading.tokens(axes.key))
+            assert reading.maps[site].shape == (2, n_rows, n_columns)
+            future = np.array([[j > i for j in range(n_columns)] for i in range(n_rows)])
+            blocked = future if axes.kind == "decoder" else np.zeros_like(future)
+            assert all(np.array_equal(np.isnan(head), blocked) for head in reading.maps[site])
+            np.testing.assert_allclose(np.nansum(reading.maps[site], axis=-1), 1.0, atol=1e-5)
+
+
+def by_hand(state, word):
+    """What the model writes for a word, by whole passes: its tokens up to [EOS], which is the last."""
+    src, tgt = torch.tensor(state.task.src_tokenizer.encode([word])), torch.tensor([[1]])
+    written = []
+    for _ in range(len(word) + 1):
+        tgt = torch.cat([tgt, state.model(src, tgt)[:, -1].argmax(-1, keepdim=True)], dim=1)
+        written += state.task.tgt_tokenizer.tokens(tgt[0, -1:].tolist())
+        if written[-1] == "[EOS]":
+            break
+    return written
+
+
+def test_the_report_by_length_equals_a_slow_count_of_letters(half_trained, half_asked):
+    report = half_asked.by_length
+    assert report.lengths == (1, 2, 3, 4, 5, 6)  # up to two more than the four letters trained on
+    assert report.share.shape == (6, 6)
+    half_trained.model.eval()
+    for i, n in enumerate(report.lengths):
+        words = half_trained.task.words_of_length(n, report.asked)
+        letters, exact = Counter(), 0
+        for word in words:
+            assert len(word) == n
+            written = by_hand(half_trained, word)
+            exact += written == [*word[::-1], "[EOS]"]
+            for place, letter in enumerate(word[::-1]):
+                letters[place] += place < len(written) and written[place] == letter
+        assert report.exact[i] == exact / len(words)
+        for place in range(6):
+            if place < n:
+                assert report.share[i, place] == pytest.approx(letters[place] / len(words))
+            else:
+                assert np.isnan(report.share[i, place])
+    assert 0.0 < np.nanmean(report.share) < 1.0
+    assert report.exact[0] > report.exact[-1]
+
+
+def test_a_word_that_does_not_stop_is_not_right_though_every_letter_is(half_trained):
+    snapshot = snapshot_of(half_trained)
+    snapshot.weights["to_logits.bias"][half_trained.task.tgt_tokenizer.eos_id] = -1e9
+    report = Asked(half_trained.config, snapshot, NOTHING).by_length
+    assert report.share[0, 0] > 0.5
+    assert report.exact.tolist() == [0.0] * 6
+
+
+def test_words_by_length_are_fixed_and_held_out_where_there_are_such(half_trained):
+    task, again = half_trained.task, make_task(half_trained.config.train)
+    trained = {word for k in range(130) for word in task.words(half_trained.config.seed, k)}
+    for n in task.report_lengths():
+        words = task.words_of_length(n, 25)
+        assert words == again.words_of_length(n, 25)
+        assert len(words) == 25
+        if n >= 3:
+            assert len(set(words)) > 15
+            assert not trained & set(words)
+
+
+def test_exact_counts_the_same_words_as_the_live_curve_one_by_one(half_trained, half_asked):
+    half_trained.model.eval()
+    words = half_trained.task.held_out()[:HELD_OUT_WORDS]
+    right = sum(by_hand(half_trained, word) == [*word[::-1], "[EOS]"] for word in words)
+    assert half_asked.exact == (right, 200)
+    assert 20 < right < 180, "the model must be neither perfect nor ignorant"
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_losses_are_bit_equal_with_and_without_questions_in_between(tiny, losses, dropout):
+    config, found = tiny(dropout=dropout, steps=4, evaluate_every=2), []
+    state = TrainState.begin(config)
+    torch.rand(1)  # so that a seed set by someone cannot happen to be the state of before
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    taken = Interventions(ablated=(("decoder.0.cross", 1),))
+    for report in train(state):
+        found += report.losses
+        snapshot = snapshot_of(state)
+        for interventions in (NOTHING, taken):
+            model = Asked(state.config, snapshot, interventions)
+            model.answer("frog")
+            assert all([model.exact, model.head_scores, model.by_length])
+        assert state.model.interventions == NOTHING
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert np.array_equal(np.random.get_state()[1], before[1])
+    assert found == losses(config)
+
+
+def test_a_snapshot_is_not_moved_by_what_is_asked_of_it_nor_by_training_on(tiny):
+    state = TrainState.begin(tiny())
+    snapshot = snapshot_of(state)
+    kept = {name: w.copy() for name, w in snapshot.weights.items()}
+    model = Asked(state.config, snapshot, NOTHING)
+    first = model.answer("frog")
+    list(train(state))
+    again = model.answer("frog")
+    assert np.array_equal(first.forced.probabilities, again.forced.probabilities)
+    assert all(np.array_equal(w, kept[name]) for name, w in snapshot.weights.items())
+
+
+def test_two_threads_that_ask_one_model_at_once_get_the_same_answers(half_trained, monkeypatch):
+    model = Asked(half_trained.config, snapshot_of(half_trained), NOTHING)
+    words = ["frog", "kayak", "ox", "banana", "q", "cab"]
+    alone = {word: model.answer(word) for word in words}
+    wrong, gate = [], threading.Barrier(4)
+
+    def ask(offset):
+        gate.wait()
+        for i in range(24):
+            word = words[(i + offset) % len(words)]
+            try:
+                answer = model.answer(word)
+            except Exception as error:
+                wrong.append(error)
+                return
+            for site, maps in alone[word].forced.maps.items():
+                if not np.array_equal(answer.forced.maps.get(site), maps, equal_nan=True):
+                    wrong.append((word, site))
+            if answer.output != alone[word].output:
+                wrong.append(word)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=ask, args=(offset,)) for offset in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
+
+
+def test_one_model_is_built_for_as_long_as_it_is_asked_for(half_trained):
+    snapshot = snapshot_of(half_trained)
+    taken = Interventions(ablated=(("encoder.0", 1),))
+    one = asked(half_trained.config, snapshot)
+    assert asked(half_trained.config, snapshot) is one
+    other = asked(half_trained.config, snapshot, taken)
+    assert other is not one
+    assert asked(half_trained.config, snapshot, Interventions(ablated=(("encoder.0", 1),))) is other
+
+
+# Interventions.
+
+
+def test_blocked_cells_have_no_number_and_what_is_left_is_shared_out_anew(ask_without, half_asked):
+    model = ask_without(
+        Block(site="encoder.0", head=1, row=2, column=3),
+        Block(site="decoder.0.self", token="o", row=4),
+        Block(site="decoder.0.cross", token="o", head=0),
+    )
+    plain = half_asked.answer("oxford").forced.maps
+    answer = model.answer("oxford")  # [SOS] o x f o r d [EOS]; [SOS] d r o f x o
+    maps = answer.forced.maps
+    closed = {site: np.zeros(weights.shape, bool) for site, weights in maps.items()}
+    closed["encoder.0"][1, 2, 3] = True
+    closed["decoder.0.self"] |= np.triu(np.ones((7, 7), bool), 1)
+    closed["decoder.0.self"][:, 4, 3] = True
+    closed["decoder.0.cross"][0][:, [1, 4]] = True
+    for site, weights in maps.items():
+        assert np.array_equal(np.isnan(weights), closed[site])
+        np.testing.assert_allclose(np.nansum(weights, axis=-1), 1.0, atol=1e-5)
+    first = plain["encoder.0"].copy()  # nothing stands before it
+    first[1, 2, 3] = 0.0
+    first[1, 2] /= first[1, 2].sum()
+    np.testing.assert_allclose(np.nan_to_num(maps["encoder.0"]), first, atol=1e-5)
+    assert answer.interventions == model.interventions
+    assert half_asked.answer("oxford").interventions == NOTHING
+
+
+def test_taking_a_head_away_is_felt_in_every_answer(half_trained, half_asked):
+    weights = {name: w.numpy().copy() for name, w in half_trained.model.state_dict().items()}
+    weights["decoder.0.cross_attention.to_output.weight"][:, :16] = 0.0  # head 1 of 2, width 32
+    by_weights = Asked(half_trained.config, Snapshot(step=130, weights=weights), NOTHING)
+    taken = Interventions(ablated=(("decoder.0.cross", 0),))
+    without = Asked(half_trained.config, snapshot_of(half_trained), taken)
+    for word in ("frog", "cab"):
+        ours, theirs = without.answer(word), by_weights.answer(word)
+        np.testing.assert_allclose(ours.forced.probabilities, theirs.forced.probabilities, atol=1e-5)
+        assert ours.output == theirs.output
+    assert without.exact == by_weights.exact != half_asked.exact
+    np.testing.assert_array_equal(without.by_length.share, by_weights.by_length.share)
+    for site, scores in by_weights.head_scores.items():
+        for name, values in scores.items():
+            np.testing.assert_allclose(without.head_scores[site][name], values, atol=1e-5)
+
+
+def test_what_was_taken_away_in_the_run_is_given_back_unless_asked_for(half_trained, half_asked):
+    taken = Interventions(ablated=(("decoder.0.cross", 0), ("decoder.0.cross", 1)))
+    snapshot = snapshot_of(half_trained, interventions=taken)
+    whole, less = asked(half_trained.config, snapshot), asked(half_trained.config, snapshot, taken)
+    expected = half_asked.answer("frog").forced.probabilities
+    assert np.array_equal(whole.answer("frog").forced.probabilities, expected)
+    assert np.abs(less.answer("frog").forced.probabilities - expected).max() > 0.05
+
+
+@pytest.mark.parametrize(
+    ("taken", "message"),
+    [
+        (
+            Interventions(ablated=(("decoder.1.cross", 0),)),
+            "There is no attention 'decoder.1.cross'; choose one",
+        ),
+        (
+            Interventions(ablated=(("encoder.0", 2),)),
+            "encoder.0 has heads 1 to 2, not 3; choose one of them.",
+        ),
+        (
+            Interventions(blocked=(Block(site="decoder.0.self", token="[SOS]"),)),
+            "In decoder layer 1 (self), head 1, row 1 (“[SOS]”) may look at 1 of 5 columns, and this would "
+            "block the last of them. Leave it at least one.",
+        ),
+    ],
+    ids=["site", "head", "row"],
+)
+def test_what_cannot_be_taken_away_from_a_word_is_refused(half_trained, taken, message):
+    with pytest.raises(InputError) as refused:
+        Asked(half_trained.config, snapshot_of(half_trained), taken).answer("frog")
+    assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "There is no word to ask; type one, such as banana."),
+        ("  \t ", "There is no word to ask; type one, such as banana."),
+        ("naïve", "Only the letters a to z are in the alphabet, not “ï”. Try naive."),
+        ("日本", "Only the letters a to z are in the alphabet, not “日”, “本”. Type a word such as banana."),
+        ("a" * 500, "500 letters is too long; this run learns up to 4 letters and can be asked up to 8."),
+    ],
+)
+def test_a_word_that_cannot_be_asked_is_refused_with_the_next_step(half_asked, text, message):
+    with pytest.raises(InputError) as refused:
+        half_asked.answer(text)
+    assert str(refused.value).startswith(message)
+    assert refused.value.field == "probe_words"
+    assert half_asked.answer(" FROG ").question.text == "frog"
+
+
+def test_the_longest_word_that_can_be_asked_is_answered(half_asked):
+    answer = half_asked.answer("abcdefgh")  # twice the trained length
+    assert len(answer.forced.src_tokens) == 10
+    assert len(answer.free.tgt_tokens) <= 10
+    assert answer.question.too_long
+
+
+def test_weights_of_another_model_are_refused(half_trained):
+    other = TrainState.begin(
+        RunConfig(
+            model=ModelConfig(n_encoder_layers=1, n_decoder_layers=1, n_heads=2, d_model=16, d_ff=40),
+            train=TrainConfig(max_letters=4),
+            device="cpu",
+        )
+    )
+    whole = snapshot_of(half_trained)
+    some = Snapshot(step=7, weights=dict(list(whole.weights.items())[:-1]))
+    for snapshot in (snapshot_of(other, step=7), some):
+        with pytest.raises(InputError, match="^The weights of step 7 do not fit this model"):
+            Asked(half_trained.config, snapshot, NOTHING)
+
+
+def test_questions_and_the_live_curve_are_about_the_same_words():
+    """So that a comparison on the Ask page is one with the live curve."""
+    from transformer.training.evaluation import LIVE_WORDS
+
+    assert asking.HELD_OUT_WORDS == LIVE_WORDS

@@ -1,0 +1,198 @@
+"""Asking the model of any step: a snapshot in a model of its own, so that training is never disturbed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import torch
+
+from transformer.config import RunConfig
+from transformer.decoding import exact_words, greedy, letters_right
+from transformer.errors import InputError
+from transformer.interventions import NOTHING, Interventions, check_interventions, open_cells
+from transformer.model.transformer import Transformer
+from transformer.recording.frame import Array, Axes
+from transformer.recording.recorder import Recorder, axes_of
+from transformer.recording.snapshot import Snapshot
+from transformer.recording.tape import record
+from transformer.tasks import Question, make_task
+
+HELD_OUT_WORDS = 200
+"""Words on which two models are compared: the same as those of the live curve."""
+WORDS_PER_LENGTH = 25
+"""Words asked of each length, for the report by length and position."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """One word and the letters fed to the decoder, as the model of one step sees them."""
+
+    src_tokens: tuple[str, ...]
+    tgt_tokens: tuple[str, ...]
+    """What the decoder reads: [SOS] and letters."""
+    probabilities: Array
+    """(T, V) float32: of each row, how probable each token is to come next."""
+    predicted: tuple[str, ...]
+    """The most probable token of each row."""
+    axes: Mapping[str, Axes]
+    maps: dict[str, Array]
+    """Site to (H, Q, K) float32; NaN where a mask or an intervention blocks."""
+
+    def tokens(self, side: str) -> tuple[str, ...]:
+        """The tokens of one side: src or tgt."""
+        return self.src_tokens if side == "src" else self.tgt_tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What the model of one step says to one word."""
+
+    step: int
+    """Of the snapshot that answers."""
+    question: Question
+    expected: tuple[str, ...]
+    """What each row of the teacher-forced reading is to write, [EOS] at the end."""
+    forced: Reading
+    """With the right letters as the decoder's input."""
+    free: Reading
+    """With the letters that the model has written itself."""
+    output: str
+    stopped: bool
+    """Whether the output ended by itself."""
+    interventions: Interventions
+
+    @property
+    def right(self) -> bool:
+        """Whether the output is right to the last letter and stops."""
+        return self.stopped and self.output == self.question.answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthReport:
+    """How well each letter is written, by the length of the word and its place in the answer."""
+
+    lengths: tuple[int, ...]
+    share: Array
+    """(lengths, longest) share of words whose letter here is right, free-running; NaN beyond the word."""
+    exact: Array
+    """(lengths,) share of words that are right to the last letter and stop."""
+    asked: int
+    """Words of each length."""
+
+
+class Asked:
+    """The model of one snapshot, perhaps with something taken away. Safe to use from any thread.
+
+    Args:
+        config: of the run, completed with what the task needs.
+        interventions: what is taken away, in place of what was at that step. Whether it leaves every row of a
+            word something to look at is checked by `answer`.
+
+    Raises:
+        InputError: the weights are not those of such a model, or it has no such head.
+    """
+
+    def __init__(self, config: RunConfig, snapshot: Snapshot, interventions: Interventions) -> None:
+        self.step, self.interventions = snapshot.step, interventions
+        self.task = make_task(config.train)
+        self._lock = threading.Lock()
+        self._model = Transformer(config.model)
+        try:
+            self._model.load_state_dict({name: torch.from_numpy(w) for name, w in snapshot.weights.items()})
+        except (RuntimeError, TypeError) as error:  # other names, shapes or kinds of number, from a file
+            why = str(error).splitlines()[-1].strip()
+            raise InputError(
+                f"The weights of step {snapshot.step:,} do not fit this model ({why})."
+            ) from error
+        self._model.eval()
+        self._axes = axes_of(self._model)
+        heads_off = Interventions(ablated=interventions.ablated)
+        check_interventions(heads_off, self._axes, config.model.n_heads, (), ())
+        self._model.intervene(interventions, self.task.src_tokenizer.id_of)
+
+    def answer(self, text: str) -> Answer:
+        """Let the model spell the answer to a word, and look at it on the way.
+
+        Raises:
+            InputError: a word that cannot be asked, or an intervention that leaves a row of it nothing.
+        """
+        question = self.task.question(text)
+        batch, tokenizer = self.task.encode([question.text]), self.task.tgt_tokenizer
+        expected = tokenizer.tokens(batch.tgt_out[0].tolist())
+        limit = min(len(expected) + 3, self._model.config.max_len - 1)
+        with self._lock:
+            src = torch.from_numpy(batch.src)
+            written = greedy(self._model, src, tokenizer.sos_id, tokenizer.eos_id, limit)[0].tolist()
+            output, stopped = tokenizer.text(written)
+            if stopped:
+                written = written[: written.index(tokenizer.eos_id)]
+            return Answer(
+                step=self.step,
+                question=question,
+                expected=expected,
+                forced=self._read(batch.src, batch.tgt_in),
+                free=self._read(batch.src, np.array([[tokenizer.sos_id, *written]], dtype=np.int64)),
+                output=output,
+                stopped=stopped,
+                interventions=self.interventions,
+            )
+
+    @cached_property
+    def exact(self) -> tuple[int, int]:
+        """(right, asked) held-out words."""
+        words = self.task.held_out()[:HELD_OUT_WORDS]
+        with self._lock:
+            return sum(exact_words(self._model, self.task, words)), len(words)
+
+    @cached_property
+    def head_scores(self) -> dict[str, dict[str, Array]]:
+        """Every score of every head, (H,) each, by site and name, on the same words as those of frames."""
+        with self._lock:
+            return Recorder(self._model, self.task).head_scores()
+
+    @cached_property
+    def by_length(self) -> LengthReport:
+        """Fixed words of every length, also of lengths beyond those trained on, letter by letter."""
+        lengths = self.task.report_lengths()
+        share, exact = np.full((len(lengths), lengths[-1]), np.nan), np.zeros(len(lengths))
+        for i, n in enumerate(lengths):
+            words = self.task.words_of_length(n, WORDS_PER_LENGTH)
+            with self._lock:
+                right, _ = letters_right(self._model, self.task, words)
+            share[i, :n] = right[:, :n].double().mean(dim=0).numpy()
+            exact[i] = right[:, : n + 1].all(dim=1).double().mean()
+        return LengthReport(lengths=lengths, share=share, exact=exact, asked=WORDS_PER_LENGTH)
+
+    def _read(self, src: Array, tgt: Array) -> Reading:
+        """One teacher-forced pass over one word, (1, S) and (1, T)."""
+        tokenizer = self.task.tgt_tokenizer
+        src_tokens = self.task.src_tokenizer.tokens(src[0].tolist())
+        tgt_tokens = tokenizer.tokens(tgt[0].tolist())
+        n_heads = self._model.config.n_heads
+        check_interventions(self.interventions, self._axes, n_heads, src_tokens, tgt_tokens)
+        with record(self._model) as tape:
+            logits = self._model(torch.from_numpy(src), torch.from_numpy(tgt))[0]
+        reading = Reading(
+            src_tokens=src_tokens,
+            tgt_tokens=tgt_tokens,
+            probabilities=logits.softmax(dim=-1).numpy(),
+            predicted=tokenizer.tokens(logits.argmax(dim=-1).tolist()),
+            axes=self._axes,
+            maps={},
+        )
+        for site, axes in self._axes.items():
+            rows, keys = reading.tokens(axes.query), reading.tokens(axes.key)
+            blocks = self.interventions.blocks_at(site)
+            may = open_cells(blocks, rows, keys, causal=axes.causal, n_heads=n_heads)
+            reading.maps[site] = np.where(may, tape.weights[site][0], np.float32("nan"))
+        return reading
+
+
+@lru_cache(maxsize=16)
+def asked(config: RunConfig, snapshot: Snapshot, interventions: Interventions = NOTHING) -> Asked:
+    """The model of a snapshot, built once for as long as it is asked for."""
+    return Asked(config, snapshot, interventions)

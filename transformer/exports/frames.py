@@ -1,0 +1,86 @@
+"""Which frames of a run an export shows, and what stands at the axes of their maps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transformer.errors import InputError
+from transformer.figures.labels import token_axes
+from transformer.figures.maps import MapAxes
+from transformer.insight.names import short_head_name
+from transformer.recording.frame import Frame, Probe
+from transformer.runs.view import RunView
+
+KIND_NAMES = {
+    "cross": "cross-attention",
+    "encoder": "encoder self-attention",
+    "decoder": "decoder self-attention",
+}
+
+
+def film_frames(
+    view: RunView, most: int, *, word: str | None = None, moments: bool = True
+) -> tuple[Frame, ...]:
+    """At most this many frames, evenly chosen; always the first, the last and, while they fit, the moments.
+
+    Args:
+        most: at least 2.
+        word: leave out frames recorded before this word was asked.
+        moments: whether those of moments are always among them; a few frames show more without this.
+
+    Raises:
+        InputError: there is no such frame.
+    """
+    if most < 2:
+        raise ValueError(f"A film of {most} frames has no first and last one; take at least 2.")
+    frames = [f for f in view.frames if word is None or any(probe.text == word for probe in f.probes)]
+    if not frames:
+        what = "Nothing has been recorded yet" if word is None else f"No frame of this run shows “{word}” yet"
+        known = ", ".join(probe.text for probe in view.frame.probes) if view.frame else ""
+        advice = f"choose one of its words: {known}." if known else "wait until the untrained model is shown."
+        raise InputError(f"{what}; {advice}", "word")
+    if len(frames) <= most:
+        return tuple(frames)
+    last = len(frames) - 1
+    steps = {moment.step for moment in view.moments} if moments else set()
+    marked = [i for i in range(1, last) if frames[i].step in steps]
+    stay = {marked[i] for i in _spread(len(marked), min(len(marked), most - 2))}
+    even = most  # two of them are the first and the last, and for these there is always room
+    while len(chosen := stay | set(_spread(len(frames), even))) > most:
+        even -= 1
+    return tuple(frames[i] for i in sorted(chosen))
+
+
+def _spread(n: int, count: int) -> list[int]:
+    """This many of the numbers below n, as even as whole numbers can be."""
+    return [int(i) for i in np.linspace(0, n - 1, count).round()] if count else []
+
+
+def probe_of(frame: Frame, word: str) -> tuple[int, Probe]:
+    """The row of a word in this frame's maps, and what was recorded of it."""
+    row = frame.row_of(word)
+    return row, frame.probes[row]
+
+
+def axes_of(frame: Frame, probe: Probe, site: str) -> MapAxes:
+    """What stands at the axes of this site's maps of a probe."""
+    axes = frame.axes[site]
+    return token_axes(
+        query=axes.query,
+        key=axes.key,
+        causal=axes.causal,
+        src_tokens=probe.src_tokens,
+        tgt_tokens=probe.tgt_tokens,
+        expected=probe.expected,
+    )
+
+
+def head_title(frame: Frame, site: str, head: int) -> str:
+    """One head with its kind of attention: "cross-attention · decoder 2 · head 1".
+
+    Raises:
+        ValueError: the model has no such head.
+    """
+    if site not in frame.axes or not 0 <= head < frame.maps[site].shape[1]:
+        raise ValueError(f"There is no head {head} at {site!r}; the sites are {', '.join(frame.axes)}.")
+    return f"{KIND_NAMES[frame.axes[site].kind]} · {short_head_name(site, head)}"

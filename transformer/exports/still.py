@@ -1,0 +1,149 @@
+"""One attention map in pixels: its cells, the labels of both axes, and the legend of its colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from transformer.exports.canvas import (
+    BLOCKED,
+    MARK,
+    TAKEN,
+    WRONG,
+    Array,
+    Box,
+    Canvas,
+    text_width,
+    weight_index,
+)
+from transformer.figures.maps import MapAxes
+
+LARGEST_TYPE, SMALLEST_TYPE = 26, 9
+WIDE = 3
+"""A token of more letters is wider than its column and stands one line lower."""
+
+
+@dataclass(frozen=True)
+class Still:
+    """Where one map stands on a sheet; the same for every step, so that nothing jumps."""
+
+    axes: MapAxes
+    left: int
+    top: int
+    cell: int
+    type_size: int
+
+    @classmethod
+    def fitted(cls, axes: MapAxes, box: Box, *, labels: Iterable[str] = ()) -> Still:
+        """As large as a box allows, in its middle.
+
+        Args:
+            labels: every text that may stand before a row; none for a map without row labels.
+        """
+        left, top, right, bottom = box
+        labels = tuple(labels)
+        n_rows, n_columns = len(axes.rows), len(axes.columns)
+        for size in range(LARGEST_TYPE, SMALLEST_TYPE - 1, -1):
+            before = max((text_width(label, size) for label in labels), default=0.0) + (size if labels else 0)
+            below = _below(size)
+            cell = int(min((right - left - before) / n_columns, (bottom - top - below) / n_rows))
+            if cell >= 1.25 * size:
+                break
+        cell = max(cell, 2)
+        spare = right - left - before - cell * n_columns
+        return cls(axes, round(left + before + spare / 2), round(top), cell, size)
+
+    @property
+    def right(self) -> int:
+        """Where the cells end."""
+        return self.left + self.cell * len(self.axes.columns)
+
+    @property
+    def bottom(self) -> int:
+        """Where the cells end."""
+        return self.top + self.cell * len(self.axes.rows)
+
+    def middle(self, row: int, column: int) -> tuple[int, int]:
+        """The pixel (x, y) in the middle of a cell."""
+        return self.left + column * self.cell + self.cell // 2, self.top + row * self.cell + self.cell // 2
+
+    def draw_cells(self, canvas: Canvas, weights: Array) -> None:
+        """Draw the weights, (rows, columns) in [0, 1] and NaN where blocked."""
+        each = np.ones((self.cell, self.cell), dtype=np.uint8)
+        future, taken = blocked_cells(weights, self.axes)
+        pixels = np.kron(weight_index(weights), each)
+        for cells, color, marks in ((future, BLOCKED, hatched), (taken, TAKEN, crossed)):
+            flat = np.where(marks(*pixels.shape), np.uint8(MARK), np.uint8(color))
+            pixels = np.where(np.kron(cells, each) > 0, flat, pixels)
+        gaps = np.ones(pixels.shape, dtype=bool)  # a line of paper between two cells, where there is room
+        if self.cell >= 6:
+            gaps[:: self.cell] = gaps[:, :: self.cell] = False
+        canvas.fill((self.left, self.top, self.right, self.bottom), np.where(gaps, pixels, 0))
+
+    def draw_rows(self, canvas: Canvas, wrong: Mapping[int, str]) -> None:
+        """Write what stands before each row, with what it would write where that is wrong."""
+        size = self.type_size
+        for i in self._labelled(len(self.axes.rows)):
+            mark = f" ✗ {wrong[i]}" if i in wrong else ""
+            x, y = self.left - size / 2, self.middle(i, 0)[1]
+            canvas.text(x, y, mark, size, align="r", tone=WRONG)
+            canvas.text(x - text_width(mark, size), y, self.axes.rows[i], size, align="r")
+
+    def draw_columns(self, canvas: Canvas, *, title: bool = True) -> None:
+        """Write what stands under each column."""
+        size = self.type_size
+        for i in self._labelled(len(self.axes.columns)):
+            token = self.axes.columns[i]
+            line = 2 if len(token) > WIDE else 1
+            y = self.bottom + (line - 0.3) * 1.15 * size
+            canvas.text(self.middle(0, i)[0], y, token, size, align="m")
+        if title:
+            y = self.bottom + _below(size) - 12
+            canvas.text((self.left + self.right) / 2, y, self.axes.column_title, 17, align="m")
+
+    def _labelled(self, n: int) -> range:
+        """Every position, or every second, third, ... where the type is taller than a cell."""
+        return range(0, n, -(-self.type_size // self.cell))
+
+
+def _below(size: int) -> float:
+    """What the two lines of tokens and the title under a map take."""
+    return 2 * 1.15 * size + 30
+
+
+def blocked_cells(weights: Array, axes: MapAxes) -> tuple[Array, Array]:
+    """(rows, columns) bool, twice: cells that lie in the future, and others that somebody has blocked."""
+    future = ~np.tri(*weights.shape, dtype=np.bool_) if axes.causal else np.zeros(weights.shape, np.bool_)
+    return future, np.isnan(weights) & ~future
+
+
+def hatched(height: int, width: int) -> Array:
+    """(height, width) bool: thin lines that rise to the right, the mark of the future."""
+    lines: Array = (np.add.outer(np.arange(height), np.arange(width)) % 9) < 2
+    return lines
+
+
+def crossed(height: int, width: int) -> Array:
+    """(height, width) bool: thin lines both ways, the mark of what somebody has blocked."""
+    return hatched(height, width) | hatched(height, width)[:, ::-1]
+
+
+def draw_legend(
+    canvas: Canvas, left: int, top: int, height: int, maps: Iterable[Array], axes: MapAxes
+) -> None:
+    """The colours of the weights from 0 to 100 %, and what is blocked in any of these maps looks like."""
+    canvas.text(left, top - 20, "weight", 17)
+    shades = weight_index(np.linspace(1.0, 0.0, height)[:, None])
+    canvas.fill((left, top, left + 18, top + height), shades)
+    for share in (1.0, 0.5, 0.0):
+        canvas.text(left + 26, top + (1.0 - share) * (height - 1), f"{share:.0%}", 17)
+    blocked = [blocked_cells(weights, axes) for weights in maps]
+    y = top + height + 34
+    for i, color, marks, text in ((0, BLOCKED, hatched, "future"), (1, TAKEN, crossed, "blocked")):
+        if any(cells[i].any() for cells in blocked):
+            swatch = np.where(marks(18, 18), np.uint8(MARK), np.uint8(color))
+            canvas.fill((left, y - 9, left + 18, y + 9), swatch)
+            canvas.text(left + 26, y, text, 17)
+            y += 28

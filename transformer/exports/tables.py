@@ -1,0 +1,75 @@
+"""A run's numbers for other programs: the curves as CSV, one frame as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from transformer.recording.frame import Array, Frame, Probe
+from transformer.runs.view import RunView
+
+FORMAT = 1
+"""Version of the JSON that `frame_json` writes."""
+DIGITS = 4
+"""Of weights and scores; a recorded weight is not more exact."""
+
+
+def curves_csv(view: RunView) -> str:
+    """Every step's numbers so far, one row a step; empty where a step has no such number."""
+    table: str = view.metrics.table().to_csv(index=False, lineterminator="\n")
+    return table
+
+
+def frame_json(view: RunView, frame: Frame) -> str:
+    """Everything recorded at one step: each word's tokens, output and attention maps, and the heads' scores.
+
+    A map is a list of rows (queries), each a list of weights (keys); null where a mask blocks.
+    """
+    document = {
+        "format": FORMAT,
+        "configuration": json.loads(view.config.to_json()),
+        "seed": view.config.seed,
+        "step": frame.step,
+        "seconds": round(frame.seconds, 3),
+        "loss": frame.loss,
+        "held_out_words": None
+        if frame.exact is None
+        else {"right": frame.exact[0], "asked": frame.exact[1], "step": frame.exact_step},
+        "interventions": frame.interventions.to_dict(),
+        "sites": {
+            site: {"kind": axes.kind, "rows": axes.query, "columns": axes.key, "causal": axes.causal}
+            for site, axes in frame.axes.items()
+        },
+        "scores": {
+            site: {name: _numbers(values) for name, values in scores.items()}
+            for site, scores in frame.head_scores.items()
+        },
+        "probes": [_probe(frame, row, probe) for row, probe in enumerate(frame.probes)],
+    }
+    return json.dumps(document, allow_nan=False, ensure_ascii=False)
+
+
+def _probe(frame: Frame, row: int, probe: Probe) -> dict[str, Any]:
+    return {
+        "word": probe.text,
+        "answer": probe.answer,
+        "output": probe.output,
+        "stopped": probe.stopped,
+        "right": probe.right,
+        "held_out": probe.held_out,
+        "too_long": probe.too_long,
+        "src_tokens": probe.src_tokens,
+        "tgt_tokens": probe.tgt_tokens,
+        "expected": probe.expected,
+        "predicted": probe.predicted,
+        "maps": {site: _numbers(frame.map(row, site)) for site in frame.axes},
+    }
+
+
+def _numbers(values: Array) -> Any:
+    """Nested lists of rounded numbers, None where there is no number."""
+    rounded = np.round(values.astype(np.float64), DIGITS).astype(object)
+    rounded[np.isnan(values)] = None
+    return rounded.tolist()

@@ -1,0 +1,58 @@
+"""What stands at the axes of a map: the tokens really attended to, and what each row reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from transformer.figures.maps import MapAxes
+
+
+@lru_cache(maxsize=256)
+def token_axes(
+    *,
+    query: str,
+    key: str,
+    causal: bool,
+    src_tokens: tuple[str, ...],
+    tgt_tokens: tuple[str, ...],
+    expected: tuple[str, ...],
+) -> MapAxes:
+    """The axes of one kind of attention for one word.
+
+    Args:
+        query: whose positions are the rows: src or tgt.
+        key: whose positions are the columns: src or tgt.
+        causal: whether rows are kept from looking at later columns.
+        src_tokens: what is read.
+        tgt_tokens: what the decoder has read last at each of its positions.
+        expected: what each of these is to write.
+    """
+    if query == "src":
+        rows, row_title = src_tokens, "letter at work"
+    else:
+        rows = tuple(f"{read} → {write}" for read, write in zip(tgt_tokens, expected, strict=True))
+        row_title = "after reading → writes"
+    return MapAxes(
+        rows=rows,
+        columns=src_tokens if key == "src" else tgt_tokens,
+        row_title=row_title,
+        column_title="letters of the word" if key == "src" else "letters written so far",
+        causal=causal,
+    )
+
+
+def wrong_predictions(query: str, expected: Sequence[str], predicted: Sequence[str]) -> dict[int, str]:
+    """Rows of a decoder's map whose prediction is wrong, with what they would write."""
+    if query == "src":
+        return {}
+    pairs = zip(expected, predicted, strict=True)
+    return {i: would for i, (right, would) in enumerate(pairs) if right != would}
+
+
+def tile_name(site: str, head: int, n_tiles: int) -> str:
+    """One head above its small map, counted from 1; very short where there are many."""
+    stack, layer, *_ = site.split(".")
+    if n_tiles <= 8:
+        return f"{stack[:3]} {int(layer) + 1} · head {head + 1}"
+    return f"{int(layer) + 1} · {head + 1}"

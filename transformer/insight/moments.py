@@ -1,0 +1,125 @@
+"""Finding the moments of a run: the steps worth jumping to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from transformer.insight.names import head_name
+from transformer.insight.scores import MIRROR_THRESHOLD, Array
+
+TURNED, ACCURACY, DROP, INTERVENTION = "turned", "accuracy", "drop", "intervention"
+
+LEVEL = 10
+"""The level of the loss is the median of this many steps: one bad batch does not move it."""
+SPAN = 40
+"""The newest level is compared with that at the other end of this many steps."""
+DROP_SHARE = 0.35
+"""The loss drops when its level falls by this share ..."""
+LEAST_DROP = 0.5
+"""... and by this much: a loss near zero can halve, and nobody sees it."""
+ONE_FALL = DROP_SHARE / 2
+"""A fall goes on, and is not found again, until its share is back under this."""
+BETWEEN_DROPS = 25
+"""Steps from one drop to the next, at least."""
+MAX_DROPS = 5
+"""Of one run."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A step worth jumping to."""
+
+    step: int
+    kind: str
+    """turned, accuracy, drop or intervention."""
+    text: str
+    """What happened, in words; the step is not said."""
+    site: str | None = None
+    """Where a head turned."""
+    head: int | None = None
+    """Which one turned, counted from 0."""
+
+
+class Moments:
+    """Finds the moments of one run while it goes on; for the run's own thread.
+
+    Every method is told what is new, returns the moments that this has brought, and finds nothing twice.
+    """
+
+    def __init__(self) -> None:
+        self.found: tuple[Moment, ...] = ()
+        """All so far, in order of step. Replaced and never changed, so that other threads may read it."""
+        self._below: set[tuple[str, int]] = set()
+        """Heads that have been seen below the threshold."""
+        self._n_losses = 0
+        """How many losses have been looked at."""
+        self._falling = False
+        """Whether the newest drop still goes on."""
+
+    def heads(self, step: int, scores: Mapping[str, Array]) -> tuple[Moment, ...]:
+        """Heads that turned anti-diagonal: from below the threshold to it or beyond, each for the first time.
+
+        A head that is there when it is first seen (the run began with learned weights) has not turned.
+
+        Args:
+            scores: cross-attention site to (H,) mirror scores at this step.
+        """
+        turned = {(moment.site, moment.head) for moment in self._of_kind(TURNED)}
+        new = []
+        for site, row in scores.items():
+            for head, score in enumerate(row):
+                if score < MIRROR_THRESHOLD:
+                    self._below.add((site, head))
+                elif (site, head) in self._below and (site, head) not in turned:
+                    text = f"{head_name(site, head)} turned anti-diagonal"
+                    new.append(Moment(step, TURNED, text, site, head))
+        return self._add(new)
+
+    def accuracy(self, step: int, marks: Mapping[str, int]) -> tuple[Moment, ...]:
+        """Marks of held-out words right.
+
+        Args:
+            step: now; each moment stands at its mark's own step.
+            marks: share, as text, to the step at which it was first reached.
+        """
+        return self._add(
+            Moment(reached, ACCURACY, f"{100 * float(mark):g} % of the held-out words right")
+            for mark, reached in marks.items()
+        )
+
+    def losses(self, steps: Array, losses: Array) -> tuple[Moment, ...]:
+        """Sudden drops of the loss, each once however far it goes on.
+
+        Args:
+            steps: (N,) of the whole run so far; the same as last time with new ones at the end.
+            losses: (N,) the training loss of each.
+        """
+        new: list[Moment] = []
+        for end in range(max(self._n_losses + 1, SPAN), len(losses) + 1):
+            before = float(np.median(losses[end - SPAN : end - SPAN + LEVEL]))
+            now = float(np.median(losses[end - LEVEL : end]))
+            fall = before - now
+            self._falling = self._falling and fall >= ONE_FALL * before
+            drops = [*self._of_kind(DROP), *new]
+            room = len(drops) < MAX_DROPS and (not drops or steps[end - 1] >= drops[-1].step + BETWEEN_DROPS)
+            if fall >= max(DROP_SHARE * before, LEAST_DROP) and room and not self._falling:
+                text = f"the loss dropped from {before:.2f} to {now:.2f}"
+                new.append(Moment(int(steps[end - 1]), DROP, text))
+                self._falling = True
+        self._n_losses = len(losses)
+        return self._add(new)
+
+    def intervention(self, step: int, text: str) -> tuple[Moment, ...]:
+        """A person changed something in mid-run; the text says what."""
+        return self._add([Moment(step, INTERVENTION, text)])
+
+    def _of_kind(self, kind: str) -> list[Moment]:
+        return [moment for moment in self.found if moment.kind == kind]
+
+    def _add(self, moments: Iterable[Moment]) -> tuple[Moment, ...]:
+        new = tuple(moment for moment in moments if moment not in self.found)
+        self.found = tuple(sorted(self.found + new, key=lambda moment: moment.step))
+        return new

@@ -1,0 +1,20 @@
+"""How attentions and heads are called where people read: counted from 1."""
+
+from __future__ import annotations
+
+
+def site_name(site: str) -> str:
+    """encoder.0 as "encoder layer 1", decoder.1.cross as "decoder layer 2"."""
+    stack, layer, *_ = site.split(".")
+    return f"{stack} layer {int(layer) + 1}"
+
+
+def head_name(site: str, head: int) -> str:
+    """One head, counted from 1 as people do."""
+    return f"{site_name(site)}, head {head + 1}"
+
+
+def short_head_name(site: str, head: int) -> str:
+    """One head where there is little room."""
+    stack, layer, *_ = site.split(".")
+    return f"{stack} {int(layer) + 1} · head {head + 1}"

@@ -1,0 +1,79 @@
+"""One head's map of one word, in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from transformer.insight.scores import Array, role_cells
+
+EVERYWHERE = 0.3
+"""A row whose highest weight is below this looks everywhere."""
+
+_ROLES = {
+    "encoder": {"diagonal": "itself", "previous": "the letter before", "mirror": "the mirrored letter"},
+    "decoder": {"diagonal": "the letter that it has just read", "previous": "the letter before that"},
+    "cross": {"mirror": "the mirrored letter", "diagonal": "the letter at the same place"},
+}
+
+
+def narrate(
+    weights: Array,
+    kind: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    n_letters: int,
+    row: int | None = None,
+) -> str:
+    """Say where one row of a map looks, and what that cell is; no more than that.
+
+    Args:
+        weights: (Q, K) of one head; NaN where the mask blocks.
+        kind: encoder, decoder (its self-attention) or cross.
+        rows: the Q tokens that look; of decoder and cross the decoder's inputs, each writing the next token.
+        columns: the K tokens that are looked at.
+        n_letters: of the word, whose answer is as long.
+        row: which row; by default, of those that stand for a letter, the first with the highest weight.
+    """
+    if row is None:
+        first = 0 if kind == "cross" else 1
+        # An output that ended at once leaves the decoder no letter that it has read.
+        letter_rows = range(first, min(first + n_letters, len(rows))) or range(len(rows))
+        row = max(letter_rows, key=lambda i: float(np.nanmax(weights[i])))
+    column = int(np.nanargmax(weights[row]))
+    weight = float(weights[row, column])
+    opening = f"{_opening(kind, rows, row)} this head"
+    if weight < EVERYWHERE:
+        return f"{opening} looks everywhere: nothing gets more than {_percent(weight)}."
+    said = f"{opening} puts {_percent(weight)} on {_place(kind, columns, column)}"
+    if _is_special(columns[column]):
+        return f"{said}: a special token, no letter."
+    cells = role_cells(kind, n_letters)
+    roles = [words for role, words in _ROLES[kind].items() if (row, column) in cells[role]]
+    return f"{said}: {' and '.join(roles)}." if roles else f"{said}."
+
+
+def _opening(kind: str, rows: Sequence[str], row: int) -> str:
+    if kind == "encoder":
+        return f"For {_place(kind, rows, row)}"
+    if kind == "cross":
+        return f"For output {row + 1}"
+    token = rows[row] if _is_special(rows[row]) else f"“{rows[row]}”"
+    return f"After reading {token}, for output {row + 1},"
+
+
+def _place(kind: str, tokens: Sequence[str], i: int) -> str:
+    """A token with its number; what the decoder reads are outputs, everything else is of the word."""
+    if _is_special(tokens[i]):
+        return tokens[i]
+    return f"{'output' if kind == 'decoder' else 'letter'} {i} (“{tokens[i]}”)"
+
+
+def _is_special(token: str) -> bool:
+    return len(token) > 1 and token.startswith("[")
+
+
+def _percent(weight: float) -> str:
+    return f"{100 * weight:.0f} %"

@@ -1,0 +1,210 @@
+"""What a person takes away from a model: whole heads, single looks, whole columns. Frozen, free of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from transformer.errors import InputError
+from transformer.insight.names import site_name
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+PAD = "[PAD]"
+"""The one token that no mask ever lets a row look at; every tokenizer here names it so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Looks that are forbidden at one site; what is None means "every"."""
+
+    site: str
+    """encoder.0, decoder.0.self, decoder.0.cross, ..."""
+    head: int | None = None
+    row: int | None = None
+    """Position of the query."""
+    column: int | None = None
+    """Position of the key."""
+    token: str | None = None
+    """Every column that holds this token, wherever it stands."""
+
+    def __post_init__(self) -> None:
+        places = (self.head, self.row, self.column)
+        if not isinstance(self.site, str) or not isinstance(self.token, str | None):
+            raise TypeError(f"A block of {self.token!r} at {self.site!r} cannot be read.")
+        if not all(place is None or type(place) is int for place in places):
+            raise TypeError(f"A block of head, row and column {places!r} cannot be read.")
+
+    def text(self) -> str:
+        """In words, counted from 1: "row 2, column 3 in decoder layer 1 (cross), head 4"."""
+        what = [f"row {self.row + 1}"] if self.row is not None else []
+        what += [f"column {self.column + 1}"] if self.column is not None else []
+        what += [f"“{self.token}”"] if self.token is not None else []
+        return f"{', '.join(what) or 'everything'} in {_place(self.site, self.head)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interventions:
+    """Everything that is taken away at once; false where that is nothing."""
+
+    ablated: tuple[tuple[str, int], ...] = ()
+    """(site, head): heads whose output counts as zero, as if their slice of the output projection were."""
+    blocked: tuple[Block, ...] = ()
+    """Looks that are forbidden; what remains of the row is renormalised by the softmax."""
+
+    def __bool__(self) -> bool:
+        return bool(self.ablated or self.blocked)
+
+    def __or__(self, other: Interventions) -> Interventions:
+        """Both together, nothing twice."""
+        return Interventions(
+            ablated=tuple(dict.fromkeys(self.ablated + other.ablated)),
+            blocked=tuple(dict.fromkeys(self.blocked + other.blocked)),
+        )
+
+    def blocks_at(self, site: str) -> tuple[Block, ...]:
+        """The blocks of one site."""
+        return tuple(block for block in self.blocked if block.site == site)
+
+    def heads_off_at(self, site: str) -> tuple[int, ...]:
+        """The ablated heads of one site."""
+        return tuple(head for where, head in self.ablated if where == site)
+
+    def text(self) -> str:
+        """In words, as it is said of a run: "ablated decoder layer 2 (cross), head 1; blocked ..."."""
+        parts = [f"ablated {', '.join(_place(*head) for head in self.ablated)}"] if self.ablated else []
+        return "; ".join([*parts, *(f"blocked {block.text()}" for block in self.blocked)]) or "all given back"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        return {
+            "ablated": [list(head) for head in self.ablated],
+            "blocked": [asdict(b) for b in self.blocked],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Interventions:
+        """Read what `to_dict` wrote."""
+        return cls(
+            ablated=tuple((str(site), int(head)) for site, head in values["ablated"]),
+            blocked=tuple(Block(**block) for block in values["blocked"]),
+        )
+
+
+NOTHING = Interventions()
+
+
+def _place(site: str, head: int | None) -> str:
+    """An attention or one of its heads; a decoder layer has two attentions, and the name says which."""
+    kind = f" ({site.split('.')[2]})" if site.count(".") == 2 else ""
+    return f"{site_name(site)}{kind}" + ("" if head is None else f", head {head + 1}")
+
+
+def forbidden(
+    blocks: Sequence[Block], heads: Any, rows: Any, columns: Any, keys: Any, id_of: Callable[[str], Any] = str
+) -> Any:
+    """Where looks are forbidden, computed by comparisons alone: for arrays of numpy and tensors alike.
+
+    Args:
+        blocks: of one site.
+        heads: (H, 1, 1), their numbers.
+        rows: (Q, 1), positions of the queries.
+        columns: (K,), positions of the keys.
+        keys: (B, 1, 1, K), the token of each key.
+        id_of: what a token is called in `keys`; by default they are strings.
+
+    Returns:
+        Boolean, broadcastable to (B, H, Q, K).
+    """
+    found = keys != keys  # nothing yet
+    for block in blocks:
+        cells = keys == keys
+        if block.head is not None:
+            cells = cells & (heads == block.head)
+        if block.row is not None:
+            cells = cells & (rows == block.row)
+        if block.column is not None:
+            cells = cells & (columns == block.column)
+        if block.token is not None:
+            cells = cells & (keys == id_of(block.token))
+        found = found | cells
+    return found
+
+
+def open_cells(
+    blocks: Sequence[Block], rows: Sequence[str], keys: Sequence[str], *, causal: bool, n_heads: int
+) -> Array:
+    """(H, Q, K) bool of one word: True where a row may look.
+
+    Args:
+        blocks: of one site.
+        rows: the tokens that look.
+        keys: the tokens that are looked at.
+    """
+    allowed = np.tri(len(rows), len(keys), dtype=bool) if causal else np.ones((len(rows), len(keys)), bool)
+    allowed = allowed & (np.array(keys) != PAD)
+    heads = np.arange(n_heads)[:, None, None]
+    places = np.arange(len(rows))[:, None], np.arange(len(keys))
+    taken = forbidden(blocks, heads, *places, np.array(keys)[None, None, None])[0]
+    return np.broadcast_to(allowed & ~taken, (n_heads, *allowed.shape))
+
+
+class SiteAxes(Protocol):
+    """What must be known of an attention to check what is taken away from it."""
+
+    @property
+    def query(self) -> str:
+        """Whose positions are the rows: src or tgt."""
+
+    @property
+    def key(self) -> str:
+        """Whose positions are the columns: src or tgt."""
+
+    @property
+    def causal(self) -> bool:
+        """Whether rows are kept from looking at later columns."""
+
+
+def check_interventions(
+    interventions: Interventions,
+    axes: Mapping[str, SiteAxes],
+    n_heads: int,
+    src: Sequence[str],
+    tgt: Sequence[str],
+) -> None:
+    """Refuse what is not in the model, and what would leave a row of this word nothing to look at.
+
+    Args:
+        axes: every site of the model.
+        src: tokens that the encoder reads.
+        tgt: tokens that the decoder reads.
+
+    Raises:
+        InputError: a site or head that does not exist, or a row whose last allowed look would be blocked.
+    """
+    for site, head in [*interventions.ablated, *((b.site, b.head) for b in interventions.blocked)]:
+        if site not in axes:
+            raise InputError(
+                f"There is no attention {site!r}; choose one of {', '.join(axes)}.", "ablate_heads"
+            )
+        if head is not None and not 0 <= head < n_heads:
+            raise InputError(
+                f"{site} has heads 1 to {n_heads}, not {head + 1}; choose one of them.", "ablate_heads"
+            )
+    for site, kind in axes.items():
+        blocks = interventions.blocks_at(site)
+        if not blocks:
+            continue
+        rows, keys = (src if kind.query == "src" else tgt), (src if kind.key == "src" else tgt)
+        left = open_cells(blocks, rows, keys, causal=kind.causal, n_heads=n_heads).any(axis=-1)  # (H, Q)
+        if not left.all():
+            head, row = np.argwhere(~left)[0]
+            raise InputError(
+                f"In {_place(site, head)}, row {row + 1} (“{rows[row]}”) may look at "
+                f"{row + 1 if kind.causal else len(keys)} of {len(keys)} columns, and this would block the "
+                "last of them. Leave it at least one.",
+                "block_cell",
+            )
