@@ -11,7 +11,7 @@ from pages.parts.ask_spell import draw_spell, spell_controls
 from pages.parts.asking import ask_word, asked_snapshot, model_of, step_box
 from pages.parts.entry import guard
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.refresh import refresh_seconds
+from pages.parts.refresh import drawn, refresh_seconds
 from pages.parts.run_list import run_list
 from pages.parts.style import style
 from pages.parts.take_away import take_away
@@ -70,7 +70,6 @@ def fixed(view: RunView) -> tuple[object, ...]:
 fixed_seen = fixed(seen)
 
 
-@st.fragment(run_every=interval(seen))
 def live() -> None:
     """Everything that moves, from one look at the run."""
     view = run.view
@@ -87,6 +86,8 @@ def live() -> None:
         wanted = selection.step()
         if snapshot is None:
             st.markdown("" if view.state == FAILED else "Building the untrained model…")
+        elif wanted is not None and wanted > view.step:
+            st.markdown(f"The run is at step {view.step:,}: the model of step **{snapshot.step:,}** answers.")
         elif wanted is not None and wanted != snapshot.step:
             st.markdown(f"Step {wanted:,} has no snapshot: the model of step **{snapshot.step:,}** answers.")
         else:
@@ -102,5 +103,11 @@ def live() -> None:
         st.rerun()
 
 
-live()
+@st.fragment(run_every=interval(seen))
+def refreshing() -> None:
+    """The one fragment that refreshes by itself."""
+    drawn(live)
+
+
+refreshing()
 take_away(run, word, selection.kind())

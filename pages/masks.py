@@ -9,7 +9,7 @@ from pages.parts.entry import guard
 from pages.parts.live_figure import live_figure
 from pages.parts.pictures import mask_panels, sites_of
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.refresh import refresh_seconds
+from pages.parts.refresh import drawn, refresh_seconds
 from pages.parts.run_list import run_list
 from pages.parts.style import style
 from pages.parts.time_control import draw_time, seconds_between_frames, time_control
@@ -129,7 +129,6 @@ def fixed(view: RunView) -> tuple[object, ...]:
 fixed_seen = fixed(seen)
 
 
-@st.fragment(run_every=seconds_between_frames() or refresh_seconds(seen))
 def live() -> None:
     """The masks of one frame's batch, and the weights it produced."""
     view = run.view
@@ -154,7 +153,13 @@ def live() -> None:
         st.rerun()
 
 
-live()
+@st.fragment(run_every=seconds_between_frames() or refresh_seconds(seen))
+def refreshing() -> None:
+    """The one fragment that refreshes by itself."""
+    drawn(live)
+
+
+refreshing()
 st.markdown(
     ":gray-background[ ╱ ] blocked by the **causal** mask: it lies in the future &nbsp;&nbsp; "
     ":orange-background[ • ] blocked by the **padding** mask: it is no letter &nbsp;&nbsp; "

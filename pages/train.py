@@ -10,7 +10,7 @@ from pages.parts.controls import controls
 from pages.parts.entry import guard
 from pages.parts.kinds import kind_choice
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.refresh import refresh_seconds
+from pages.parts.refresh import drawn, refresh_seconds
 from pages.parts.run_list import run_list
 from pages.parts.settings import fill, settings
 from pages.parts.share import share
@@ -79,7 +79,6 @@ def buttons(view: RunView) -> tuple[object, ...]:
 buttons_seen = buttons(seen)
 
 
-@st.fragment(run_every=interval(seen))
 def live() -> None:
     """Everything that moves, from one look at the run."""
     view = run.view
@@ -101,7 +100,13 @@ def live() -> None:
         st.rerun()  # the buttons and the rhythm of this refresh belong to the whole page
 
 
-live()
+@st.fragment(run_every=interval(seen))
+def refreshing() -> None:
+    """The one fragment that refreshes by itself."""
+    drawn(live)
+
+
+refreshing()
 
 st.caption(
     "**How to read a map:** each row is a letter being written (“after reading → writes”), each column a "

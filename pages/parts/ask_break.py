@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -13,6 +14,7 @@ from pages.parts.asking import model_of
 from pages.parts.kinds import kind_choice
 from pages.parts.live_figure import live_figure
 from pages.parts.readings import head_options, reading_map, sites_of_reading
+from pages.parts.wording import full_head_name
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Block, Interventions
 from transformer.runs.run import Run
@@ -60,19 +62,21 @@ def break_controls(run: Run, word: str) -> BreakParts:
             help="Their output counts as zero, as if their slice of the output projection were removed.",
         )
         with st.container(horizontal=True, gap="xsmall"):
-            st.button("All but the one shown", key="ablate_others", on_click=_note, args=("others",))
+            st.button("All others of its layer", key="ablate_others", on_click=_note, args=("others",))
             st.button("None", key="ablate_none", on_click=_note, args=("none",))
         _block_controls(run, word)
-        _in_training(run, view)
+        chosen = [options[name] for name in st.session_state.get("ablate_heads") or () if name in options]
+        taken = Interventions(ablated=tuple(chosen), blocked=_blocks(run, word))
+        _in_training(run, view, taken)
     with st.sidebar:
         kind = kind_choice()
+        _head_choice(view, kind)
     with right:
         before, after = st.columns(2, gap="small")
         problem = st.container()
-    chosen = [options[name] for name in st.session_state.get("ablate_heads") or () if name in options]
     return BreakParts(
         kind=kind,
-        taken=Interventions(ablated=tuple(chosen), blocked=_blocks(run, word)),
+        taken=taken,
         text_before=before.container(key="break_before"),
         before=before.container(),
         text_after=after.container(key="break_after"),
@@ -81,17 +85,56 @@ def break_controls(run: Run, word: str) -> BreakParts:
     )
 
 
+def _head_choice(view: RunView, kind: str) -> None:
+    """Which head both maps show: the same as everywhere."""
+    frame = selection.shown_frame(view)
+    if frame is None:
+        return
+    sites = [site for site, axes in frame.axes.items() if axes.kind == kind]
+    heads = [(site, head) for site in sites for head in range(view.config.model.n_heads)]
+    st.session_state["break_head"] = selection.head(frame, sites)
+    st.selectbox(
+        "Head on the maps",
+        heads,
+        key="break_head",
+        format_func=lambda one: full_head_name(*one),
+        on_change=_show_head,
+    )
+
+
+def _show_head() -> None:
+    st.session_state["pinned"] = st.session_state["break_head"]
+
+
 def _block_controls(run: Run, word: str) -> None:
     """Choosing a cell, or clicking on one of the left map, and what of it is blocked."""
     with st.container(key="block_cell"):
         st.markdown("**Block a look**: click on the left map, or choose a cell")
+        for name, place in (
+            ("block_row", 1),
+            ("block_column", 2),
+        ):  # put back, as another tab has dropped them
+            kept = st.session_state.get(name)
+            st.session_state[name] = place if kept is None else kept
         with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
-            st.number_input("row", key="block_row", value=1, step=1, width=80)
-            st.number_input("column", key="block_column", value=2, step=1, width=80)
+            for name in ("row", "column"):
+                st.number_input(name, key=f"block_{name}", step=1, width=80, persist_state="session")
             st.button("Block", key="block_add", on_click=_note, args=("block",))
-        st.selectbox("What", list(WHAT), key="block_what", format_func=WHAT.get, label_visibility="collapsed")
         st.selectbox(
-            "Where", list(WHERE), key="block_where", format_func=WHERE.get, label_visibility="collapsed"
+            "What",
+            list(WHAT),
+            key="block_what",
+            format_func=WHAT.get,
+            label_visibility="collapsed",
+            persist_state="session",
+        )
+        st.selectbox(
+            "Where",
+            list(WHERE),
+            key="block_where",
+            format_func=WHERE.get,
+            label_visibility="collapsed",
+            persist_state="session",
         )
         if "block_problem" in st.session_state:
             st.error(st.session_state["block_problem"])
@@ -101,20 +144,21 @@ def _block_controls(run: Run, word: str) -> None:
             )
 
 
-def _in_training(run: Run, view: RunView) -> None:
+def _in_training(run: Run, view: RunView, taken: Interventions) -> None:
     """The same in the run itself, which then trains on without it."""
+    if view.interventions:
+        st.caption(f"In force in the run: {view.interventions.text()}.")
     with st.container(key="break_training"):
         ready = view.state not in (IDLE, FAILED)
         st.button(
             "Do this to the running training too" if view.active else "Do this to the run's own model",
             key="intervene_run",
             icon=":material/content_cut:",
-            disabled=not ready,
+            disabled=not ready or not taken,
             on_click=_note,
             args=("intervene",),
         )
         if view.interventions:
-            st.caption(f"In force in the run: {view.interventions.text()}.")
             st.button(
                 "Give everything back to the run", key="intervene_none", on_click=_note, args=("give back",)
             )
@@ -202,6 +246,11 @@ def _asked_blocks(run: Run, view: RunView, word: str, shown: tuple[str, int]) ->
     for name, value, most in (("Row", row, len(rows)), ("Column", column, len(columns))):
         if not isinstance(value, int) or not 1 <= value <= most:
             raise InputError(f"{name} {value} is not on this map; choose from 1 to {most}.", "block_cell")
+    if np.isnan(reading.maps[site][head, row - 1, column - 1]):
+        raise InputError(
+            f"Row {row} may not look at column {column} anyway: a mask blocks it. Choose another cell.",
+            "block_cell",
+        )
     what, where = st.session_state.get("block_what"), st.session_state.get("block_where")
     every = [name for name, other in reading.axes.items() if other.kind == axes.kind]
     return tuple(
@@ -220,6 +269,8 @@ def draw_break(
     run: Run, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BreakParts
 ) -> None:
     """The same map before and after, with what the model writes and how many held-out words are right."""
+    if "break_asked" in st.session_state:
+        st.rerun()  # a click on the map: what it asks for is done with the widgets, in a full run
     if answer is None or snapshot is None or view.frame is None:
         for place in (parts.before, parts.after):
             place.skeleton(height=300)
@@ -241,13 +292,16 @@ def draw_break(
         else:
             st.caption(
                 f"Taken away here: {parts.taken.text() if parts.taken else 'nothing yet'}. The left side "
-                "is the model of this step as it was; held-out words are the 200 of the live curve."
+                "is the model of this step as it was"
+                + (f", without {snapshot.interventions.text()}" if snapshot.interventions else "")
+                + "; held-out words are the 200 of the live curve."
             )
+    before = " · before, switched off" if (site, head) in snapshot.interventions.ablated else " · before"
     with parts.text_before:
         st.html(_verdict("before", answer, exact))
     with parts.before:
         live_figure(
-            [reading_map(answer, answer.forced, site, head, seed=seed, note=" · before")],
+            [reading_map(answer, answer.forced, site, head, seed=seed, note=before)],
             key="break_before_figure",
             height=TALL,
             file_name=f"headlight-{answer.question.text}-before",

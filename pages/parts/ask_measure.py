@@ -52,6 +52,9 @@ def measure_controls(run: Run, word: str) -> MeasureParts:
         )
     with right:
         st.markdown("**Letters right**, by length of the word and place in it")
+        st.caption(
+            "As the model writes by itself; “whole word” needs every letter, and the end in its place."
+        )
         lengths = st.container(key="length_report")
     return MeasureParts(
         score=score if score in SCORES else "mirror",

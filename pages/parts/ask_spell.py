@@ -29,7 +29,8 @@ POOLED = {
     "max": "The highest weight that any head of this layer gives; its rows need not add up to 100 %.",
     "rollout": "Attention followed through all layers: where information can have come from, no more.",
 }
-TALL = "max(245px, calc(100vh - 575px))"
+ROW = 17
+"""Pixels that a row of the maps needs at least."""
 BARS_TALL = "max(200px, 19vh)"
 
 
@@ -125,13 +126,14 @@ def draw_spell(
     site, head = selection.head(selection.shown_frame(view), sites)
     lit = row if parts.kind != "encoder" and row < len(reading.tgt_tokens) else None
     name = f"headlight-{answer.question.text}-step{answer.step}-seed{view.config.seed}"
+    tall = f"max({max(245, 105 + ROW * len(reading.src_tokens))}px, calc(100vh - 575px))"
     with parts.position:
         st.markdown(f"writing **{row + 1}** of {n_rows}")
     with parts.maps:
         live_figure(
             [reading_map(answer, reading, site, head, pool=parts.pool, lit=lit, seed=view.config.seed)],
             key="explore_map_figure",
-            height=TALL,
+            height=tall,
             file_name=f"{name}-{site}",
         )
     with parts.narrator:
@@ -141,7 +143,7 @@ def draw_spell(
         live_figure(
             [reading_strip(view, answer, reading, sites, (site, head))],
             key="explore_strip_figure",
-            height=TALL,
+            height=tall,
             file_name=f"{name}-{parts.kind}",
             on_click=lambda trace, _point: _pin(trace, sites, reading.maps[sites[0]].shape[0]),
         )
@@ -149,7 +151,7 @@ def draw_spell(
         live_figure(
             [reading_lines(answer, reading, site, head, pool=parts.pool, lit=lit)],
             key="explore_lines_figure",
-            height=TALL,
+            height=tall,
             file_name=f"{name}-{site}-lines",
         )
     with parts.letters:

@@ -46,7 +46,9 @@ def ask_word(run: Run) -> str:
         st.error(str(error), width="stretch")
         if error.offer:
             st.button(f"Ask “{error.offer}”", key="explore_offer", on_click=_take, args=(error.offer,))
-    if word not in words and word != st.session_state.get("asked_word_text") and run.view.state != FAILED:
+    asked_before = word == st.session_state.get("asked_word_text")
+    short = len(word) <= run.config.train.max_letters  # a longer one would pad all the others
+    if word not in words and short and not asked_before and run.view.state != FAILED:
         # One selection: the other pages show it too, Watch even before the thread has taken it up.
         st.session_state["typed_word"] = run.id, run.add_word(word)
     st.session_state["asked_word_text"] = st.session_state["asked_beside"] = st.session_state["word"] = word

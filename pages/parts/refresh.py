@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import streamlit as st
+from streamlit.errors import StreamlitInvalidLayoutContextError
+
 from transformer.runs.view import PAUSED, RunView
+
+
+def drawn(draw: Callable[[], None]) -> None:
+    """Run the body of a refreshing fragment, which writes to places outside it.
+
+    Streamlit keeps these places from the last full run of the page. Where that one was cut off (rarely, by a
+    visitor who was faster), they are missing: the page is then run in full, and nobody sees an error.
+    """
+    try:
+        draw()
+    except StreamlitInvalidLayoutContextError:
+        st.rerun()
 
 
 def refresh_seconds(view: RunView, *, waiting: bool = False) -> float | None:

@@ -30,7 +30,7 @@ def run_list(current: Run) -> None:
 def _label(view: RunView) -> str:
     model = view.config.model
     exact = view.frame.exact if view.frame else None
-    right = f" · {exact[0] / exact[1]:.0%} right" if exact else ""
+    right = f" · {100 * exact[0] // exact[1]}% right" if exact else ""  # 999 of 1,000 are not all
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
     layers = f"{model.n_encoder_layers}+{model.n_decoder_layers}"
     heads = "1 head" if model.n_heads == 1 else f"{model.n_heads} heads"

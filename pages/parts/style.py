@@ -10,9 +10,10 @@ _CSS = f"""<style>
 .stMainBlockContainer {{ padding-left: 1.25rem; padding-right: 1.25rem; }}
 .stMainBlockContainer [data-testid="stVerticalBlock"] {{ gap: .45rem; }}
 .stSidebar [data-testid="stVerticalBlock"] {{ gap: .3rem; }}
-.st-key-moment p {{ font-size: 1.05rem; line-height: 1.35; min-height: 2.7em; }}
+.st-key-moment p {{ font-size: 1.05rem; line-height: 1.35; height: 2.7em; overflow: hidden;
+  display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; }}
 .st-key-narrator p {{ font-size: .95rem; line-height: 1.3; min-height: 2.6em; }}
-.st-key-time_badge p {{ white-space: nowrap; }}
+.st-key-time_badge p {{ font-size: .85rem; line-height: 1.35; text-align: center; }}
 .st-key-run_start button {{ padding-left: 1.4rem; padding-right: 1.4rem; }}
 .st-key-run_start button p {{ font-size: 1.15rem; font-weight: 700; }}
 .st-key-controls kbd {{ display: none; }}
@@ -38,6 +39,7 @@ _CSS = f"""<style>
   color: {colors.HELD_OUT}; }}
 .hl-lengths i {{ display: block; font-size: .62rem; font-style: normal; color: var(--st-text-color);
   opacity: .75; }}
+.st-key-explore_letters {{ overflow-x: auto; }}
 .hl-spelled {{ display: flex; gap: 1.5rem; align-items: center; }}
 .hl-spelled p {{ font-size: 1.3rem; margin: 0; line-height: 1.3; white-space: nowrap; }}
 .hl-spelled table {{ border-collapse: collapse; font-size: 1rem; }}
@@ -47,7 +49,7 @@ _CSS = f"""<style>
   padding: 0 .3rem; line-height: 1.5; text-align: center; border: 0; }}
 .hl-spelled td.ok {{ color: {colors.RIGHT}; }}
 .hl-spelled td.no {{ color: {colors.WRONG}; font-style: italic; text-decoration: underline dotted; }}
-.hl-spelled td.later {{ opacity: .3; }}
+.hl-spelled td.later {{ opacity: .5; }}
 .hl-spelled td.lit {{ outline: 3px solid {colors.LIT}; border-radius: 4px; font-weight: 700; }}
 .hl-spelled .yes, .hl-verdict .yes {{ color: {colors.RIGHT}; }}
 .hl-spelled .not, .hl-verdict .not {{ color: {colors.WRONG}; }}

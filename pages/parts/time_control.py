@@ -46,7 +46,8 @@ def time_control(view: RunView) -> TimePlaces:
             help="How fast the past is played. The training goes on at its own pace.",
         )
         slider = st.container(key="time_step", width="stretch")
-        badge = st.container(key="time_badge", width="content")
+        # As wide whatever it says: the slider beside it must not change under a hand that holds it.
+        badge = st.container(key="time_badge", width=190)
         st.button(
             "LIVE",
             key="time_live",
@@ -98,7 +99,7 @@ def draw_time(view: RunView, places: TimePlaces) -> None:
         time_slider(
             key="time_step_slider",
             steps=steps,
-            planned=max(view.planned, view.step) if view.active or view.step == 0 else max(1, view.step),
+            planned=max(1, view.step) if view.state in ENDED else max(view.planned, view.step),
             at=frame.step if frame else 0,
             live=at is None,
             moments=[(moment.step, moment.text) for moment in view.moments],

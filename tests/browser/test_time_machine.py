@@ -79,6 +79,28 @@ def test_scrubbing_a_hundred_steps_back_and_forth_loses_nothing_and_raises_nothi
     watch.click("run_stop")
 
 
+def test_the_handle_can_be_dragged_out_of_live_and_stays_where_it_is_let_go(watch):
+    start(watch, step=60)
+    slider = watch.page.locator(".st-key-time_step .time-slider")
+    box = handle(watch).bounding_box()
+    step = int(slider.get_attribute("data-step"))
+    x, y = box["x"] + box["width"] * step / 5000, box["y"] + box["height"] / 2
+    # 5,000 steps are wide: the first pixels already are the whole past.
+    watch.page.mouse.move(x, y)
+    watch.page.mouse.down()
+    seen = []
+    for i in range(12):
+        watch.page.mouse.move(x - i * (x - box["x"]) / 12, y)
+        watch.page.wait_for_timeout(150)
+        seen.append(int(slider.get_attribute("data-step")))
+    watch.page.mouse.up()
+    assert seen == sorted(seen, reverse=True), "it follows the hand and nothing else"
+    assert handle(watch).bounding_box()["width"] == box["width"]
+    watch.until(lambda: steps_shown(watch) == [seen[-1]] * 4, 5, "every panel where it was let go")
+    expect(watch.page.locator(".st-key-time_badge")).to_contain_text("REVIEW")
+    watch.click("run_stop")
+
+
 def test_the_past_is_played_as_a_film(watch):
     watch.open("/?steps=30&goal=none")
     watch.click("run_start")
@@ -156,7 +178,14 @@ def test_ablation_and_a_blocked_cell_change_the_after_side_only(watch):
     watch.page.get_by_role("tab", name="Break").click()
     watch.page.wait_for_selector(".st-key-break_after_figure svg.main-svg")
     before = watch.plot("break_before_figure", "gd.data[0].z")
-    watch.click("block_add")  # row 1, column 2 of the head that is shown
+    place = (
+        "(({x: left, y: top}, {xaxis: x, yaxis: y}) => [left + x._offset + x.d2p(1),"
+        " top + y._offset + y.d2p(0)])(gd.getBoundingClientRect(), gd._fullLayout)"
+    )
+    x, y = watch.plot("break_before_figure", place)  # row 1, column 2 of the head that is shown
+    watch.page.mouse.move(x, y)
+    watch.page.wait_for_timeout(300)
+    watch.page.mouse.click(x, y)
     blocked = "gd.data[0].z[0][1]"
     watch.until(lambda: watch.plot("break_after_figure", blocked) is None, 10, "the blocked cell")
     after = watch.plot("break_after_figure", "gd.data[0].z")

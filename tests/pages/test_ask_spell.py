@@ -240,13 +240,19 @@ def test_a_word_longer_than_any_trained_on_can_be_asked(ask):
     np.testing.assert_allclose(np.nan_to_num(weights(ask)).sum(axis=1), np.ones(13), atol=1e-3)
 
 
-@pytest.mark.parametrize(("step", "nearest"), [(8, 10), (7, 5), (21, 20), (400, 22), (10**8, 22)])
+@pytest.mark.parametrize(("step", "nearest"), [(8, 10), (7, 5), (21, 20)])
 def test_a_step_without_a_snapshot_is_answered_by_the_nearest_which_is_named(ask, step, nearest):
     ask.set("explore_text", "owl").set("explore_step", step)
     assert ask.says(f"Step {step:,} has no snapshot: the model of step **{nearest}** answers.")
     expected = truth(ask, nearest, "owl").forced.maps["decoder.1.cross"]
     np.testing.assert_allclose(ask.drawn("explore_strip_figure").arrays["1.z"], expected[0], atol=1e-4)
     assert f"step {nearest}" in ask.drawn("explore_map_figure").changing["title.text"]
+
+
+@pytest.mark.parametrize("step", [400, 10**8])
+def test_a_step_beyond_the_run_is_answered_by_the_last_and_says_so(ask, step):
+    ask.set("explore_step", step)
+    assert ask.says("The run is at step 22: the model of step **22** answers.")
 
 
 def test_the_box_of_the_step_and_the_step_control_are_one(ask):

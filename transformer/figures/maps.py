@@ -214,7 +214,7 @@ def _strip_spec(
             )
     hidden = {"showticklabels": False, "showline": False, "showgrid": False, "zeroline": False, "ticks": ""}
     layout = {
-        "margin": {"l": 2, "r": 2, "t": 2, "b": 2},
+        "margin": {"l": 2, "r": 2, "t": 12, "b": 2},
         "xaxis": {
             **hidden,
             "tickvals": [tile * step_x + i for tile in range(n_across) for i in range(n_columns)],

@@ -19,7 +19,7 @@ from transformer.interventions import NOTHING, Interventions
 from transformer.recording.snapshot import Snapshot, snapshot_is_due
 from transformer.recording.timeline import Timeline, frame_is_due
 from transformer.runs.metrics import Metrics
-from transformer.runs.view import FAILED, FINISHED, IDLE, RunView
+from transformer.runs.view import FAILED, FINISHED, IDLE, STOPPED, RunView
 from transformer.tasks import Question
 
 if TYPE_CHECKING:  # torch comes with these; it is loaded by `build`, in the run's own thread
@@ -137,7 +137,17 @@ class Worker:
 
         self.state.intervene(interventions)
         self.publish(interventions=interventions)
-        self._evaluation = evaluate(self.state, self.state.task.held_out()[:LIVE_WORDS])
+        task, ended = self.state.task, self.view.state in (FINISHED, STOPPED)
+        if ended:  # asked as at the end, so that the numbers can be compared
+            self._evaluation = evaluate(self.state, task.held_out(), task.everyday())
+            right, asked = self._evaluation.right, self._evaluation.total
+            self.publish(
+                everyday=self._evaluation.everyday,
+                reason=f"At step {self.view.step:,}, {interventions.text()}: {right:,} of {asked:,} held-out "
+                "words right.",
+            )
+        else:
+            self._evaluation = evaluate(self.state, task.held_out()[:LIVE_WORDS])
         self._moments.intervention(self.state.step, interventions.text())
         self._make_frame()
         self._note_moments()

@@ -162,6 +162,8 @@ async function drawChanges(Plotly, state, frame) {
   for (const [path, value] of Object.entries(frame.layout)) {
     if (state.layout[path] !== JSON.stringify(value)) relaid[path] = value;
   }
+  // Longer row labels push the axis title aside only where the whole plot is laid out again.
+  if (Object.keys(relaid).some((path) => path.startsWith("yaxis.tick"))) relaid["margin.l"] = state.host.layout.margin.l;
   if (relaid.shapes && state.token) relaid.shapes = followed(state, relaid.shapes);
   state.host._context.toImageButtonOptions.filename = state.data.fileName;
   await Plotly.update(state.host, update, relaid, touched.length ? touched : [0]);
