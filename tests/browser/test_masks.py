@@ -26,7 +26,7 @@ def test_a_cold_deep_link_shows_the_masks_inside_the_app(browser):
 
 
 def test_blocked_cells_have_no_weight_and_the_others_add_up_to_one(watch):
-    watch.open("/", "live_map")
+    watch.open("/?word=cat", "live_map")  # the word is one selection on every page
     watch.page.get_by_role("link", name="Masks").click()
     watch.page.wait_for_selector(".st-key-mask_maps svg.main-svg")
     rows = watch.plot("mask_maps", "gd.data[0].z")

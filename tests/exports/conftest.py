@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -45,7 +44,7 @@ def sharpened(frame: Frame) -> Frame:
 
 
 @pytest.fixture(scope="session")
-def recorded() -> Iterator[RunView]:
+def recorded() -> RunView:
     run = Run(CONFIG, words=("banana", "cat"))
     assert run.ready.wait(30)
     run.advance(4).wait(30)
@@ -55,9 +54,9 @@ def recorded() -> Iterator[RunView]:
     run.resume().wait(30)
     assert run.wait(60)
     assert run.view.state == "finished", run.view.reason
-    yield run.view
-    run.close()
+    run.close()  # its view stays readable; no thread outlives this
     run.join()
+    return run.view
 
 
 @pytest.fixture
