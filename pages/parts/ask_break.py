@@ -293,7 +293,7 @@ def draw_break(
             st.caption(
                 f"Taken away here: {parts.taken.text() if parts.taken else 'nothing yet'}. The left side "
                 "is the model of this step as it was"
-                + (f", without {snapshot.interventions.text()}" if snapshot.interventions else "")
+                + (f" (there already: {snapshot.interventions.text()})" if snapshot.interventions else "")
                 + "; held-out words are the 200 of the live curve."
             )
     before = " · before, switched off" if (site, head) in snapshot.interventions.ablated else " · before"
