@@ -11,7 +11,7 @@ from pages.parts.ask_spell import draw_spell, spell_controls
 from pages.parts.asking import ask_word, asked_snapshot, model_of, step_box
 from pages.parts.entry import guard
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.refresh import drawn, refresh_seconds
+from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
 from pages.parts.style import style
 from pages.parts.take_away import take_away
@@ -53,26 +53,13 @@ def interval(view: RunView) -> float | None:
 
 
 def fixed(view: RunView) -> tuple[object, ...]:
-    """All that the parts of the page that do not refresh by themselves depend on."""
-    playing = st.session_state.get("playing", False)
-    step = None if playing else selection.step()
-    return (
-        view.state,
-        interval(view),
-        len(view.moments),
-        step,
-        playing,
-        view.frame is None,
-        view.interventions,
-    )
+    """What the widgets depend on besides."""
+    step = None if st.session_state.get("playing") else selection.step()
+    return step, view.frame is None, view.interventions
 
 
-fixed_seen = fixed(seen)
-
-
-def live() -> None:
+def live(view: RunView) -> None:
     """Everything that moves, from one look at the run."""
-    view = run.view
     draw_time(view, time_places)
     snapshot = asked_snapshot(view)
     answer, refused = None, view.reason if view.state == FAILED else ""
@@ -99,15 +86,7 @@ def live() -> None:
             st.markdown("")
     draw(run, view, snapshot, answer, parts)
     selection.keep_in_link(word)
-    if fixed(view) != fixed_seen:
-        st.rerun()
 
 
-@st.fragment(run_every=interval(seen))
-def refreshing() -> None:
-    """The one fragment that refreshes by itself."""
-    drawn(live)
-
-
-refreshing()
+refreshing(run, seen, live, every=interval, fixed=fixed)
 take_away(run, word, selection.kind())

@@ -9,7 +9,7 @@ from pages.parts.entry import guard
 from pages.parts.live_figure import live_figure
 from pages.parts.pictures import mask_panels, sites_of
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.refresh import drawn, refresh_seconds
+from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
 from pages.parts.style import style
 from pages.parts.time_control import draw_time, seconds_between_frames, time_control
@@ -120,18 +120,13 @@ time_places = time_control(seen)
 place = st.container(key="mask_maps")
 
 
-def fixed(view: RunView) -> tuple[object, ...]:
-    """All that the parts of the page that do not refresh by themselves depend on."""
-    playing = st.session_state.get("playing", False)
-    return view.state, seconds_between_frames(), len(view.moments), selection.step() is None, playing
+def interval(view: RunView) -> float | None:
+    """How often to look again: as often as the film plays, or while the run moves."""
+    return seconds_between_frames() or refresh_seconds(view)
 
 
-fixed_seen = fixed(seen)
-
-
-def live() -> None:
+def live(view: RunView) -> None:
     """The masks of one frame's batch, and the weights it produced."""
-    view = run.view
     draw_time(view, time_places)
     frame = selection.shown_frame(view)
     with place:
@@ -149,17 +144,9 @@ def live() -> None:
             )
     st.caption(f"{status_line(view)} · seed {view.config.seed} · batch of {len(run.questions)} words")
     selection.keep_in_link()
-    if fixed(view) != fixed_seen or refresh_seconds(view) != refresh_seconds(seen):
-        st.rerun()
 
 
-@st.fragment(run_every=seconds_between_frames() or refresh_seconds(seen))
-def refreshing() -> None:
-    """The one fragment that refreshes by itself."""
-    drawn(live)
-
-
-refreshing()
+refreshing(run, seen, live, every=interval)
 st.markdown(
     ":gray-background[ ╱ ] blocked by the **causal** mask: it lies in the future &nbsp;&nbsp; "
     ":orange-background[ • ] blocked by the **padding** mask: it is no letter &nbsp;&nbsp; "

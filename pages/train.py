@@ -10,7 +10,7 @@ from pages.parts.controls import controls
 from pages.parts.entry import guard
 from pages.parts.kinds import kind_choice
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.refresh import drawn, refresh_seconds
+from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
 from pages.parts.settings import fill, settings
 from pages.parts.share import share
@@ -70,18 +70,8 @@ def interval(view: RunView) -> float | None:
     return refresh_seconds(view, waiting=waiting and view.state != "failed")
 
 
-def buttons(view: RunView) -> tuple[object, ...]:
-    """All that the parts of the page that do not refresh by themselves depend on."""
-    playing = st.session_state.get("playing", False)
-    return view.state, interval(view), len(view.moments), selection.step() is None, playing
-
-
-buttons_seen = buttons(seen)
-
-
-def live() -> None:
+def live(view: RunView) -> None:
     """Everything that moves, from one look at the run."""
-    view = run.view
     draw_time(view, time_places)
     frame = selection.shown_frame(view)
     with status:
@@ -96,17 +86,9 @@ def live() -> None:
             st.markdown(text if selection.step() is None or frame is None else looking_back(view, frame))
     draw(view, frame, Choice(word, kind, outline), places)
     selection.keep_in_link()
-    if buttons(view) != buttons_seen:
-        st.rerun()  # the buttons and the rhythm of this refresh belong to the whole page
 
 
-@st.fragment(run_every=interval(seen))
-def refreshing() -> None:
-    """The one fragment that refreshes by itself."""
-    drawn(live)
-
-
-refreshing()
+refreshing(run, seen, live, every=interval)
 
 st.caption(
     "**How to read a map:** each row is a letter being written (“after reading → writes”), each column a "

@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.interventions import Interventions
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.runs.run import Run
+from transformer.runs.view import RunView
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
@@ -107,6 +109,27 @@ def half_trained() -> TrainState:
     for _ in train(state):
         pass
     return state
+
+
+@pytest.fixture(scope="session")
+def changed_midway() -> Callable[..., RunView]:
+    """The view of a run that lost something in the middle and has come to its end; no thread outlives it."""
+
+    def finish(run: Run, steps: int, taken: Interventions, word: str | None = None) -> RunView:
+        assert run.ready.wait(60)
+        assert run.advance(steps).wait(30)
+        assert run.wait(60)
+        assert run.intervene(taken).wait(30)
+        if word is not None:
+            run.add_word(word)
+        assert run.resume().wait(30)
+        assert run.wait(60)
+        run.close()
+        run.join()
+        assert run.view.state == "finished", run.view.reason
+        return run.view
+
+    return finish
 
 
 @pytest.fixture

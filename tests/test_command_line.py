@@ -238,18 +238,10 @@ def attend(capsys):
 
 
 @pytest.fixture(scope="module")
-def run_of_60_steps(tmp_path_factory, tiny_run):
+def run_of_60_steps(tmp_path_factory, tiny_run, changed_midway):
     folder = tmp_path_factory.mktemp("saved") / "run"
     run = Run(tiny_run.with_changes(steps=60, evaluate_every=30), archive=Archive(folder), live=False)
-    assert run.advance(52).wait(20.0)
-    assert run.wait(20.0)
-    run.intervene(TAKEN)
-    run.resume().wait(20.0)
-    assert run.wait(20.0)
-    run.close()
-    run.join()
-    assert run.view.state == "finished"
-    return run.view, folder
+    return changed_midway(run, 52, TAKEN), folder
 
 
 @pytest.fixture

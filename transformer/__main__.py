@@ -15,7 +15,7 @@ from tqdm import tqdm
 from transformer.config import DEVICES, RunConfig
 from transformer.errors import InputError
 from transformer.runs.run import Run
-from transformer.runs.view import FAILED, FINISHED, STOPPED, RunView
+from transformer.runs.view import FAILED, FINISHED, STOPPED, RunView, nearest
 
 
 class _OneLineParser(argparse.ArgumentParser):
@@ -162,8 +162,8 @@ def _attend(arguments: argparse.Namespace) -> int:
         from transformer.runs.saved import saved_config, saved_snapshots
 
         config, snapshots = saved_config(arguments.folder), saved_snapshots(arguments.folder)
-        wanted = snapshots[-1].step if arguments.step is None else arguments.step
-        snapshot = min(snapshots, key=lambda one: abs(one.step - wanted))
+        snapshot = snapshots[-1] if arguments.step is None else nearest(snapshots, arguments.step)
+        assert snapshot is not None  # a saved run without any has been refused
         model = asked(config, snapshot, snapshot.interventions)
         answer = model.answer(arguments.text)
     except InputError as error:

@@ -13,7 +13,8 @@ from pages.parts import selection
 from pages.parts.asking import model_of
 from pages.parts.kinds import kind_choice
 from pages.parts.live_figure import live_figure
-from pages.parts.readings import head_options, reading_map, sites_of_reading
+from pages.parts.pictures import sites_of
+from pages.parts.readings import head_options, reading_map
 from pages.parts.wording import full_head_name
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Block, Interventions
@@ -65,8 +66,7 @@ def break_controls(run: Run, word: str) -> BreakParts:
             st.button("All others of its layer", key="ablate_others", on_click=_note, args=("others",))
             st.button("None", key="ablate_none", on_click=_note, args=("none",))
         _block_controls(run, word)
-        chosen = [options[name] for name in st.session_state.get("ablate_heads") or () if name in options]
-        taken = Interventions(ablated=tuple(chosen), blocked=_blocks(run, word))
+        taken = _taken(run, view, word)
         _in_training(run, view, taken)
     with st.sidebar:
         kind = kind_choice()
@@ -90,7 +90,7 @@ def _head_choice(view: RunView, kind: str) -> None:
     frame = selection.shown_frame(view)
     if frame is None:
         return
-    sites = [site for site, axes in frame.axes.items() if axes.kind == kind]
+    sites = sites_of(frame, kind)
     heads = [(site, head) for site in sites for head in range(view.config.model.n_heads)]
     st.session_state["break_head"] = selection.head(frame, sites)
     st.selectbox(
@@ -110,10 +110,8 @@ def _block_controls(run: Run, word: str) -> None:
     """Choosing a cell, or clicking on one of the left map, and what of it is blocked."""
     with st.container(key="block_cell"):
         st.markdown("**Block a look**: click on the left map, or choose a cell")
-        for name, place in (
-            ("block_row", 1),
-            ("block_column", 2),
-        ):  # put back, as another tab has dropped them
+        # Put back, as another tab has dropped them.
+        for name, place in (("block_row", 1), ("block_column", 2)):
             kept = st.session_state.get(name)
             st.session_state[name] = place if kept is None else kept
         with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
@@ -188,6 +186,13 @@ def _blocks(run: Run, word: str) -> tuple[Block, ...]:
     return blocks if owner == (run.id, word) else ()
 
 
+def _taken(run: Run, view: RunView, word: str) -> Interventions:
+    """What is chosen to be taken away."""
+    options = head_options(view)
+    chosen = [options[name] for name in st.session_state.get("ablate_heads") or () if name in options]
+    return Interventions(ablated=tuple(chosen), blocked=_blocks(run, word))
+
+
 def _take_up(run: Run, view: RunView, word: str) -> None:
     """Do what a button asked for, with the run and the word as they are now."""
     what, number = st.session_state.pop("break_asked", (None, 0))
@@ -203,7 +208,7 @@ def _take_up(run: Run, view: RunView, word: str) -> None:
     elif what == "block" and shown:
         try:
             new = _asked_blocks(run, view, word, shown)
-            both = Interventions(blocked=tuple(dict.fromkeys(blocks + new)))
+            both = Interventions(blocked=blocks) | Interventions(blocked=new)
             snapshot = view.snapshots[-1]
             model_of(view, snapshot, both).answer(word)  # refuses what would leave a row nothing
             st.session_state["blocks"] = (run.id, word), both.blocked
@@ -213,8 +218,7 @@ def _take_up(run: Run, view: RunView, word: str) -> None:
         left = tuple(block for i, block in enumerate(blocks) if i != number)
         st.session_state["blocks"] = (run.id, word), left
     elif what in ("intervene", "give back", "continue"):
-        chosen = st.session_state.get("ablate_heads") or ()
-        taken = Interventions(ablated=tuple(options[n] for n in chosen if n in options), blocked=blocks)
+        taken = _taken(run, view, word)
         try:
             if what == "continue":
                 run.continue_for(100, run.config.train.learning_rate / 2).wait(OBEYED_SECONDS)
@@ -232,8 +236,7 @@ def _shown(view: RunView) -> tuple[str, int] | None:
     frame = selection.shown_frame(view)
     if frame is None:
         return None
-    sites = [site for site, axes in frame.axes.items() if axes.kind == selection.kind()]
-    return selection.head(frame, sites)
+    return selection.head(frame, sites_of(frame, selection.kind()))
 
 
 def _asked_blocks(run: Run, view: RunView, word: str, shown: tuple[str, int]) -> tuple[Block, ...]:
@@ -277,7 +280,7 @@ def draw_break(
         for place in (parts.text_before, parts.text_after, parts.problem):
             place.markdown("")
         return
-    sites = sites_of_reading(answer.forced, parts.kind)
+    sites = sites_of(answer.forced, parts.kind)
     site, head = selection.head(selection.shown_frame(view), sites)
     seed = view.config.seed
     exact, exact_after, after, refused = model_of(view, snapshot).exact, None, None, ""

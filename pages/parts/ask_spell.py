@@ -12,7 +12,8 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts import selection
 from pages.parts.kinds import kind_choice
 from pages.parts.live_figure import live_figure
-from pages.parts.readings import reading_lines, reading_map, reading_strip, sites_of_reading
+from pages.parts.pictures import sites_of
+from pages.parts.readings import reading_lines, reading_map, reading_strip
 from transformer.figures.bars import next_token_bars
 from transformer.figures.maps import tile_at
 from transformer.insight.narrator import narrate
@@ -122,7 +123,7 @@ def draw_spell(
     st.session_state["spell_rows"] = n_rows
     row = min(st.session_state.get("spell_row", 0), n_rows - 1)
     reading = answer.forced if parts.fed == "forced" else answer.free
-    sites = sites_of_reading(reading, parts.kind)
+    sites = sites_of(reading, parts.kind)
     site, head = selection.head(selection.shown_frame(view), sites)
     lit = row if parts.kind != "encoder" and row < len(reading.tgt_tokens) else None
     name = f"headlight-{answer.question.text}-step{answer.step}-seed{view.config.seed}"

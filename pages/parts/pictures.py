@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from transformer.figures.curves import Series, curves, highest_loss
-from transformer.figures.labels import tile_name, token_axes, wrong_predictions
+from transformer.figures.labels import map_axes, tile_name, wrong_predictions
 from transformer.figures.maps import MapAxes, large_map, map_strip
 from transformer.figures.masks import mask_picture
 from transformer.figures.picture import Picture
@@ -20,23 +21,13 @@ from transformer.runs.metrics import Metrics
 from transformer.runs.view import Frame, Probe, RunView
 from transformer.tasks.tokenizer import PAD
 
-
-def map_axes(frame: Frame, probe: Probe, site: str) -> MapAxes:
-    """What stands at the axes of this site's maps of a probe: the tokens really attended to."""
-    axes = frame.axes[site]
-    return token_axes(
-        query=axes.query,
-        key=axes.key,
-        causal=axes.causal,
-        src_tokens=probe.src_tokens,
-        tgt_tokens=probe.tgt_tokens,
-        expected=probe.expected,
-    )
+if TYPE_CHECKING:  # it brings torch
+    from transformer.asking import Reading
 
 
-def sites_of(frame: Frame, kind: str) -> list[str]:
+def sites_of(seen: Frame | Reading, kind: str) -> list[str]:
     """The sites of one kind of attention, first layer first."""
-    return [site for site, axes in frame.axes.items() if axes.kind == kind]
+    return [site for site, axes in seen.axes.items() if axes.kind == kind]
 
 
 def wrong_rows(frame: Frame, probe: Probe, site: str) -> dict[int, str]:
@@ -51,7 +42,7 @@ def large_picture(frame: Frame, word: str, site: str, head: int, seed: int, outl
     cells = mirrored_cells(len(probe.text)) if outline and frame.axes[site].kind == "cross" else []
     return large_map(
         frame.map(row, site)[head],
-        map_axes(frame, probe, site),
+        map_axes(frame.axes[site], probe, probe.expected),
         title=f"<b>{short_head_name(site, head)}</b> · step {frame.step:,}<br><span style='font-size:0.75em'>"
         f"{frame.role(site, head)} · “{probe.text}” · seed {seed} · teacher-forced</span>",
         step=frame.step,
@@ -65,11 +56,12 @@ def strip_picture(
 ) -> Picture:
     """These heads of these sites for one word; lit where the mirror score has crossed the threshold."""
     row = frame.row_of(word)
+    probe = frame.probes[row]
     scores = [frame.scores.get(site) for site in sites]
     off = frame.interventions.ablated
     return map_strip(
         [frame.map(row, site)[list(heads)] for site in sites],
-        map_axes(frame, frame.probes[row], sites[0]),
+        map_axes(frame.axes[sites[0]], probe, probe.expected),
         names=[[tile_name(site, head, len(sites) * len(heads)) for head in heads] for site in sites],
         lit=[
             [s is not None and s[head] >= MIRROR_THRESHOLD and (site, head) not in off for head in heads]
@@ -105,7 +97,8 @@ def mask_panels(frame: Frame, word: str, site: str, head: int, seed: int) -> Pic
 
 def batch_axes(frame: Frame, row: int, site: str) -> MapAxes:
     """The axes of one word in its batch, filled up with [PAD]."""
-    kind, axes = frame.axes[site], map_axes(frame, frame.probes[row], site)
+    kind, probe = frame.axes[site], frame.probes[row]
+    axes = map_axes(kind, probe, probe.expected)
     n_rows, n_columns = frame.real(kind.query).shape[1], frame.real(kind.key).shape[1]
     return replace(
         axes,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pages.parts.wording import full_head_name
-from transformer.figures.labels import tile_name, token_axes, wrong_predictions
+from transformer.figures.labels import map_axes, tile_name, wrong_predictions
 from transformer.figures.lines import line_view
 from transformer.figures.maps import MapAxes, large_map, map_strip
 from transformer.figures.picture import Array, Picture
@@ -20,22 +20,10 @@ if TYPE_CHECKING:
     from transformer.asking import Answer, Reading
 
 
-def sites_of_reading(reading: Reading, kind: str) -> list[str]:
-    """The sites of one kind of attention, first layer first."""
-    return [site for site, axes in reading.axes.items() if axes.kind == kind]
-
-
-def reading_axes(answer: Answer, reading: Reading, site: str) -> MapAxes:
-    """What stands at the axes of a site's map: rows read "after reading X → writes Y"."""
-    axes = reading.axes[site]
-    return token_axes(
-        query=axes.query,
-        key=axes.key,
-        causal=axes.causal,
-        src_tokens=reading.src_tokens,
-        tgt_tokens=reading.tgt_tokens,
-        expected=answer.expected if reading is answer.forced else reading.predicted,
-    )
+def _axes(answer: Answer, reading: Reading, site: str) -> MapAxes:
+    """Rows read "after reading X → writes Y": the right Y, or what the model itself goes on with."""
+    expected = answer.expected if reading is answer.forced else reading.predicted
+    return map_axes(reading.axes[site], reading, expected)
 
 
 def _weights(reading: Reading, site: str, head: int, pool: str) -> Array:
@@ -75,7 +63,7 @@ def reading_map(
     fed = "teacher-forced" if forced else "free-running"
     return large_map(
         _weights(reading, site, head, pool),
-        reading_axes(answer, reading, site),
+        _axes(answer, reading, site),
         title=f"<b>{_name(reading, site, head, pool)}</b> · step {answer.step:,}{note}"
         f"<br><span style='font-size:0.75em'>“{answer.question.text}” · seed {seed} · {fed}</span>",
         step=answer.step,
@@ -93,7 +81,7 @@ def reading_strip(
     scores = [frame.scores.get(site) if frame else None for site in sites]
     return map_strip(
         [reading.maps[site] for site in sites],
-        reading_axes(answer, reading, sites[0]),
+        _axes(answer, reading, sites[0]),
         names=[[tile_name(site, head, len(sites) * n_heads) for head in range(n_heads)] for site in sites],
         lit=[
             [s is not None and s[head] >= THRESHOLD and (site, head) not in off for head in range(n_heads)]
@@ -110,7 +98,7 @@ def reading_lines(
     """The same weights as lines between two columns of tokens."""
     return line_view(
         _weights(reading, site, head, pool),
-        reading_axes(answer, reading, site),
+        _axes(answer, reading, site),
         title=f"{_name(reading, site, head, pool)} as lines: opacity is the weight",
         step=answer.step,
         lit_row=lit,

@@ -1,4 +1,4 @@
-"""How often a page looks at its run again."""
+"""How a page looks at its run again and again, and how often."""
 
 from __future__ import annotations
 
@@ -7,19 +7,50 @@ from collections.abc import Callable
 import streamlit as st
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
+from pages.parts import selection
+from transformer.runs.run import Run
 from transformer.runs.view import PAUSED, RunView
 
 
-def drawn(draw: Callable[[], None]) -> None:
-    """Run the body of a refreshing fragment, which writes to places outside it.
+def refreshing(
+    run: Run,
+    seen: RunView,
+    draw: Callable[[RunView], None],
+    *,
+    every: Callable[[RunView], float | None],
+    fixed: Callable[[RunView], tuple[object, ...]] = lambda view: (),
+) -> None:
+    """The one fragment of a page that refreshes by itself.
 
-    Streamlit keeps these places from the last full run of the page. Where that one was cut off (rarely, by a
-    visitor who was faster), they are missing: the page is then run in full, and nobody sees an error.
+    Streamlit keeps the places outside it, to which it writes, from the last full run of the page. Where that
+    one was cut off (rarely, by a visitor who was faster), they are missing: the page is then run in full, and
+    nobody sees an error.
+
+    Args:
+        seen: the look at the run that the whole page is drawn from.
+        draw: draws all that moves, from one look at the run.
+        every: seconds between two looks.
+        fixed: what else the parts that do not refresh by themselves depend on.
     """
-    try:
-        draw()
-    except StreamlitInvalidLayoutContextError:
-        st.rerun()
+
+    def rest(view: RunView) -> tuple[object, ...]:
+        playing = st.session_state.get("playing", False)
+        following = selection.step() is None
+        return view.state, every(view), len(view.moments), following, playing, *fixed(view)
+
+    rest_seen = rest(seen)
+
+    @st.fragment(run_every=every(seen))
+    def look() -> None:
+        view = run.view
+        try:
+            draw(view)
+        except StreamlitInvalidLayoutContextError:
+            st.rerun()
+        if rest(view) != rest_seen:
+            st.rerun()  # the buttons and the rhythm of this refresh belong to the whole page
+
+    look()
 
 
 def refresh_seconds(view: RunView, *, waiting: bool = False) -> float | None:

@@ -153,14 +153,10 @@ def outputs(frame: Frame | None, chosen: str) -> str:
 
 
 def _output_row(probe: Probe, chosen: bool) -> str:
-    letters = []
-    for i, letter in enumerate(_letters(probe)):
-        right = i < len(probe.answer) and letter == probe.answer[i]
-        letters.append(f"<span class='{'ok' if right else 'no'}'>{html.escape(letter)}</span>")
-    if probe.stopped and len(probe.output) < len(probe.answer):
-        letters.append("<span class='no'>" + "·" * (len(probe.answer) - len(probe.output)) + "</span>")
-    if not probe.stopped:
-        letters.append("<span class='no'>…</span>")
+    letters = [
+        f"<span class='{'ok' if right else 'no'}'>{html.escape(letter)}</span>"
+        for letter, right in probe.marked
+    ]
     mark = "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>"
     short, full = remark(probe)
     row = f"<td>{html.escape(probe.text)}</td><td>→ {''.join(letters)}</td>"
@@ -171,16 +167,6 @@ def _output_row(probe: Probe, chosen: bool) -> str:
             f"<tr class='{style}'><td colspan='3' title='{full}'><small>{full}</small></td></tr>"
         )
     return f"<tr class='{style}'>{row}<td title='{full}'>{mark} <small>{short}</small></td></tr>"
-
-
-def _letters(probe: Probe) -> list[str]:
-    """The output's letters; a special token among them counts as one."""
-    text, found = probe.output, []
-    while text:
-        end = text.index("]") + 1 if text.startswith("[") and "]" in text else 1
-        found.append(text[:end])
-        text = text[end:]
-    return found
 
 
 def remark(probe: Probe) -> tuple[str, str]:

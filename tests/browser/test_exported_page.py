@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -22,24 +22,14 @@ TAKEN = Interventions(blocked=(Block(site=SITE, head=1, row=1, column=5),))
 
 
 @pytest.fixture(scope="module")
-def view() -> RunView:
+def view(changed_midway: Callable[..., RunView]) -> RunView:
     """Eight steps of a model with 1 + 2 layers and 3 heads; a cell is blocked and a word asked at step 4."""
     config = RunConfig(
         model=ModelConfig(n_encoder_layers=1, n_decoder_layers=2, n_heads=3, d_model=12, d_ff=10),
         train=TrainConfig(max_letters=6, batch_size=6, steps=8, warmup_steps=3, evaluate_every=4),
         device="cpu",
     )
-    run = Run(config, words=("banana", "cat"))
-    assert run.ready.wait(60)
-    run.advance(4).wait(30)
-    assert run.wait(60)
-    assert run.intervene(TAKEN).wait(30)
-    run.add_word("ox")
-    run.resume().wait(30)
-    assert run.wait(60)
-    view = run.view
-    run.close()
-    run.join()
+    view = changed_midway(Run(config, words=("banana", "cat")), 4, TAKEN, "ox")
     return replace(view, moments=(Moment(2, "drop", "the loss fell"), *view.moments))
 
 

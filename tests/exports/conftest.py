@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -44,19 +45,8 @@ def sharpened(frame: Frame) -> Frame:
 
 
 @pytest.fixture(scope="session")
-def recorded() -> RunView:
-    run = Run(CONFIG, words=("banana", "cat"))
-    assert run.ready.wait(30)
-    run.advance(4).wait(30)
-    assert run.wait(60)
-    assert run.intervene(TAKEN).wait(30)
-    run.add_word("ox")
-    run.resume().wait(30)
-    assert run.wait(60)
-    assert run.view.state == "finished", run.view.reason
-    run.close()  # its view stays readable; no thread outlives this
-    run.join()
-    return run.view
+def recorded(changed_midway: Callable[..., RunView]) -> RunView:
+    return changed_midway(Run(CONFIG, words=("banana", "cat")), 4, TAKEN, "ox")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import torch
 from transformer.config import DROPOUT_PLACES, ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.exports.script import script
-from transformer.insight.scores import mirror_scores
+from transformer.insight.scores import head_scores
 from transformer.model.layers import Dropout
 from transformer.recording.tape import record
 from transformer.tasks.reverse import is_held_out
@@ -268,7 +268,9 @@ def test_its_measures_are_ours(half_trained):
         half_trained.model(*half_trained.to_device(batch)[:2])
         weights = half_trained.model.decoder[0].cross_attention.attention_weights.numpy()
     theirs = names["mirror_scores"](model, words[:64])
-    assert theirs[0].tolist() == pytest.approx(mirror_scores(weights, [*map(len, words[:64])]), abs=1e-5)
+    assert theirs[0].tolist() == pytest.approx(
+        head_scores(weights, "cross", [*map(len, words[:64])])["mirror"], abs=1e-5
+    )
 
 
 SMALL = RunConfig(

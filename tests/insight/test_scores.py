@@ -11,7 +11,6 @@ from transformer.insight.scores import (
     badge,
     clearest_head,
     head_scores,
-    mirror_scores,
     mirrored_cells,
 )
 
@@ -37,11 +36,13 @@ def maps():
 
 
 def test_the_mirror_score_is_the_mean_weight_on_the_mirrored_letter_as_it_is():
-    assert mirror_scores(maps(), [3, 2]) == pytest.approx([1.0, 0.0, (0.5 + 0.25 + 0.125 + 1.0 + 0.0) / 5])
+    assert head_scores(maps(), "cross", [3, 2])["mirror"] == pytest.approx(
+        [1.0, 0.0, (0.5 + 0.25 + 0.125 + 1.0 + 0.0) / 5]
+    )
 
 
 def test_uniform_attention_scores_one_over_the_columns():
-    assert mirror_scores(np.full((1, 2, 6, 7), 1 / 7), [5]) == pytest.approx([1 / 7, 1 / 7])
+    assert head_scores(np.full((1, 2, 6, 7), 1 / 7), "cross", [5])["mirror"] == pytest.approx([1 / 7, 1 / 7])
 
 
 LENGTHS = [3, 6, 4, 5, 3]

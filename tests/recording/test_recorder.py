@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from transformer.insight.scores import mirror_scores
+from transformer.insight.scores import head_scores
 from transformer.recording.recorder import Recorder
 from transformer.recording.tape import record
 from transformer.training.loop import train
@@ -123,7 +123,8 @@ def test_outputs_are_written_by_the_model_alone(half_trained, make_frame):
 def test_head_scores_are_measured_on_64_fixed_held_out_words(half_trained, frame):
     words = [word for word in half_trained.task.held_out() if len(word) >= 3][:64]
     per_word = [
-        mirror_scores(alone(half_trained, word)[0]["decoder.0.cross"][None], [len(word)]) for word in words
+        head_scores(alone(half_trained, word)[0]["decoder.0.cross"][None], "cross", [len(word)])["mirror"]
+        for word in words
     ]
     expected = np.average(per_word, axis=0, weights=[len(word) for word in words])
     assert list(frame.scores) == ["decoder.0.cross"]

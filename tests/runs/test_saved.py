@@ -20,18 +20,10 @@ TAKEN = Interventions(
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory, tiny_run):
+def finished(tmp_path_factory, tiny_run, changed_midway):
     folder = tmp_path_factory.mktemp("saved") / "run"
     run = Run(tiny_run, words=("frog",), archive=Archive(folder), live=False)
-    assert run.advance(6).wait(20.0)
-    assert run.wait(20.0)
-    run.intervene(TAKEN)
-    run.resume().wait(20.0)
-    assert run.wait(20.0)
-    run.close()
-    run.join()
-    assert run.view.state == "finished"
-    return run.view, folder
+    return changed_midway(run, 6, TAKEN), folder
 
 
 @pytest.fixture

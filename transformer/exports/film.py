@@ -9,9 +9,9 @@ from dataclasses import replace
 from PIL import Image
 
 from transformer.exports.canvas import DONE, LINE, WRONG, Canvas, fitting_size, text_width
-from transformer.exports.frames import axes_of, film_frames, head_title, probe_of
+from transformer.exports.frames import film_frames, head_title, probe_of
 from transformer.exports.still import Still, draw_legend
-from transformer.figures.labels import wrong_predictions
+from transformer.figures.labels import map_axes, wrong_predictions
 from transformer.recording.frame import Frame
 from transformer.runs.view import RunView
 
@@ -39,7 +39,8 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
     """
     frames = film_frames(view, MOST_FRAMES, word=word)
     title = head_title(frames[-1], site, head)
-    axes = axes_of(frames[-1], probe_of(frames[-1], word)[1], site)
+    _, last = probe_of(frames[-1], word)
+    axes = map_axes(frames[-1].axes[site], last, last.expected)
     labels = {f"{axes.rows[i]} ✗ {t}" for f in frames for i, t in _wrong(f, word, site).items()}
     box = (_EDGE, 150, WIDTH - 130, HEIGHT - 40)
     still = Still.fitted(axes, box, labels=labels | set(axes.rows))
@@ -109,7 +110,8 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
     """
     frames = film_frames(view, STRIP_STEPS, word=word, moments=False)
     title = head_title(frames[-1], site, head)
-    axes = axes_of(frames[-1], probe_of(frames[-1], word)[1], site)
+    _, last = probe_of(frames[-1], word)
+    axes = map_axes(frames[-1].axes[site], last, last.expected)
     one = Still.fitted(axes, (0, 112, EACH_MAP, 112 + EACH_MAP))
     size = one.type_size
     labels = 1.5 * size + max(text_width(label, size) for label in axes.rows)

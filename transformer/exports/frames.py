@@ -1,12 +1,10 @@
-"""Which frames of a run an export shows, and what stands at the axes of their maps."""
+"""Which frames of a run an export shows, and what their heads are called."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.figures.labels import token_axes
-from transformer.figures.maps import MapAxes
 from transformer.insight.names import short_head_name
 from transformer.recording.frame import Frame, Probe
 from transformer.runs.view import RunView
@@ -60,19 +58,6 @@ def probe_of(frame: Frame, word: str) -> tuple[int, Probe]:
     """The row of a word in this frame's maps, and what was recorded of it."""
     row = frame.row_of(word)
     return row, frame.probes[row]
-
-
-def axes_of(frame: Frame, probe: Probe, site: str) -> MapAxes:
-    """What stands at the axes of this site's maps of a probe."""
-    axes = frame.axes[site]
-    return token_axes(
-        query=axes.query,
-        key=axes.key,
-        causal=axes.causal,
-        src_tokens=probe.src_tokens,
-        tgt_tokens=probe.tgt_tokens,
-        expected=probe.expected,
-    )
 
 
 def head_title(frame: Frame, site: str, head: int) -> str:

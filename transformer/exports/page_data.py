@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import base64
-import re
 import zlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from transformer.exports.frames import KIND_NAMES, axes_of, film_frames, probe_of
+from transformer.exports.frames import KIND_NAMES, film_frames, probe_of
 from transformer.figures import colors
 from transformer.figures.curves import Series, curves, highest_loss
-from transformer.figures.labels import tile_name, wrong_predictions
+from transformer.figures.labels import map_axes, tile_name, wrong_predictions
 from transformer.figures.maps import large_map, map_strip
 from transformer.insight.names import short_head_name
 from transformer.insight.scores import MIRROR_THRESHOLD
@@ -98,14 +97,8 @@ def _frame(frame: Frame) -> dict[str, Any]:
 
 def _probe(probe: Probe) -> dict[str, Any]:
     """What was written, each letter with whether it is right."""
-    letters = re.findall(r"\[[A-Z]+\]|.", probe.output)  # a special token counts as one
-    marked = [[letter, probe.answer[i : i + 1] == letter] for i, letter in enumerate(letters)]
-    if probe.stopped and len(letters) < len(probe.answer):
-        marked.append(["·" * (len(probe.answer) - len(letters)), False])
-    if not probe.stopped:
-        marked.append(["…", False])
     return {
-        "letters": marked,
+        "letters": probe.marked,
         "right": probe.right,
         "wrong": wrong_predictions("tgt", probe.expected, probe.predicted),
     }
@@ -119,7 +112,7 @@ def _word(frames: Sequence[Frame], text: str, kinds: dict[str, dict[str, Any]]) 
     drawn = {}
     for kind, described in kinds.items():
         sites = described["sites"]
-        axes = axes_of(frame, probe, sites[0])
+        axes = map_axes(frame.axes[sites[0]], probe, probe.expected)
         maps = [np.zeros_like(frame.map(row, site)) for site in sites]  # only their shape is drawn here
         n_tiles = sum(len(heads) for heads in maps)
         names = [[tile_name(site, head, n_tiles) for head in range(len(maps[0]))] for site in sites]

@@ -4,8 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Protocol
 
 from transformer.figures.maps import MapAxes
+
+
+class Sides(Protocol):
+    """What the two axes of one attention are."""
+
+    @property
+    def query(self) -> str:
+        """Whose positions are the rows: src or tgt."""
+
+    @property
+    def key(self) -> str:
+        """Whose positions are the columns: src or tgt."""
+
+    @property
+    def causal(self) -> bool:
+        """Whether rows are kept from looking at later columns."""
+
+
+class Read(Protocol):
+    """One word as a model has read it."""
+
+    @property
+    def src_tokens(self) -> tuple[str, ...]:
+        """What is read."""
+
+    @property
+    def tgt_tokens(self) -> tuple[str, ...]:
+        """What the decoder has read last at each of its positions."""
+
+
+def map_axes(sides: Sides, word: Read, expected: tuple[str, ...]) -> MapAxes:
+    """What stands at the axes of one attention's maps of a word: the tokens really attended to.
+
+    Args:
+        expected: what each of the decoder's rows is to write.
+    """
+    return token_axes(
+        query=sides.query,
+        key=sides.key,
+        causal=sides.causal,
+        src_tokens=word.src_tokens,
+        tgt_tokens=word.tgt_tokens,
+        expected=expected,
+    )
 
 
 @lru_cache(maxsize=256)

@@ -127,11 +127,6 @@ def _entropy(weights: Array, letters: Array) -> Array:
     return mean
 
 
-def mirror_scores(weights: Array, lengths: Sequence[int]) -> Array:
-    """(H,) mirror scores of a cross-attention's weights (B, H, T, S): see `head_scores`."""
-    return head_scores(weights, "cross", lengths)["mirror"]
-
-
 def badge(scores: Mapping[str, float]) -> str | None:
     """The role of a head: the one with the highest score, if that makes a pattern.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -63,6 +64,17 @@ class Probe:
     def right(self) -> bool:
         """Whether the free-running output is right to the last letter and stops."""
         return self.stopped and self.output == self.answer
+
+    @property
+    def marked(self) -> tuple[tuple[str, bool], ...]:
+        """What was written, each letter with whether it is right; then what is missing or goes on."""
+        letters = re.findall(r"\[[A-Z]+\]|.", self.output)  # a special token counts as one
+        marked = [(letter, self.answer[i : i + 1] == letter) for i, letter in enumerate(letters)]
+        if self.stopped and len(letters) < len(self.answer):
+            marked.append(("·" * (len(self.answer) - len(letters)), False))
+        if not self.stopped:
+            marked.append(("…", False))
+        return tuple(marked)
 
     def tokens(self, side: str) -> tuple[str, ...]:
         """The tokens of one axis: src or tgt."""

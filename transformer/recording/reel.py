@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Generic, Protocol, TypeVar
 
 from transformer.recording.shelf import Shelf
@@ -24,6 +24,11 @@ class Recorded(Protocol):
 
 
 T = TypeVar("T", bound=Recorded)
+
+
+def nearest(kept: Sequence[T], step: int) -> T | None:
+    """What was recorded nearest to a step; among equals the earlier."""
+    return min(kept, key=lambda one: abs(one.step - step), default=None)
 
 
 class Reel(Generic[T]):

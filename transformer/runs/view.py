@@ -8,16 +8,11 @@ from transformer.config import RunConfig
 from transformer.insight.moments import Moment
 from transformer.interventions import Interventions
 from transformer.recording.frame import Frame, Probe
+from transformer.recording.reel import nearest
 from transformer.recording.snapshot import Snapshot
 from transformer.runs.metrics import Metrics
 
-__all__ = [
-    "Frame",
-    "Moment",
-    "Probe",
-    "RunView",
-    "Snapshot",
-]
+__all__ = ["Frame", "Moment", "Probe", "RunView", "Snapshot", "nearest"]
 """What a page needs to know of a run, and where it finds it."""
 
 IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
@@ -73,11 +68,11 @@ class RunView:
 
     def frame_at(self, step: int) -> Frame | None:
         """The frame nearest to a step; among equals the earlier."""
-        return min(self.frames, key=lambda frame: abs(frame.step - step), default=None)
+        return nearest(self.frames, step)
 
     def snapshot_at(self, step: int) -> Snapshot | None:
         """The snapshot nearest to a step; among equals the earlier."""
-        return min(self.snapshots, key=lambda snapshot: abs(snapshot.step - step), default=None)
+        return nearest(self.snapshots, step)
 
     @property
     def active(self) -> bool:
