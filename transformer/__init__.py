@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from transformer.config import ModelConfig, RunConfig, TrainConfig
     from transformer.errors import InputError
     from transformer.model.transformer import Transformer
+    from transformer.recipes import RECIPES
     from transformer.recording.tape import record
     from transformer.runs.run import Run
     from transformer.training.loop import train
     from transformer.training.state import TrainState
 
 _HOMES = {
+    "RECIPES": "transformer.recipes",
     "InputError": "transformer.errors",
     "ModelConfig": "transformer.config",
     "Run": "transformer.runs.run",
@@ -30,6 +32,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "RECIPES",
     "InputError",
     "ModelConfig",
     "Run",

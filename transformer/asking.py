@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
 
 from transformer.config import RunConfig
-from transformer.decoding import exact_words, greedy, letters_right
+from transformer.decoding import greedy, spell
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Interventions, check_interventions, open_cells
-from transformer.model.transformer import Transformer
+from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.frame import Array, Axes
-from transformer.recording.recorder import Recorder, axes_of
+from transformer.recording.recorder import Recorder, axes_of, expected_tokens
 from transformer.recording.snapshot import Snapshot
 from transformer.recording.tape import record
-from transformer.tasks import Question, make_task
+from transformer.tasks import Batch, Question, make_task
 
 HELD_OUT_WORDS = 200
 """Words on which two models are compared: the same as those of the live curve."""
@@ -29,11 +29,14 @@ WORDS_PER_LENGTH = 25
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """One word and the letters fed to the decoder, as the model of one step sees them."""
+    """One word and the letters fed to the model, as that of one step sees them."""
 
     src_tokens: tuple[str, ...]
+    """What the encoder reads."""
     tgt_tokens: tuple[str, ...]
-    """What the decoder reads: [SOS] and letters."""
+    """What the decoder reads. Without two stacks both are the same."""
+    writing: tuple[int, ...]
+    """Positions that write: the first token of the answer, the second, and so on."""
     probabilities: Array
     """(T, V) float32: of each row, how probable each token is to come next."""
     predicted: tuple[str, ...]
@@ -43,8 +46,18 @@ class Reading:
     """Site to (H, Q, K) float32; NaN where a mask or an intervention blocks."""
 
     def tokens(self, side: str) -> tuple[str, ...]:
-        """The tokens of one side: src or tgt."""
+        """The tokens of one side: src, tgt or seq."""
         return self.src_tokens if side == "src" else self.tgt_tokens
+
+    def to_write(self, answer: tuple[str, ...]) -> tuple[str, ...]:
+        """What each position is to write, given the tokens of an answer; empty where that is nothing."""
+        at = dict(zip(self.writing, answer, strict=False))  # the model may write more, or less
+        return tuple(at.get(i, "") for i in range(len(self.predicted)))
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The most probable token of each position that writes."""
+        return tuple(self.predicted[i] for i in self.writing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +68,11 @@ class Answer:
     """Of the snapshot that answers."""
     question: Question
     expected: tuple[str, ...]
-    """What each row of the teacher-forced reading is to write, [EOS] at the end."""
+    """The tokens of the right answer, [EOS] at the end."""
     forced: Reading
-    """With the right letters as the decoder's input."""
+    """With the right letters as input."""
     free: Reading
-    """With the letters that the model has written itself."""
+    """With the letters that the model has written itself, each row as it was when it wrote."""
     output: str
     stopped: bool
     """Whether the output ended by itself."""
@@ -98,7 +111,7 @@ class Asked:
 
     def __init__(self, config: RunConfig, snapshot: Snapshot, interventions: Interventions) -> None:
         self.step, self.interventions = snapshot.step, interventions
-        self.task = make_task(config.train)
+        self.task = make_task(config.train, config.model.topology)
         self._lock = threading.Lock()
         self._model = Transformer(config.model)
         try:
@@ -109,10 +122,10 @@ class Asked:
                 f"The weights of step {snapshot.step:,} do not fit this model ({why})."
             ) from error
         self._model.eval()
-        self._axes = axes_of(self._model)
-        heads_off = Interventions(ablated=interventions.ablated)
-        check_interventions(heads_off, self._axes, config.model.n_heads, (), ())
+        known = replace(interventions, blocked=())
+        check_interventions(known, axes_of(self._model), config.model.n_heads, (), ())
         self._model.intervene(interventions, self.task.src_tokenizer.id_of)
+        self._axes = axes_of(self._model)
 
     def answer(self, text: str) -> Answer:
         """Let the model spell the answer to a word, and look at it on the way.
@@ -122,20 +135,17 @@ class Asked:
         """
         question = self.task.question(text)
         batch, tokenizer = self.task.encode([question.text]), self.task.tgt_tokenizer
-        expected = tokenizer.tokens(batch.tgt_out[0].tolist())
-        limit = min(len(expected) + 3, self._model.config.max_len - 1)
+        expected = tokenizer.tokens(batch.answers[0].tolist())
         with self._lock:
-            src = torch.from_numpy(batch.src)
-            written = greedy(self._model, src, tokenizer.sos_id, tokenizer.eos_id, limit)[0].tolist()
-            output, stopped = tokenizer.text(written)
-            if stopped:
-                written = written[: written.index(tokenizer.eos_id)]
+            written = greedy(self._model, batch, tokenizer.eos_id, len(expected) + 3)
+            ids = written.tokens[0, : int(written.lengths[0])].tolist()
+            output, stopped = tokenizer.text(ids)
             return Answer(
                 step=self.step,
                 question=question,
                 expected=expected,
-                forced=self._read(batch.src, batch.tgt_in),
-                free=self._read(batch.src, np.array([[tokenizer.sos_id, *written]], dtype=np.int64)),
+                forced=self._read(batch.src, batch.tgt_in, _places(batch.tgt_out[0] != tokenizer.pad_id)),
+                free=self._read_own(batch, ids[:-1] if stopped else ids),
                 output=output,
                 stopped=stopped,
                 interventions=self.interventions,
@@ -146,7 +156,7 @@ class Asked:
         """(right, asked) held-out words."""
         words = self.task.held_out()[:HELD_OUT_WORDS]
         with self._lock:
-            return sum(exact_words(self._model, self.task, words)), len(words)
+            return sum(spell(self._model, self.task, words).exact), len(words)
 
     @cached_property
     def head_scores(self) -> dict[str, dict[str, Array]]:
@@ -162,13 +172,25 @@ class Asked:
         for i, n in enumerate(lengths):
             words = self.task.words_of_length(n, WORDS_PER_LENGTH)
             with self._lock:
-                right, _ = letters_right(self._model, self.task, words)
+                right = spell(self._model, self.task, words).right
             share[i, :n] = right[:, :n].double().mean(dim=0).numpy()
             exact[i] = right[:, : n + 1].all(dim=1).double().mean()
         return LengthReport(lengths=lengths, share=share, exact=exact, asked=WORDS_PER_LENGTH)
 
-    def _read(self, src: Array, tgt: Array) -> Reading:
-        """One teacher-forced pass over one word, (1, S) and (1, T)."""
+    def _read_own(self, batch: Batch, letters: list[int]) -> Reading:
+        """The word with the model's own letters as input, each row as it was when it wrote."""
+        if self._model.writes_at_once:
+            return self._read(batch.src, batch.tgt_in, _places(batch.tgt_out[0] != PAD_ID))
+        n, own = batch.prompt.shape[1], np.array([letters], dtype=np.int64)
+        tgt = np.concatenate([batch.prompt, own], axis=1)
+        src = batch.src if self._model.config.topology == "encoder-decoder" else tgt
+        places = tuple(range(n - 1, tgt.shape[1]))
+        if self._model.masked("causal"):  # then what comes later changes nothing
+            return self._read(src, tgt, places)
+        return _each_in_its_time([self._read(src, tgt[:, : i + 1], (*places[: i + 2 - n],)) for i in places])
+
+    def _read(self, src: Array, tgt: Array, writing: tuple[int, ...]) -> Reading:
+        """One pass over one word, (1, S) and (1, T)."""
         tokenizer = self.task.tgt_tokenizer
         src_tokens = self.task.src_tokenizer.tokens(src[0].tolist())
         tgt_tokens = tokenizer.tokens(tgt[0].tolist())
@@ -179,6 +201,7 @@ class Asked:
         reading = Reading(
             src_tokens=src_tokens,
             tgt_tokens=tgt_tokens,
+            writing=writing,
             probabilities=logits.softmax(dim=-1).numpy(),
             predicted=tokenizer.tokens(logits.argmax(dim=-1).tolist()),
             axes=self._axes,
@@ -187,9 +210,39 @@ class Asked:
         for site, axes in self._axes.items():
             rows, keys = reading.tokens(axes.query), reading.tokens(axes.key)
             blocks = self.interventions.blocks_at(site)
-            may = open_cells(blocks, rows, keys, causal=axes.causal, n_heads=n_heads)
+            may = open_cells(blocks, rows, keys, causal=axes.causal, padding=axes.padding, n_heads=n_heads)
             reading.maps[site] = np.where(may, tape.weights[site][0], np.float32("nan"))
         return reading
+
+
+def _places(writes: Array) -> tuple[int, ...]:
+    """Where a row of (T,) is true."""
+    return tuple(np.flatnonzero(writes).tolist())
+
+
+def _each_in_its_time(readings: list[Reading]) -> Reading:
+    """One reading whose row i is that of the moment when it wrote; what came later it could not see.
+
+    Args:
+        readings: of ever one more token, the first ending with the prompt.
+    """
+    last = readings[-1]
+    prompt = len(readings[0].tgt_tokens)
+    maps = {}
+    for site, whole in last.maps.items():
+        maps[site] = whole.copy()
+        if last.axes[site].query == "src":
+            continue  # the encoder has read once
+        for reading in readings[:-1]:
+            row = len(reading.tgt_tokens) - 1
+            rows = range(row + 1) if row == prompt - 1 else range(row, row + 1)
+            maps[site][:, rows, :] = np.nan
+            maps[site][:, rows, : reading.maps[site].shape[2]] = reading.maps[site][:, rows]
+    probabilities, predicted = last.probabilities.copy(), list(last.predicted)
+    for reading in readings[:-1]:
+        row = len(reading.tgt_tokens) - 1
+        probabilities[row], predicted[row] = reading.probabilities[row], reading.predicted[row]
+    return replace(last, maps=maps, probabilities=probabilities, predicted=tuple(predicted))
 
 
 @lru_cache(maxsize=16)

@@ -18,6 +18,12 @@ LARGEST = sys.float_info.max
 """A larger whole number is no finite number to the arithmetic of a model."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DROPOUT_PLACES = ("embedding", "attention_weights", "feed_forward", "residual", "encoder_attention")
+KINDS_OF = {
+    "encoder-decoder": ("cross", "encoder", "decoder"),
+    "encoder-only": ("encoder",),
+    "decoder-only": ("sequence",),
+}
+"""Topology to its kinds of attention; the first is the one through which the answer reads the question."""
 
 
 def _whole(config: object, name: str, low: int, high: int, advice: str = "") -> None:
@@ -105,13 +111,15 @@ class ModelConfig(_Json):
     MAX_LAYERS: ClassVar[int] = 12
 
     topology: str = "encoder-decoder"
-    """Which stacks there are; `encoder-only` and `decoder-only` are not built yet."""
+    """Which stacks there are: encoder-decoder; encoder-only, which predicts a token at each position of the
+    question; decoder-only, which goes on after the question and a separator. Sizes of a stack that is not
+    there have no meaning."""
     src_vocab_size: int = 30
     """Source tokens, special tokens included; a run takes it from its task."""
     tgt_vocab_size: int = 30
     """Target tokens, special tokens included; a run takes it from its task."""
     max_len: int = 26
-    """Longest sequence in tokens that has a position; a run takes it from its task."""
+    """Longest sequence in tokens that has a position; a run takes it from its task and topology."""
     n_encoder_layers: int = 2
     """Layers of the encoder."""
     n_decoder_layers: int = 2
@@ -143,26 +151,28 @@ class ModelConfig(_Json):
     activation: str = "relu"
     """Between the two matrices of the feed-forward part: relu, leaky_relu or gelu."""
     embedding_scale: str = "both"
-    """Which embeddings are multiplied by sqrt(d_model): none, encoder or both (the paper)."""
+    """Which embeddings are multiplied by sqrt(d_model): none, the encoder's, or both stacks' (the paper)."""
     positions: str = "sinusoid"
     """How positions enter: sinusoid (the paper), learned or none."""
     embedding_tables: str = "two"
     """two: source and target have a table each; one: they share it (equal vocabularies needed)."""
     padding_row: bool = False
-    """Whether the target's [PAD] embedding is zero and stays so."""
-    causal_mask: bool = True
-    """Whether the decoder is kept from reading ahead; switching it off is not built yet."""
+    """Whether [PAD]'s embedding is zero and stays so, in the table of the stack that writes."""
+    causal_mask: bool | None = None
+    """Whether the self-attention of the stack that writes is kept from reading ahead; none: as the topology
+    has it, which is yes in a decoder and no in an encoder that stands alone."""
     padding_mask: bool = True
-    """Whether [PAD] is hidden from attention; switching it off is not built yet."""
+    """Whether [PAD] is hidden from attention."""
     mask_fill: str = "-inf"
-    """What a blocked score becomes before the softmax: -inf; -1e9 is not built yet."""
+    """What a blocked score becomes before the softmax: -inf or -1e9. They differ where a row has nothing
+    left: with -inf it reads nothing here (zeros), with -1e9 it reads everything alike."""
     initialisation: str = "pytorch"
     """First weights: xavier (uniform, every matrix), pytorch (its defaults) or normal (deviation 0.01)."""
     embedding_std: float | None = 0.02
     """Deviation of the first token embeddings (quiet tokens let positions lead); none: as initialisation."""
 
     def __post_init__(self) -> None:
-        _choice(self, "topology", ("encoder-decoder",), ("encoder-only", "decoder-only"))
+        _choice(self, "topology", tuple(KINDS_OF))
         _whole(self, "src_vocab_size", 5, 100_000)
         _whole(self, "tgt_vocab_size", 5, 100_000)
         _whole(self, "max_len", 4, 1024)
@@ -185,7 +195,9 @@ class ModelConfig(_Json):
                 f"choose from {', '.join(DROPOUT_PLACES)}.",
                 "dropout_on",
             )
-        _flag(self, "qkv_bias", "output_bias", "final_norm", "padding_row", "causal_mask", "padding_mask")
+        _flag(self, "qkv_bias", "output_bias", "final_norm", "padding_row", "padding_mask")
+        if self.causal_mask is not None:
+            _flag(self, "causal_mask")
         _choice(self, "score_scale", ("sqrt_d_head", "sqrt_d_model"))
         _choice(self, "norm_placement", ("pre", "post", "branch"))
         _choice(self, "norm", ("layer", "scalar"))
@@ -194,16 +206,14 @@ class ModelConfig(_Json):
         _choice(self, "embedding_scale", ("none", "encoder", "both"))
         _choice(self, "positions", ("sinusoid", "learned", "none"))
         _choice(self, "embedding_tables", ("two", "one"))
-        if self.embedding_tables == "one" and self.src_vocab_size != self.tgt_vocab_size:
+        two_sides = self.topology == "encoder-decoder"
+        if two_sides and self.embedding_tables == "one" and self.src_vocab_size != self.tgt_vocab_size:
             raise InputError(
                 f"One table cannot serve {self.src_vocab_size:,} source and {self.tgt_vocab_size:,} target "
                 "tokens; choose two tables.",
                 "embedding_tables",
             )
-        for name in ("causal_mask", "padding_mask"):
-            if not getattr(self, name):
-                raise InputError(f"{name}=false is not built yet; choose true.", name)
-        _choice(self, "mask_fill", ("-inf",), ("-1e9",))
+        _choice(self, "mask_fill", ("-inf", "-1e9"))
         _choice(self, "initialisation", ("xavier", "pytorch", "normal"))
         if self.embedding_std is not None:
             _number(self, "embedding_std", 0.0, 10.0, above=True)
@@ -212,6 +222,21 @@ class ModelConfig(_Json):
     def d_head(self) -> int:
         """Width of one head (K)."""
         return self.d_model // self.n_heads
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of attention that the model has: cross, encoder, decoder or sequence."""
+        return KINDS_OF[self.topology]
+
+    @property
+    def masks(self) -> dict[str, bool]:
+        """Whether each mask is on when training begins: causal and padding."""
+        causal = self.topology != "encoder-only" if self.causal_mask is None else self.causal_mask
+        return {"causal": causal, "padding": self.padding_mask}
+
+    def n_layers(self, kind: str) -> int:
+        """Layers of the stack that has this kind of attention."""
+        return self.n_encoder_layers if kind == "encoder" else self.n_decoder_layers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +250,7 @@ class TrainConfig(_Json):
     max_letters: int = 12
     """Longest training word (L); words up to 2 L may be asked, but nothing longer than L is learned."""
     examples: int | None = None
-    """Size of a finite training set; none: an endless supply (a finite set is not built yet)."""
+    """Size of a finite training set, which is seen again and again in another order; none: an endless supply."""
     pad_to: int | None = None
     """Fixed length in tokens of both sides, so that shapes stand still; none: the batch's longest."""
     tokenizer: str = "characters"
@@ -267,7 +292,7 @@ class TrainConfig(_Json):
         _whole(self, "max_letters", 3, 40)
         _whole(self, "min_letters", 1, self.max_letters)
         if self.examples is not None:
-            raise InputError("A finite training set is not built yet; leave examples empty.", "examples")
+            _whole(self, "examples", 1, 10_000_000)
         if self.pad_to is not None:
             _whole(
                 self, "pad_to", self.max_letters + 2, 100, "It must hold the longest word, [SOS] and [EOS]."
@@ -299,6 +324,16 @@ class TrainConfig(_Json):
         _flag(self, "tensorboard")
         if self.tensorboard:
             raise InputError("Logging to TensorBoard is not built yet; choose false.", "tensorboard")
+
+    @property
+    def steps_per_epoch(self) -> int | None:
+        """Steps in which every example of the finite set is seen once; None where the supply is endless."""
+        return None if self.examples is None else -(-self.examples // self.batch_size)
+
+    @property
+    def epochs(self) -> float | None:
+        """How often the planned steps see the whole finite set; None where the supply is endless."""
+        return None if self.steps_per_epoch is None else self.steps / self.steps_per_epoch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,67 +1,143 @@
-"""Writing an answer token by token: greedy search with kept keys and values."""
+"""Writing an answer token by token: greedy search, and how right what is written is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.model.transformer import LayerMemory, Transformer
-from transformer.tasks import Task
+from transformer.model.transformer import PAD_ID, LayerMemory, Transformer
+from transformer.tasks import Batch, Task
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a model has written by itself. On the CPU."""
+
+    tokens: Tensor
+    """(B, W) token ids, up to the [EOS] of each; [PAD] behind it."""
+    lengths: Tensor
+    """(B,) tokens written, [EOS] included."""
+    losses: Tensor | None = None
+    """(B, A) how surprised the model was by each token of the right answer at its own place, in nats."""
 
 
 @torch.no_grad()
-def greedy(model: Transformer, src: Tensor, sos_id: int, eos_id: int, max_tokens: int) -> Tensor:
+def greedy(
+    model: Transformer, batch: Batch, eos_id: int, max_tokens: int, *, compare: bool = False
+) -> Written:
     """At each position take the most probable token, until every sequence has ended or is too long.
 
     Args:
         model: in eval mode, or dropout would speak too.
-        src: (B, S) token ids.
-        max_tokens: most tokens to write, [EOS] included.
-
-    Returns:
-        (B, at most max_tokens) token ids; what follows an [EOS] means nothing.
+        batch: of it `src` and `prompt` are read, and `answers` only where `compare`.
+        max_tokens: most tokens to write, [EOS] included. An encoder alone writes as many as it has read.
+        compare: whether to measure losses; then writing goes on, past an [EOS] of the model's own, for as
+            long as the longest answer.
     """
-    memory = model.encode(src)
-    kept = [LayerMemory() for _ in model.decoder]
-    tgt = torch.full((src.size(0), 1), sos_id, dtype=src.dtype, device=src.device)
-    ended = torch.zeros(src.size(0), dtype=torch.bool, device=src.device)
-    for _ in range(max_tokens):
-        newest = model.decode_next(memory, src, tgt, kept).argmax(dim=-1, keepdim=True)
-        tgt = torch.cat([tgt, newest], dim=1)
-        ended |= newest[:, 0] == eos_id
-        if bool(ended.all()):
-            break
-    return tgt[:, 1:]
+    device = model.to_logits.weight.device
+    src, prompt, answers = (torch.from_numpy(a).to(device) for a in (batch.src, batch.prompt, batch.answers))
+    if model.writes_at_once:
+        logits = model(src)[:, 1:]  # [SOS] writes nothing
+        losses = _surprise(logits, answers) if compare else None
+        return _cut(logits.argmax(dim=-1), losses, eos_id, (src != PAD_ID).sum(dim=1) - 1)
+    max_tokens = min(max_tokens, model.config.max_len + 1 - prompt.size(1))  # the last one is not read
+    next_logits = (_keeping if model.can_keep else _reading_anew)(model, src, prompt, max_tokens)
+    least = answers.size(1) if compare else 0
+    chosen: list[Tensor] = []
+    surprises: list[Tensor] = []
+    newest = None
+    ended = torch.zeros(src.size(0), dtype=torch.bool, device=device)
+    while len(chosen) < max(max_tokens, least) and not (bool(ended.all()) and len(chosen) >= least):
+        logits = next_logits(newest)
+        if len(chosen) < least:
+            surprises.append(_surprise(logits, answers[:, len(chosen)]))
+        newest = logits.argmax(dim=-1)
+        chosen.append(newest)
+        ended |= newest == eos_id
+    tokens = torch.stack(chosen, dim=1)
+    limits = torch.full_like(tokens[:, 0], max_tokens)
+    return _cut(tokens, torch.stack(surprises, dim=1) if compare else None, eos_id, limits)
 
 
-@torch.no_grad()
-def letters_right(model: Transformer, task: Task, words: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Ask a model these words, free-running, and compare position by position. Draws nothing.
+def _keeping(
+    model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int
+) -> Callable[[Tensor | None], Tensor]:
+    """The next logits (B, V) after each newest token (B,), from kept keys and values."""
+    memory, kept, tgt = model.encode(src), [LayerMemory() for _ in model.decoder], prompt
 
-    Returns:
-        (B, T) bool, whether each token of the answer, its [EOS] included, is written in its place, and
-        (B, T) bool, whether there is such a token: answers have different lengths. On the CPU.
-    """
-    batch, tokenizer = task.encode(words), task.tgt_tokenizer
-    src = torch.from_numpy(batch.src).to(model.to_logits.weight.device)
-    answers = torch.from_numpy(batch.tgt_out)
+    def next_logits(newest: Tensor | None) -> Tensor:
+        nonlocal tgt
+        if newest is not None:
+            tgt = torch.cat([tgt, newest[:, None]], dim=1)
+        return model.decode_next(memory, src, tgt, kept)
+
+    return next_logits
+
+
+def _reading_anew(
+    model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int
+) -> Callable[[Tensor | None], Tensor]:
+    """The same with everything read again at each token: prompts may differ in length, rows may look ahead."""
+    memory = model.encode(src) if len(model.encoder) else None
+    every, lengths = torch.arange(prompt.size(0), device=prompt.device), (prompt != PAD_ID).sum(dim=1)
+    tgt = F.pad(prompt, (0, max_tokens), value=PAD_ID)
+
+    def next_logits(newest: Tensor | None) -> Tensor:
+        nonlocal lengths
+        if newest is not None:
+            tgt[every, lengths] = newest
+            lengths = lengths + 1
+        logits = model.decode(memory, src, tgt[:, : int(lengths.max())])
+        return logits[every, lengths - 1]
+
+    return next_logits
+
+
+def _surprise(logits: Tensor, answers: Tensor) -> Tensor:
+    """Negative log-probability of each right token: (..., V) and (...) to (...)."""
+    return -logits.log_softmax(dim=-1).gather(-1, answers[..., None])[..., 0]
+
+
+def _cut(tokens: Tensor, losses: Tensor | None, eos_id: int, limits: Tensor) -> Written:
+    """End each sequence with its first [EOS], or at its limit (B,)."""
+    ends = tokens == eos_id
+    first = torch.where(ends.any(dim=1), ends.long().argmax(dim=1) + 1, tokens.size(1))
+    lengths = torch.minimum(first, limits)
+    behind = torch.arange(tokens.size(1), device=tokens.device) >= lengths[:, None]
+    tokens = tokens.masked_fill(behind, PAD_ID)
+    return Written(tokens.cpu(), lengths.cpu(), None if losses is None else losses.cpu())
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How right a model writes by itself, token by token. On the CPU."""
+
+    right: Tensor
+    """(B, A) bool, whether each token of the answer, its [EOS] included, is written in its place."""
+    real: Tensor
+    """(B, A) bool, whether there is such a token: answers have different lengths."""
+    loss: float
+    """Per token of the right answers, the model reading what it has written itself (free-running)."""
+
+    @property
+    def exact(self) -> list[bool]:
+        """Whether each word is right to the last letter and stops."""
+        return (self.right | ~self.real).all(dim=1).tolist()
+
+
+def spell(model: Transformer, task: Task, words: Sequence[str]) -> Spelling:
+    """Ask a model these words, free-running, and compare position by position. Draws nothing."""
+    batch = task.encode(words)
+    answers = torch.from_numpy(batch.answers)
     was_training = model.training
     model.eval()
-    written = greedy(model, src, tokenizer.sos_id, tokenizer.eos_id, answers.size(1)).cpu()
+    written = greedy(model, batch, task.tgt_tokenizer.eos_id, answers.size(1), compare=True)
     model.train(was_training)
-    ends = written == tokenizer.eos_id
-    written = written.masked_fill(
-        ends.cumsum(dim=1) > ends.long(), tokenizer.pad_id
-    )  # behind the first [EOS]
-    # Where writing broke off before the longest answer, every sequence had ended: nothing stands there.
-    missing = torch.full((len(words), answers.size(1) - written.size(1)), tokenizer.pad_id)
-    real = answers != tokenizer.pad_id
-    return (torch.cat([written, missing], dim=1) == answers) & real, real
-
-
-def exact_words(model: Transformer, task: Task, words: Sequence[str]) -> list[bool]:
-    """Whether each word's greedy output is right to the last letter and stops."""
-    right, real = letters_right(model, task, words)
-    return (right | ~real).all(dim=1).tolist()
+    assert written.losses is not None  # they were asked for
+    real = answers != PAD_ID
+    tokens = F.pad(written.tokens, (0, answers.size(1) - written.tokens.size(1)), value=PAD_ID)
+    return Spelling((tokens == answers) & real, real, float(written.losses[real].mean()))

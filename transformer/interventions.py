@@ -1,4 +1,4 @@
-"""What a person takes away from a model: whole heads, single looks, whole columns. Frozen, free of torch."""
+"""What a person takes away from a model: heads, looks, columns, masks. Frozen, free of torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from transformer.insight.names import site_name
 Array = np.ndarray[Any, np.dtype[Any]]
 
 PAD = "[PAD]"
-"""The one token that no mask ever lets a row look at; every tokenizer here names it so."""
+"""The token that the padding mask hides; every tokenizer here names it so."""
+MASKS = ("causal", "padding")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +55,18 @@ class Interventions:
     """(site, head): heads whose output counts as zero, as if their slice of the output projection were."""
     blocked: tuple[Block, ...] = ()
     """Looks that are forbidden; what remains of the row is renormalised by the softmax."""
+    masks: tuple[tuple[str, bool], ...] = ()
+    """(causal or padding, whether it is on), where that is not as the model's configuration has it."""
 
     def __bool__(self) -> bool:
-        return bool(self.ablated or self.blocked)
+        return bool(self.ablated or self.blocked or self.masks)
 
     def __or__(self, other: Interventions) -> Interventions:
-        """Both together, nothing twice."""
+        """Both together, nothing twice; of a mask that both switch, the other's state."""
         return Interventions(
             ablated=tuple(dict.fromkeys(self.ablated + other.ablated)),
             blocked=tuple(dict.fromkeys(self.blocked + other.blocked)),
+            masks=tuple({**dict(self.masks), **dict(other.masks)}.items()),
         )
 
     def blocks_at(self, site: str) -> tuple[Block, ...]:
@@ -76,13 +80,25 @@ class Interventions:
     def text(self) -> str:
         """In words, as it is said of a run: "ablated decoder layer 2 (cross), head 1; blocked ..."."""
         parts = [f"ablated {', '.join(_place(*head) for head in self.ablated)}"] if self.ablated else []
-        return "; ".join([*parts, *(f"blocked {block.text()}" for block in self.blocked)]) or "all given back"
+        parts += [f"blocked {block.text()}" for block in self.blocked]
+        parts += [f"{mask} mask {'on' if on else 'off'}" for mask, on in self.masks]
+        return "; ".join(parts) or "all given back"
+
+    def change_text(self, before: Interventions) -> str:
+        """What has changed, in words: a mask is switched, anything else is said as it now is."""
+        if (self.ablated, self.blocked) != (before.ablated, before.blocked):
+            return self.text()
+        now, then = dict(self.masks), dict(before.masks)
+        changed = [mask for mask in MASKS if now.get(mask) != then.get(mask)]
+        switched = [f"{m} mask switched {'on' if now.get(m, not then.get(m)) else 'off'}" for m in changed]
+        return "; ".join(switched) or self.text()
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
         return {
             "ablated": [list(head) for head in self.ablated],
             "blocked": [asdict(b) for b in self.blocked],
+            "masks": dict(self.masks),
         }
 
     @classmethod
@@ -91,6 +107,7 @@ class Interventions:
         return cls(
             ablated=tuple((str(site), int(head)) for site, head in values["ablated"]),
             blocked=tuple(Block(**block) for block in values["blocked"]),
+            masks=tuple((str(mask), bool(on)) for mask, on in values.get("masks", {}).items()),
         )
 
 
@@ -135,7 +152,13 @@ def forbidden(
 
 
 def open_cells(
-    blocks: Sequence[Block], rows: Sequence[str], keys: Sequence[str], *, causal: bool, n_heads: int
+    blocks: Sequence[Block],
+    rows: Sequence[str],
+    keys: Sequence[str],
+    *,
+    causal: bool,
+    n_heads: int,
+    padding: bool = True,
 ) -> Array:
     """(H, Q, K) bool of one word: True where a row may look.
 
@@ -143,9 +166,12 @@ def open_cells(
         blocks: of one site.
         rows: the tokens that look.
         keys: the tokens that are looked at.
+        causal: whether rows may not look at later columns.
+        padding: whether [PAD] is hidden.
     """
     allowed = np.tri(len(rows), len(keys), dtype=bool) if causal else np.ones((len(rows), len(keys)), bool)
-    allowed = allowed & (np.array(keys) != PAD)
+    if padding:
+        allowed = allowed & (np.array(keys) != PAD)
     heads = np.arange(n_heads)[:, None, None]
     places = np.arange(len(rows))[:, None], np.arange(len(keys))
     taken = forbidden(blocks, heads, *places, np.array(keys)[None, None, None])[0]
@@ -157,15 +183,19 @@ class SiteAxes(Protocol):
 
     @property
     def query(self) -> str:
-        """Whose positions are the rows: src or tgt."""
+        """Whose positions are the rows: src, tgt or seq."""
 
     @property
     def key(self) -> str:
-        """Whose positions are the columns: src or tgt."""
+        """Whose positions are the columns: src, tgt or seq."""
 
     @property
     def causal(self) -> bool:
         """Whether rows are kept from looking at later columns."""
+
+    @property
+    def padding(self) -> bool:
+        """Whether [PAD] is hidden from them."""
 
 
 def check_interventions(
@@ -182,8 +212,10 @@ def check_interventions(
         src: tokens that the encoder reads.
         tgt: tokens that the decoder reads.
 
+    A causal mask that is switched on is taken to act on every self-attention.
+
     Raises:
-        InputError: a site or head that does not exist, or a row whose last allowed look would be blocked.
+        InputError: a site, head or mask that does not exist, or a row whose last allowed look would be blocked.
     """
     for site, head in [*interventions.ablated, *((b.site, b.head) for b in interventions.blocked)]:
         if site not in axes:
@@ -194,17 +226,24 @@ def check_interventions(
             raise InputError(
                 f"{site} has heads 1 to {n_heads}, not {head + 1}; choose one of them.", "ablate_heads"
             )
+    for mask, _ in interventions.masks:
+        if mask not in MASKS:
+            raise InputError(f"There is no mask {mask!r}; choose causal or padding.", "masks")
     for site, kind in axes.items():
         blocks = interventions.blocks_at(site)
         if not blocks:
             continue
         rows, keys = (src if kind.query == "src" else tgt), (src if kind.key == "src" else tgt)
-        left = open_cells(blocks, rows, keys, causal=kind.causal, n_heads=n_heads).any(axis=-1)  # (H, Q)
+        switched = dict(interventions.masks)
+        causal = kind.causal if kind.query != kind.key else switched.get("causal", kind.causal)
+        padding = switched.get("padding", kind.padding)
+        may = open_cells(blocks, rows, keys, causal=causal, padding=padding, n_heads=n_heads)
+        left = may.any(axis=-1)  # (H, Q)
         if not left.all():
             head, row = np.argwhere(~left)[0]
             raise InputError(
                 f"In {_place(site, head)}, row {row + 1} (“{rows[row]}”) may look at "
-                f"{row + 1 if kind.causal else len(keys)} of {len(keys)} columns, and this would block the "
+                f"{row + 1 if causal else len(keys)} of {len(keys)} columns, and this would block the "
                 "last of them. Leave it at least one.",
                 "block_cell",
             )

@@ -14,11 +14,15 @@ class Sides(Protocol):
 
     @property
     def query(self) -> str:
-        """Whose positions are the rows: src or tgt."""
+        """Whose positions are the rows: src, tgt or seq."""
 
     @property
     def key(self) -> str:
-        """Whose positions are the columns: src or tgt."""
+        """Whose positions are the columns: src, tgt or seq."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether rows are to write tokens."""
 
     @property
     def causal(self) -> bool:
@@ -41,11 +45,12 @@ def map_axes(sides: Sides, word: Read, expected: tuple[str, ...]) -> MapAxes:
     """What stands at the axes of one attention's maps of a word: the tokens really attended to.
 
     Args:
-        expected: what each of the decoder's rows is to write.
+        expected: what each position that writes is to write; empty where that is nothing.
     """
     return token_axes(
         query=sides.query,
         key=sides.key,
+        writes=sides.writes,
         causal=sides.causal,
         src_tokens=word.src_tokens,
         tgt_tokens=word.tgt_tokens,
@@ -58,6 +63,7 @@ def token_axes(
     *,
     query: str,
     key: str,
+    writes: bool,
     causal: bool,
     src_tokens: tuple[str, ...],
     tgt_tokens: tuple[str, ...],
@@ -66,33 +72,43 @@ def token_axes(
     """The axes of one kind of attention for one word.
 
     Args:
-        query: whose positions are the rows: src or tgt.
-        key: whose positions are the columns: src or tgt.
+        query: whose positions are the rows: src, tgt or seq.
+        key: whose positions are the columns: src, tgt or seq.
+        writes: whether each row is to write a token.
         causal: whether rows are kept from looking at later columns.
-        src_tokens: what is read.
-        tgt_tokens: what the decoder has read last at each of its positions.
-        expected: what each of these is to write.
+        src_tokens: what the encoder reads.
+        tgt_tokens: what the decoder reads.
+        expected: what each position that writes is to write; empty where that is nothing.
     """
-    if query == "src":
-        rows, row_title = src_tokens, "letter at work"
-    else:
-        rows = tuple(f"{read} → {write}" for read, write in zip(tgt_tokens, expected, strict=True))
-        row_title = "after reading → writes"
+    rows = src_tokens if query == "src" else tgt_tokens
+    if writes:
+        rows = tuple(f"{read} → {to}" if to else read for read, to in zip(rows, expected, strict=True))
     return MapAxes(
         rows=rows,
         columns=src_tokens if key == "src" else tgt_tokens,
-        row_title=row_title,
-        column_title="letters of the word" if key == "src" else "letters written so far",
+        row_title="after reading → writes"
+        if query != "src"
+        else "letter → becomes"
+        if writes
+        else "letter at work",
+        column_title=COLUMN_TITLES[key],
         causal=causal,
     )
 
 
-def wrong_predictions(query: str, expected: Sequence[str], predicted: Sequence[str]) -> dict[int, str]:
-    """Rows of a decoder's map whose prediction is wrong, with what they would write."""
-    if query == "src":
+COLUMN_TITLES = {
+    "src": "letters of the word",
+    "tgt": "letters written so far",
+    "seq": "the word, and what is written so far",
+}
+
+
+def wrong_predictions(sides: Sides, expected: Sequence[str], predicted: Sequence[str]) -> dict[int, str]:
+    """Rows of a map whose prediction is wrong, with what they would write; none where rows do not write."""
+    if not sides.writes:
         return {}
     pairs = zip(expected, predicted, strict=True)
-    return {i: would for i, (right, would) in enumerate(pairs) if right != would}
+    return {i: would for i, (right, would) in enumerate(pairs) if right and right != would}
 
 
 def tile_name(site: str, head: int, n_tiles: int) -> str:

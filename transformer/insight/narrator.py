@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from transformer.insight.scores import Array, role_cells
+from transformer.insight.scores import Array, first_row, role_cells
 
 EVERYWHERE = 0.3
 """A row whose highest weight is below this looks everywhere."""
@@ -15,6 +15,7 @@ _ROLES = {
     "encoder": {"diagonal": "itself", "previous": "the letter before", "mirror": "the mirrored letter"},
     "decoder": {"diagonal": "the letter that it has just read", "previous": "the letter before that"},
     "cross": {"mirror": "the mirrored letter", "diagonal": "the letter at the same place"},
+    "sequence": {"mirror": "the mirrored letter", "diagonal": "the letter at the same place"},
 }
 
 
@@ -31,23 +32,23 @@ def narrate(
 
     Args:
         weights: (Q, K) of one head; NaN where the mask blocks.
-        kind: encoder, decoder (its self-attention) or cross.
-        rows: the Q tokens that look; of decoder and cross the decoder's inputs, each writing the next token.
+        kind: encoder, decoder (its self-attention), cross or sequence.
+        rows: the Q tokens that look; of decoder, cross and sequence the decoder's inputs, each writing the next.
         columns: the K tokens that are looked at.
         n_letters: of the word, whose answer is as long.
         row: which row; by default, of those that stand for a letter, the first with the highest weight.
     """
     if row is None:
-        first = 0 if kind == "cross" else 1
+        first = first_row(kind, n_letters)
         # An output that ended at once leaves the decoder no letter that it has read.
         letter_rows = range(first, min(first + n_letters, len(rows))) or range(len(rows))
         row = max(letter_rows, key=lambda i: float(np.nanmax(weights[i])))
     column = int(np.nanargmax(weights[row]))
     weight = float(weights[row, column])
-    opening = f"{_opening(kind, rows, row)} this head"
+    opening = f"{_opening(kind, rows, row, n_letters)} this head"
     if weight < EVERYWHERE:
         return f"{opening} looks everywhere: nothing gets more than {_percent(weight)}."
-    said = f"{opening} puts {_percent(weight)} on {_place(kind, columns, column)}"
+    said = f"{opening} puts {_percent(weight)} on {_place(kind, columns, column, n_letters)}"
     if _is_special(columns[column]):
         return f"{said}: a special token, no letter."
     cells = role_cells(kind, n_letters)
@@ -55,19 +56,22 @@ def narrate(
     return f"{said}: {' and '.join(roles)}." if roles else f"{said}."
 
 
-def _opening(kind: str, rows: Sequence[str], row: int) -> str:
-    if kind == "encoder":
-        return f"For {_place(kind, rows, row)}"
+def _opening(kind: str, rows: Sequence[str], row: int, n_letters: int) -> str:
+    if kind == "encoder" or (kind == "sequence" and row < first_row(kind, n_letters)):
+        return f"For {_place(kind, rows, row, n_letters)}"
     if kind == "cross":
         return f"For output {row + 1}"
     token = rows[row] if _is_special(rows[row]) else f"“{rows[row]}”"
-    return f"After reading {token}, for output {row + 1},"
+    output = row + 1 - (first_row(kind, n_letters) if kind == "sequence" else 0)
+    return f"After reading {token}, for output {output},"
 
 
-def _place(kind: str, tokens: Sequence[str], i: int) -> str:
-    """A token with its number; what the decoder reads are outputs, everything else is of the word."""
+def _place(kind: str, tokens: Sequence[str], i: int, n_letters: int) -> str:
+    """A token with its number; what the decoder has written are outputs, everything else is of the word."""
     if _is_special(tokens[i]):
         return tokens[i]
+    if kind == "sequence" and i > n_letters:
+        return f"output {i - n_letters - 1} (“{tokens[i]}”)"
     return f"{'output' if kind == 'decoder' else 'letter'} {i} (“{tokens[i]}”)"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -36,20 +36,33 @@ def rollout(maps: Mapping[str, Array]) -> dict[str, Array]:
             to (H, Q, K); NaN where the mask blocks.
 
     Returns:
-        "encoder", (S, S): what each source position holds of each source token. "cross", (T, S), and
+        Of two stacks: "encoder", (S, S): what each source position holds of each source token. "cross", (T, S), and
         "decoder", (T, T): what each target position holds of source and target tokens. All in 0..1; the
-        encoder's rows, and those of cross and decoder together, sum to 1.
+        encoder's rows, and those of cross and decoder together, sum to 1. Of one stack: "encoder" or
+        "sequence" alone.
     """
     looks = {site: np.nan_to_num(pooled(heads, "mean")) for site, heads in maps.items()}
-    n_tgt, n_src = looks["decoder.0.cross"].shape
-    n_encoder_layers = sum(site.startswith("encoder.") for site in maps)
-    n_decoder_layers = sum(site.endswith(".cross") for site in maps)
-    source = np.eye(n_src)
-    for i in range(n_encoder_layers):
-        source = (source + looks[f"encoder.{i}"] @ source) / 2
+    encoder = [look for site, look in looks.items() if site.startswith("encoder.")]
+    own = [look for site, look in looks.items() if site.endswith(".self")]
+    cross = [look for site, look in looks.items() if site.endswith(".cross")]
+    if not cross:  # one stack alone
+        kind, stack = ("encoder", encoder) if encoder else ("sequence", own)
+        return {kind: _through(stack)}
+    source = _through(encoder)
+    n_tgt, n_src = cross[0].shape
     of_source, of_target = np.zeros((n_tgt, n_src)), np.eye(n_tgt)
-    for i in range(n_decoder_layers):
-        own, cross = looks[f"decoder.{i}.self"], looks[f"decoder.{i}.cross"]
-        of_source, of_target = (of_source + own @ of_source) / 2, (of_target + own @ of_target) / 2
-        of_source, of_target = (of_source + cross @ source) / 2, of_target / 2
+    for look_back, look_across in zip(own, cross, strict=True):
+        of_source, of_target = (
+            (of_source + look_back @ of_source) / 2,
+            (of_target + look_back @ of_target) / 2,
+        )
+        of_source, of_target = (of_source + look_across @ source) / 2, of_target / 2
     return {"encoder": source, "decoder": of_target, "cross": of_source}
+
+
+def _through(looks: Sequence[Array]) -> Array:
+    """What each position of one stack holds of each, after all its layers."""
+    held: Array = np.eye(len(looks[0]))
+    for look in looks:
+        held = (held + look @ held) / 2
+    return held

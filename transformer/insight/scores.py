@@ -16,6 +16,7 @@ ROLES: dict[str, str] = {
     "previous": "previous letter",
     "first": "[SOS] sink",
     "eos": "[EOS] sink",
+    "sep": "[SEP] sink",
 }
 """What a head can be called: score to badge, in reading order."""
 THRESHOLD = 0.5
@@ -27,12 +28,21 @@ CLEARLY_AHEAD = 0.1
 where that is less: early on all scores are small."""
 
 
-def mirrored_cells(n_letters: int) -> list[tuple[int, int]]:
-    """Row and column of every mirrored letter of a reversed word, on a map of cross-attention.
+def first_row(kind: str, n_letters: int) -> int:
+    """The row of the first letter: where it is written (cross, sequence: after [SEP]) or read (the others)."""
+    return {"cross": 0, "sequence": n_letters + 1}.get(kind, 1)
+
+
+def mirrored_cells(kind: str, n_letters: int) -> list[tuple[int, int]]:
+    """Row and column of every mirrored letter of a reversed word.
 
     Row i writes letter i of the answer; column 0 is [SOS], so letter n - 1 - i stands in column n - i.
+
+    Args:
+        kind: encoder, cross or sequence.
     """
-    return [(i, n_letters - i) for i in range(n_letters)]
+    first = first_row(kind, n_letters)
+    return [(first + i, n_letters - i) for i in range(n_letters)]
 
 
 def role_cells(kind: str, n_letters: int) -> dict[str, list[tuple[int, int]]]:
@@ -40,23 +50,30 @@ def role_cells(kind: str, n_letters: int) -> dict[str, list[tuple[int, int]]]:
 
     Letter i of the word stands at i + 1, behind [SOS], and so does letter i of the answer among the
     decoder's inputs. A row of cross-attention is called by the letter that it writes, which is one further:
-    row i writes letter i. Special tokens have no row here. In the middle of a word one cell can speak for
-    two roles.
+    row i writes letter i. In a sequence of question, [SEP] and answer, [SEP] stands where [EOS] does here, and
+    the rows are those that write letters. Special tokens have no row here. In the middle of a word one cell
+    can speak for two roles.
 
     Args:
-        kind: encoder, decoder (its self-attention) or cross.
+        kind: encoder, decoder (its self-attention), cross or sequence.
     """
-    first = 0 if kind == "cross" else 1  # the row of the first letter
+    first = first_row(kind, n_letters)
     letters = range(n_letters)
     cells = {
-        "mirror": [(first + row, column) for row, column in mirrored_cells(n_letters)],
+        "mirror": mirrored_cells(kind, n_letters),
         "diagonal": [(first + i, i + 1) for i in letters],
         "previous": [(first + i, i) for i in letters[1:]],
         "first": [(first + i, 0) for i in letters],
         "eos": [(first + i, n_letters + 1) for i in letters],
+        "sep": [(first + i, n_letters + 1) for i in letters],
     }
     # What a decoder has yet to write it cannot see, and its inputs hold no [EOS].
-    absent = {"encoder": (), "decoder": ("mirror", "eos"), "cross": ("previous",)}[kind]
+    absent = {
+        "encoder": ("sep",),
+        "decoder": ("mirror", "eos", "sep"),
+        "cross": ("previous", "sep"),
+        "sequence": ("previous", "eos"),
+    }[kind]
     return {role: found for role, found in cells.items() if role not in absent}
 
 
@@ -88,17 +105,18 @@ def head_scores(weights: Array, kind: str, lengths: Sequence[int]) -> dict[str, 
 
     Args:
         weights: (B, H, Q, K) of one attention, teacher-forced on the right answers of reversed words.
-        kind: encoder, decoder (its self-attention) or cross.
+        kind: encoder, decoder (its self-attention), cross or sequence (question, [SEP] and answer in one).
         lengths: letters of each of the B words, at least 3.
 
     Returns:
         (H,) in 0..1 for each score. For the roles it is the weight as it is, on:
 
-        - mirror: the mirrored letter (encoder, cross);
+        - mirror: the mirrored letter (encoder, cross, sequence);
         - diagonal: the letter at the same place;
         - previous: the letter just before, from the second on (encoder, decoder);
         - first: [SOS];
-        - eos: [EOS] (encoder, cross).
+        - eos: [EOS] (encoder, cross);
+        - sep: [SEP] (sequence).
 
         And entropy: how evenly a row spreads over the letters that it may look at, 0 for one letter only, 1
         for all the same. It is the entropy of the weights on letters alone, since special tokens are where

@@ -22,6 +22,29 @@ from transformer.config import ModelConfig
 from transformer.model.layers import Dropout, linear
 
 
+def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
+    """How well each query matches each key: (B, H, Q, K) and (B, H, S, K) to (B, H, Q, S)."""
+    return (query @ key.transpose(-2, -1)) * scale
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None, fill: str = "-inf") -> Tensor:
+    """Weights of each row, (B, H, Q, S) like the scores; exactly 0 where the mask is False.
+
+    Args:
+        mask: broadcastable to the scores, True where attention is allowed; None allows everything.
+        fill: what stands for a blocked score. They differ only in a row in which nothing is allowed: with
+            "-inf" it is all zeros, with "-1e9" all the same.
+    """
+    if mask is None:
+        return scores.softmax(dim=-1)
+    if fill == "-1e9":
+        return scores.masked_fill(~mask, -1e9).softmax(dim=-1)
+    # A row with nothing allowed would be 0/0 with -inf, in the gradient too; so it is made harmless
+    # with the lowest finite number, and what is not allowed is then set to zero.
+    lowest = torch.finfo(scores.dtype).min
+    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+
+
 def attend(
     query: Tensor,
     key: Tensor,
@@ -29,6 +52,7 @@ def attend(
     mask: Tensor | None,
     scale: float,
     dropout: Dropout | None = None,
+    fill: str = "-inf",
 ) -> tuple[Tensor, Tensor]:
     """Mix the values, weighting each by how well its key matches the query: every number on the way is there.
 
@@ -41,19 +65,14 @@ def attend(
         mask: broadcastable to (B, H, Q, S), True where attention is allowed; None allows everything.
         scale: what the scores are multiplied by.
         dropout: applied to the weights before they mix the values; the weights returned are without it.
+        fill: as in `masked_softmax`.
 
     Returns:
         The mixed values, (B, H, Q, K), and the weights, (B, H, Q, S). Each row of weights sums to 1 over
-        the allowed cells and is exactly 0 elsewhere; a row in which nothing is allowed is all zeros.
+        the allowed cells and is exactly 0 elsewhere; a row in which nothing is allowed is all zeros, or, with
+        the fill "-1e9", even.
     """
-    scores = (query @ key.transpose(-2, -1)) * scale  # (B, H, Q, S)
-    if mask is None:
-        weights = scores.softmax(dim=-1)
-    else:
-        # A row with nothing allowed would be 0/0 with -inf, in the gradient too; so it is made harmless
-        # with the lowest finite number, and what is not allowed is then set to zero.
-        lowest = torch.finfo(scores.dtype).min
-        weights = scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+    weights = masked_softmax(scaled_scores(query, key, scale), mask, fill)
     used = weights if dropout is None else dropout(weights)
     return used @ value, weights
 
@@ -90,10 +109,11 @@ class MultiHeadAttention(nn.Module):
         self.to_value = linear(config.d_model, config.d_model, config.qkv_bias)
         self.to_output = linear(config.d_model, config.d_model, config.output_bias)
         self.dropout = Dropout(config, "attention_weights")
+        self.mask_fill = config.mask_fill
         self.recording: Set[str] = frozenset()
         """What the next forward pass stores; set by `recording.record` alone."""
-        self.attention_weights: Tensor | None = None
-        """(B, H, Q, S) of the last recorded forward pass; None outside a recording."""
+        self.recorded: dict[str, Tensor] = {}
+        """Of the last recorded forward pass, by name; empty outside a recording."""
         self.head_gain: Tensor | None = None
         """(H, 1, 1), 0 for an ablated head and 1 for the others; None where all work."""
 
@@ -129,16 +149,34 @@ class MultiHeadAttention(nn.Module):
             key, value = self.keys_and_values(x if memory is None else memory)
         else:
             key, value = self._with_kept(x, memory, kept)
-        if self.recording or self.dropout.active:
-            mixed, weights = attend(query, key, value, mask, self.scale, self.dropout)
-            if "weights" in self.recording:
-                self.attention_weights = weights
+        # The fused call has no other fill than -inf.
+        if self.recording or self.dropout.active or self.mask_fill != "-inf":
+            mixed, weights = attend(query, key, value, mask, self.scale, self.dropout, self.mask_fill)
+            if self.recording:
+                self._store(query, key, value, mask, weights, mixed)
         else:
             mixed = fused_attend(query, key, value, mask, self.scale)
         if self.head_gain is not None:
             mixed = mixed * self.head_gain
         mixed = mixed.transpose(1, 2).flatten(2)  # (B, H, Q, K) -> (B, Q, D)
         return self.to_output(mixed)  # type: ignore[no-any-return]
+
+    @property
+    def attention_weights(self) -> Tensor | None:
+        """(B, H, Q, S) of the last recorded forward pass; None outside a recording."""
+        return self.recorded.get("weights")
+
+    def _store(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, weights: Tensor, mixed: Tensor
+    ) -> None:
+        """Keep what the recording wants of one forward pass."""
+        self.recorded = {"query": query, "key": key, "value": value, "weights": weights, "mixed": mixed}
+        if "scores" in self.recording:
+            self.recorded["scores"] = scaled_scores(query, key, self.scale)  # before the mask
+        if "mask" in self.recording:
+            everything = torch.ones((), dtype=torch.bool, device=weights.device)
+            self.recorded["mask"] = (everything if mask is None else mask).expand_as(weights)
+        self.recorded = {name: self.recorded[name] for name in self.recording}
 
     def _with_kept(self, x: Tensor, memory: Tensor | None, kept: KeyValues) -> tuple[Tensor, Tensor]:
         if kept.key is None or kept.value is None:

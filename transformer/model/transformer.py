@@ -1,4 +1,4 @@
-"""The encoder-decoder Transformer: embeddings, two stacks, logits, and a name for every attention."""
+"""The Transformer: embeddings, one stack or two, logits, and a name for every attention."""
 
 from __future__ import annotations
 
@@ -28,25 +28,29 @@ class Site:
     """encoder.0, decoder.0.self, decoder.0.cross, ..."""
     attention: MultiHeadAttention
     query: str
-    """Whose positions are the rows: src or tgt."""
+    """Whose positions are the rows: src, tgt, or seq (question, separator and answer in one)."""
     key: str
-    """Whose positions are the columns: src or tgt."""
+    """Whose positions are the columns: src, tgt or seq."""
+    writes: bool
+    """Whether each row is to write a token."""
     causal: bool
-    """Whether rows are kept from looking at later columns."""
+    """Whether rows are kept from looking at later columns now."""
+    padding: bool
+    """Whether [PAD] is hidden from them now."""
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention over the source, then the feed-forward part."""
+class SelfAttentionLayer(nn.Module):
+    """Self-attention, then the feed-forward part: the encoder's layer, and that of a decoder alone."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, *dropout_places: str) -> None:
         super().__init__()
         self.attention = MultiHeadAttention(config)
         self.feed_forward = FeedForward(config)
-        self.attention_residual = Residual(config, "encoder_attention")
+        self.attention_residual = Residual(config, *dropout_places)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """(B, S, D) to (B, S, D), with the source padding mask (B, 1, 1, S)."""
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(B, S, D) to (B, S, D), with a mask broadcastable to (B, H, S, S)."""
         x = self.attention_residual(x, lambda y: self.attention(y, mask=mask))
         return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
 
@@ -76,7 +80,7 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         memory: Tensor,
         self_mask: Tensor | None,
-        cross_mask: Tensor,
+        cross_mask: Tensor | None,
         kept: LayerMemory | None = None,
     ) -> Tensor:
         """(B, T, D) and memory (B, S, D) to (B, T, D)."""
@@ -87,7 +91,7 @@ class DecoderLayer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Reads a source and, given the target so far, predicts each next target token.
+    """Predicts the answer's tokens: from a source and the target so far, or from one sequence alone.
 
     Args:
         config: the architecture.
@@ -100,21 +104,27 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.config = config
-        self.src_embedding = embedding(config.src_vocab_size, config.d_model)
-        self.tgt_embedding = (
-            self.src_embedding
-            if config.embedding_tables == "one"
-            else embedding(config.tgt_vocab_size, config.d_model)
-        )
+        reads, writes = config.topology != "decoder-only", config.topology != "encoder-only"
+        if reads:
+            self.src_embedding = embedding(config.src_vocab_size, config.d_model)
+        if writes:
+            shared = reads and config.embedding_tables == "one"
+            self.tgt_embedding = (
+                self.src_embedding if shared else embedding(config.tgt_vocab_size, config.d_model)
+            )
         if config.positions == "sinusoid":
             self.register_buffer("positions", sinusoid(config.max_len, config.d_model), persistent=False)
         elif config.positions == "learned":
             self.learned_positions = embedding(config.max_len, config.d_model)
         self.embedding_dropout = Dropout(config, "embedding")
-        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
-        self.encoder_norm = norm(config) if config.final_norm else nn.Identity()
-        self.decoder_norm = norm(config) if config.final_norm else nn.Identity()
+        self.encoder = nn.ModuleList(
+            SelfAttentionLayer(config, "encoder_attention")
+            for _ in range(config.n_encoder_layers if reads else 0)
+        )
+        layer = DecoderLayer if reads else SelfAttentionLayer
+        self.decoder = nn.ModuleList(layer(config) for _ in range(config.n_decoder_layers if writes else 0))
+        self.encoder_norm = norm(config) if config.final_norm and reads else nn.Identity()
+        self.decoder_norm = norm(config) if config.final_norm and writes else nn.Identity()
         self.to_logits = linear(config.d_model, config.tgt_vocab_size, True)
         self.interventions = NOTHING
         """What is taken away at present; set by `intervene` alone."""
@@ -141,11 +151,17 @@ class Transformer(nn.Module):
                 bound = 1.0 / math.sqrt(module.in_features) if kind == "pytorch" else 0.0
                 nn.init.uniform_(module.bias, -bound, bound, generator=generator)
         if self.config.embedding_std is not None:
-            for table in dict.fromkeys([self.src_embedding, self.tgt_embedding]):
+            for table in self._tables():
                 nn.init.normal_(table.weight, std=self.config.embedding_std, generator=generator)
         if self.config.padding_row:
-            self.tgt_embedding.weight[PAD_ID] = 0.0
-            self.tgt_embedding.padding_idx = PAD_ID  # keeps its gradient at zero too
+            written = self._tables()[-1]
+            written.weight[PAD_ID] = 0.0
+            written.padding_idx = PAD_ID  # keeps its gradient at zero too
+
+    def _tables(self) -> list[nn.Embedding]:
+        """The tables of token vectors, that of the stack that writes last."""
+        names = ("src_embedding", "tgt_embedding")
+        return list(dict.fromkeys(getattr(self, name) for name in names if hasattr(self, name)))
 
     def draw_from(self, generator: torch.Generator) -> None:
         """Let every dropout draw from this generator, which must live on the model's device."""
@@ -154,16 +170,28 @@ class Transformer(nn.Module):
                 module.generator = generator
 
     def sites(self) -> list[Site]:
-        """Every attention of the model, in the order of the forward pass."""
+        """Every attention of the model, in the order of the forward pass, with the masks that are on now."""
+        causal, padding = self.masked("causal"), self.masked("padding")
+        alone = self.config.topology == "encoder-only"
         found = []
         for i, layer in enumerate(self.encoder):
-            assert isinstance(layer, EncoderLayer)  # a ModuleList forgets what it holds
-            found.append(Site(f"encoder.{i}", layer.attention, "src", "src", causal=False))
+            assert isinstance(layer, SelfAttentionLayer)  # a ModuleList forgets what it holds
+            found.append(
+                Site(f"encoder.{i}", layer.attention, "src", "src", alone, alone and causal, padding)
+            )
         for i, layer in enumerate(self.decoder):
-            assert isinstance(layer, DecoderLayer)
-            found.append(Site(f"decoder.{i}.self", layer.self_attention, "tgt", "tgt", causal=True))
-            found.append(Site(f"decoder.{i}.cross", layer.cross_attention, "tgt", "src", causal=False))
+            own, cross = f"decoder.{i}.self", f"decoder.{i}.cross"
+            if isinstance(layer, SelfAttentionLayer):
+                found.append(Site(own, layer.attention, "seq", "seq", True, causal, padding))
+            else:
+                assert isinstance(layer, DecoderLayer)
+                found.append(Site(own, layer.self_attention, "tgt", "tgt", True, causal, padding))
+                found.append(Site(cross, layer.cross_attention, "tgt", "src", True, False, padding))
         return found
+
+    def masked(self, mask: str) -> bool:
+        """Whether the causal or the padding mask is on now."""
+        return dict(self.interventions.masks).get(mask, self.config.masks[mask])
 
     def intervene(self, interventions: Interventions, id_of: Callable[[str], int]) -> None:
         """From now on do without these heads and looks; `NOTHING` gives all back. No weight is changed.
@@ -181,13 +209,22 @@ class Transformer(nn.Module):
                 gain[list(off)] = 0.0
             site.attention.head_gain = gain
 
-    def _less(self, mask: Tensor, site: str, keys: Tensor, rows: range) -> Tensor:
-        """A site's mask (broadcastable to (B, H, Q, K)) without the looks that an intervention forbids.
+    def _mask(self, keys: Tensor, rows: range, *, causal: bool) -> Tensor | None:
+        """Who may look at whom, broadcastable to (B, H, Q, K); None allows everything.
 
         Args:
             keys: (B, K) token ids.
             rows: positions of the queries.
+            causal: whether these rows may not look at later columns, where the causal mask is on.
         """
+        mask = padding_mask(keys, PAD_ID) if self.masked("padding") else None  # (B, 1, 1, K)
+        if causal and self.masked("causal"):
+            future = causal_mask(keys.size(1), keys.device)[rows.start : rows.stop]  # (Q, K)
+            mask = future if mask is None else mask & future
+        return mask
+
+    def _less(self, mask: Tensor | None, site: str, keys: Tensor, rows: range) -> Tensor | None:
+        """A site's mask without the looks that an intervention forbids; arguments as in `_mask`."""
         blocks = self.interventions.blocks_at(site)
         if not blocks:
             return mask
@@ -200,7 +237,7 @@ class Transformer(nn.Module):
             keys[:, None, None, :],
             self._id_of,
         )
-        return mask & ~taken  # type: ignore[no-any-return]
+        return ~taken if mask is None else mask & ~taken  # type: ignore[no-any-return]
 
     def _embed(self, table: nn.Embedding, tokens: Tensor, scaled: bool, start: int = 0) -> Tensor:
         """Token ids (B, Q) to vectors (B, Q, D) that know their positions start, start + 1, ..."""
@@ -218,27 +255,43 @@ class Transformer(nn.Module):
 
     def encode(self, src: Tensor) -> Tensor:
         """Token ids (B, S) to memory (B, S, D)."""
-        mask = padding_mask(src, PAD_ID)
+        alone, rows = self.config.topology == "encoder-only", range(src.size(1))
+        mask = self._mask(src, rows, causal=alone)
         x = self._embed(self.src_embedding, src, self.config.embedding_scale in ("encoder", "both"))
         for i, layer in enumerate(self.encoder):
-            x = layer(x, self._less(mask, f"encoder.{i}", src, range(src.size(1))))
+            x = layer(x, self._less(mask, f"encoder.{i}", src, rows))
         return self.encoder_norm(x)  # type: ignore[no-any-return]
 
-    def decode(self, memory: Tensor, src: Tensor, tgt: Tensor) -> Tensor:
-        """Target so far (B, T) and memory (B, S, D) to logits of each next token, (B, T, V)."""
-        self_mask = causal_mask(tgt.size(1), tgt.device) & padding_mask(tgt, PAD_ID)  # (B, 1, T, T)
-        cross_mask = padding_mask(src, PAD_ID)  # (B, 1, 1, S)
-        x = self._embed(self.tgt_embedding, tgt, self.config.embedding_scale == "both")
+    def decode(self, memory: Tensor | None, src: Tensor, tgt: Tensor) -> Tensor:
+        """Target so far (B, T) and memory (B, S, D) to logits of each next token, (B, T, V).
+
+        Without an encoder there is no memory, and the target is question, separator and answer in one.
+        """
         rows = range(tgt.size(1))
+        self_mask, cross_mask = self._mask(tgt, rows, causal=True), self._mask(src, rows, causal=False)
+        x = self._embed(self.tgt_embedding, tgt, self.config.embedding_scale == "both")
         for i, layer in enumerate(self.decoder):
             own = self._less(self_mask, f"decoder.{i}.self", tgt, rows)
-            x = layer(x, memory, own, self._less(cross_mask, f"decoder.{i}.cross", src, rows))
+            if memory is None:
+                x = layer(x, own)
+            else:
+                x = layer(x, memory, own, self._less(cross_mask, f"decoder.{i}.cross", src, rows))
         return self.to_logits(self.decoder_norm(x))  # type: ignore[no-any-return]
+
+    @property
+    def writes_at_once(self) -> bool:
+        """Whether the whole answer comes of one forward pass over the question."""
+        return self.config.topology == "encoder-only"
+
+    @property
+    def can_keep(self) -> bool:
+        """Whether `decode_next` may be used: what has been read once is not read differently later."""
+        return self.config.topology == "encoder-decoder" and self.masked("causal")
 
     def decode_next(self, memory: Tensor, src: Tensor, tgt: Tensor, kept: list[LayerMemory]) -> Tensor:
         """One more target token for each sequence, using the keys and values of the earlier ones.
 
-        The same numbers as the last row of `decode` over the whole target so far.
+        The same numbers as the last row of `decode` over the whole target so far, where `can_keep`.
 
         Args:
             memory: (B, S, D).
@@ -251,13 +304,23 @@ class Transformer(nn.Module):
         """
         newest, start = tgt[:, -1:], tgt.size(1) - 1
         x = self._embed(self.tgt_embedding, newest, self.config.embedding_scale == "both", start)
-        self_mask, cross_mask = padding_mask(tgt, PAD_ID), padding_mask(src, PAD_ID)  # (B, 1, 1, T or S)
         rows = range(start, tgt.size(1))
+        self_mask, cross_mask = self._mask(tgt, rows, causal=True), self._mask(src, rows, causal=False)
         for i, (layer, layer_kept) in enumerate(zip(self.decoder, kept, strict=True)):
             own = self._less(self_mask, f"decoder.{i}.self", tgt, rows)
             x = layer(x, memory, own, self._less(cross_mask, f"decoder.{i}.cross", src, rows), layer_kept)
         return self.to_logits(self.decoder_norm(x))[:, -1]  # type: ignore[no-any-return]
 
-    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
-        """Source ids (B, S) and target so far (B, T) to logits of each next token, (B, T, V)."""
-        return self.decode(self.encode(src), src, tgt)
+    def forward(self, src: Tensor, tgt: Tensor | None = None) -> Tensor:
+        """Token ids to logits of each next token, (B, T, V).
+
+        Args:
+            src: (B, S), the question; not read by a decoder that stands alone.
+            tgt: (B, T), the target so far, or question, separator and answer so far; not read by an encoder
+                that stands alone, whose logits are (B, S, V).
+        """
+        if self.writes_at_once:
+            return self.to_logits(self.encode(src))  # type: ignore[no-any-return]
+        if tgt is None:
+            raise ValueError("This topology needs the target so far.")
+        return self.decode(self.encode(src) if len(self.encoder) else None, src, tgt)

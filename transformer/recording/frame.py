@@ -22,16 +22,28 @@ class Axes:
     """What the two axes of one attention are."""
 
     query: str
-    """Whose positions are the rows: src or tgt."""
+    """Whose positions are the rows: src, tgt or seq."""
     key: str
-    """Whose positions are the columns: src or tgt."""
+    """Whose positions are the columns: src, tgt or seq."""
+    writes: bool
+    """Whether each row is to write a token."""
     causal: bool
-    """Whether rows are kept from looking at later columns."""
+    """Whether rows were kept from looking at later columns."""
+    padding: bool
+    """Whether [PAD] was hidden from them."""
 
     @property
     def kind(self) -> str:
-        """encoder, decoder or cross."""
-        return "cross" if self.query != self.key else "encoder" if self.query == "src" else "decoder"
+        """cross, encoder, decoder or sequence."""
+        if self.query != self.key:
+            return "cross"
+        return {"src": "encoder", "tgt": "decoder", "seq": "sequence"}[self.query]
+
+
+def reading_sites(axes: Mapping[str, Axes]) -> list[str]:
+    """Where the answer reads the question: cross-attention, or all attention where there is no other."""
+    cross = [site for site, one in axes.items() if one.kind == "cross"]
+    return cross or list(axes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +57,13 @@ class Probe:
     stopped: bool
     """Whether the output ended by itself."""
     src_tokens: tuple[str, ...]
-    """The columns of cross-attention: what is read."""
+    """What the encoder reads; its [PAD]s too where these are not hidden."""
     tgt_tokens: tuple[str, ...]
-    """The rows of cross-attention: what the decoder has read last. The maps are teacher-forced."""
+    """What the decoder reads; teacher-forced. Without two stacks both are the same."""
     expected: tuple[str, ...]
-    """What each of those rows is to write."""
+    """What each position that writes is to write; empty where that is nothing."""
     predicted: tuple[str, ...]
-    """What each of those rows would write at this step."""
+    """What each of those positions would write at this step."""
     held_out: bool
     too_long: bool
     """Longer than anything trained on."""
@@ -77,7 +89,7 @@ class Probe:
         return tuple(marked)
 
     def tokens(self, side: str) -> tuple[str, ...]:
-        """The tokens of one axis: src or tgt."""
+        """The tokens of one axis: src, tgt or seq."""
         return self.src_tokens if side == "src" else self.tgt_tokens
 
 
@@ -99,10 +111,6 @@ class Frame:
     """Every site of the model, in the order of the forward pass."""
     maps: Mapping[str, Array]
     """Site to (P, H, Q, K) float16: the whole batch of probes, padded as the model saw it."""
-    src_real: Array
-    """(P, S) bool, False where the source is [PAD]."""
-    tgt_real: Array
-    """(P, T) bool, False where the target is [PAD]."""
     head_scores: Mapping[str, Mapping[str, Array]]
     """Site to the name of a score ("mirror", "diagonal", ...) to (H,), on 64 fixed held-out words."""
     clearest: tuple[str, int]
@@ -114,27 +122,15 @@ class Frame:
 
     @cached_property
     def scores(self) -> dict[str, Array]:
-        """Cross-attention site to (H,) mirror scores."""
-        return {site: self.head_scores[site]["mirror"] for site, a in self.axes.items() if a.kind == "cross"}
+        """Site to (H,) mirror scores, where the answer reads the question."""
+        return {site: self.head_scores[site]["mirror"] for site in reading_sites(self.axes)}
 
     def row_of(self, text: str) -> int:
         """Which probe a word is; the first where it is not one (yet)."""
         return next((i for i, probe in enumerate(self.probes) if probe.text == text), 0)
 
-    def real(self, side: str) -> Array:
-        """(P, length) bool of one side, src or tgt: False where there is padding."""
-        return self.src_real if side == "src" else self.tgt_real
-
-    def allowed(self, site: str) -> Array:
-        """(P, Q, K) bool: True where this site's masks, causal and padding, let a row look."""
-        axes = self.axes[site]
-        keys = self.real(axes.key)[:, None, :]  # (P, 1, K)
-        n_rows = self.real(axes.query).shape[1]
-        mask = np.broadcast_to(keys, (keys.shape[0], n_rows, keys.shape[2]))
-        return mask & np.tri(n_rows, dtype=bool) if axes.causal else mask
-
     def map(self, row: int, site: str) -> Array:
-        """(H, Q, K) float32 of one probe without its padding; NaN where the mask blocks."""
+        """(H, Q, K) float32 of one probe; NaN where a mask or a hand blocks. Hidden padding is left out."""
         axes, probe = self.axes[site], self.probes[row]
         n_rows, n_columns = len(probe.tokens(axes.query)), len(probe.tokens(axes.key))
         weights = self.maps[site][row, :, :n_rows, :n_columns].astype(np.float32)
@@ -143,6 +139,7 @@ class Frame:
             probe.tokens(axes.query),
             probe.tokens(axes.key),
             causal=axes.causal,
+            padding=axes.padding,
             n_heads=len(weights),
         )
         return np.where(may, weights, np.float32("nan"))

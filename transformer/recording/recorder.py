@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -10,9 +10,9 @@ import torch
 
 from transformer.decoding import greedy
 from transformer.insight.scores import clearest_head, head_scores
-from transformer.model.transformer import Transformer
+from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.drawn import Drawn
-from transformer.recording.frame import Array, Axes, Frame, Probe
+from transformer.recording.frame import Array, Axes, Frame, Probe, reading_sites
 from transformer.recording.tape import record
 from transformer.tasks import Question, Task
 
@@ -21,8 +21,13 @@ N_SCORED_WORDS = 64
 
 
 def axes_of(model: Transformer) -> dict[str, Axes]:
-    """Every site of a model, in the order of the forward pass, and what its axes are."""
-    return {site.name: Axes(query=site.query, key=site.key, causal=site.causal) for site in model.sites()}
+    """Every site of a model, in the order of the forward pass, and what its axes and masks are now."""
+    return {
+        site.name: Axes(
+            query=site.query, key=site.key, writes=site.writes, causal=site.causal, padding=site.padding
+        )
+        for site in model.sites()
+    }
 
 
 class Recorder:
@@ -39,7 +44,6 @@ class Recorder:
         self.drawn = Drawn()
         """What training has drawn; told by who trains."""
         self._clearest: tuple[str, int] | None = None
-        self._axes = axes_of(model)
         scored = [word for word in task.held_out() if len(word) >= 3][:N_SCORED_WORDS]
         self._scored_lengths = tuple(len(word) for word in scored)
         batch = task.encode(scored)
@@ -61,10 +65,10 @@ class Recorder:
         by_length: Mapping[int, tuple[int, int]] = MappingProxyType({}),
     ) -> Frame:
         """Everything there is to see now; the arguments are what the frame says of itself."""
-        scores = self.head_scores()
-        mirror = {site: row["mirror"] for site, row in scores.items() if self._axes[site].kind == "cross"}
+        scores, axes = self.head_scores(), axes_of(self.model)
+        mirror = {site: scores[site]["mirror"] for site in reading_sites(axes)}
         self._clearest, _ = clearest_head(mirror, self._clearest)
-        probes, maps, src_real, tgt_real = self._probes()
+        probes, maps = self._probes()
         return Frame(
             step=step,
             seconds=seconds,
@@ -72,10 +76,8 @@ class Recorder:
             exact=exact,
             exact_step=exact_step,
             probes=probes,
-            axes=self._axes,
+            axes=axes,
             maps=maps,
-            src_real=src_real,
-            tgt_real=tgt_real,
             head_scores=scores,
             clearest=self._clearest,
             by_length=by_length,
@@ -91,10 +93,10 @@ class Recorder:
             self.model(*self._scored)
         return {
             site: head_scores(tape.weights[site], axes.kind, self._scored_lengths)
-            for site, axes in self._axes.items()
+            for site, axes in axes_of(self.model).items()
         }
 
-    def _probes(self) -> tuple[tuple[Probe, ...], dict[str, Array], Array, Array]:
+    def _probes(self) -> tuple[tuple[Probe, ...], dict[str, Array]]:
         """Each question's tokens, outputs and maps: teacher-forced maps, free-running outputs."""
         model, task, tokenizer = self.model, self.task, self.task.tgt_tokenizer
         batch = task.encode([question.text for question in self.questions])
@@ -102,15 +104,18 @@ class Recorder:
         with record(model) as tape:
             guesses = model(src, tgt_in).argmax(-1).cpu().numpy()
         model.eval()  # the next training step sets train mode again
-        limit = min(batch.tgt_out.shape[1] + 3, model.config.max_len)
-        written = greedy(model, src, tokenizer.sos_id, tokenizer.eos_id, limit).cpu().numpy()
-        src_real = batch.src != task.src_tokenizer.pad_id
-        tgt_real = batch.tgt_in != tokenizer.pad_id
+        written = greedy(model, batch, tokenizer.eos_id, batch.answers.shape[1] + 3)
+        hidden = model.masked("padding")
         probes = []
         for i, question in enumerate(self.questions):
-            n_src, n_tgt = int(src_real[i].sum()), int(tgt_real[i].sum())
+            # Where [PAD] is not hidden it is looked at, and belongs on the maps.
+            n_src, n_tgt = (
+                int((ids[i] != PAD_ID).sum()) if hidden else ids.shape[1] for ids in (batch.src, batch.tgt_in)
+            )
             # Padding makes room for longer words; a word of its own may write three letters too many.
-            output, stopped = tokenizer.text(written[i, : n_tgt + 3].tolist())
+            n_written = min(int(written.lengths[i]), int((batch.answers[i] != PAD_ID).sum()) + 3)
+            output, stopped = tokenizer.text(written.tokens[i, :n_written].tolist())
+            labels = batch.tgt_out[i, :n_tgt].tolist()
             probes.append(
                 Probe(
                     text=question.text,
@@ -119,7 +124,7 @@ class Recorder:
                     stopped=stopped,
                     src_tokens=task.src_tokenizer.tokens(batch.src[i, :n_src].tolist()),
                     tgt_tokens=tokenizer.tokens(batch.tgt_in[i, :n_tgt].tolist()),
-                    expected=tokenizer.tokens(batch.tgt_out[i, :n_tgt].tolist()),
+                    expected=expected_tokens(task, labels),
                     predicted=tokenizer.tokens(guesses[i, :n_tgt].tolist()),
                     held_out=question.held_out,
                     too_long=question.too_long,
@@ -128,4 +133,10 @@ class Recorder:
                 )
             )
         maps = {site: weights.astype(np.float16) for site, weights in tape.weights.items()}
-        return tuple(probes), maps, src_real, tgt_real
+        return tuple(probes), maps
+
+
+def expected_tokens(task: Task, labels: Sequence[int]) -> tuple[str, ...]:
+    """What each position is to write, by its label; empty where that is nothing."""
+    tokens = task.tgt_tokenizer.tokens(labels)
+    return tuple("" if label == PAD_ID else token for label, token in zip(labels, tokens, strict=True))

@@ -13,27 +13,35 @@ from transformer.model.transformer import Transformer
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-RECORDABLE = frozenset({"weights"})
+RECORDABLE = frozenset({"query", "key", "value", "scores", "mask", "weights", "mixed"})
+"""query, key, value and mixed (what each head read) are (B, H, positions, K); scores (scaled, before the mask),
+mask (True where attention is allowed) and weights are (B, H, Q, S)."""
+WEIGHTS = frozenset({"weights"})
 
 
 class Tape:
     """What a recording has kept: arrays of its own, which later training cannot change."""
 
     def __init__(self) -> None:
-        self.weights: dict[str, Array] = {}
-        """Name of the site to (B, H, Q, S) float32, of the last forward pass inside the recording."""
+        self.sites: dict[str, dict[str, Array]] = {}
+        """Name of the site to what was recorded there in the last forward pass, by name."""
+
+    @property
+    def weights(self) -> dict[str, Array]:
+        """Name of the site to (B, H, Q, S) float32."""
+        return {site: recorded["weights"] for site, recorded in self.sites.items()}
 
 
 @contextmanager
-def record(model: Transformer, what: Set[str] = RECORDABLE) -> Iterator[Tape]:
+def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[Tape]:
     """Record the forward passes of this block, in eval mode and without gradients.
 
-    Inside, each attention module takes the explicit path and stores `attention_weights`; at the end they are
+    Inside, each attention module takes the explicit path and stores what is asked for; at the end that is
     copied out to the tape, the modules are emptied, and the model is as it was before.
 
     Args:
         model: must not be trained by another thread meanwhile.
-        what: names of what to keep; only "weights" so far.
+        what: names of what to keep, from `RECORDABLE`.
 
     Raises:
         ValueError: something that cannot be recorded.
@@ -50,11 +58,17 @@ def record(model: Transformer, what: Set[str] = RECORDABLE) -> Iterator[Tape]:
         with torch.no_grad():
             yield tape
         for site in sites:
-            stored = site.attention.attention_weights
-            if stored is not None:
-                tape.weights[site.name] = stored.float().cpu().numpy().copy()
+            stored = site.attention.recorded
+            if stored:
+                tape.sites[site.name] = {name: _copied(tensor) for name, tensor in stored.items()}
     finally:
         for site in sites:
             site.attention.recording = frozenset()
-            site.attention.attention_weights = None
+            site.attention.recorded = {}
         model.train(was_training)
+
+
+def _copied(tensor: torch.Tensor) -> Array:
+    """An array of its own: float32, or bool as it was."""
+    kept = tensor if tensor.dtype == torch.bool else tensor.float()
+    return kept.cpu().numpy().copy()

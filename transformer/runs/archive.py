@@ -68,8 +68,7 @@ class Archive:
 
     def note_frame(self, frame: Frame) -> None:
         """Keep a frame; one of the same step is replaced."""
-        arrays: dict[str, np.ndarray[Any, Any]] = {"src_real": frame.src_real, "tgt_real": frame.tgt_real}
-        arrays.update({f"maps/{site}": weights for site, weights in frame.maps.items()})
+        arrays: dict[str, np.ndarray[Any, Any]] = {f"maps/{site}": maps for site, maps in frame.maps.items()}
         for site, scores in frame.head_scores.items():
             arrays.update({f"scores/{site}/{name}": values for name, values in scores.items()})
         facts = {

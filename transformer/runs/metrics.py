@@ -16,10 +16,11 @@ COLUMNS = (
     "tokens_per_second",
     "seconds",
     "held_out_loss",
+    "free_loss",
     "held_out_token_accuracy",
     "exact",
 )
-"""One row a step; the last three are NaN at steps without an evaluation."""
+"""One row a step; the last four are NaN at steps without an evaluation."""
 
 
 class Metrics:

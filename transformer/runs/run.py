@@ -48,7 +48,7 @@ class Run:
     ) -> None:
         self.config = config
         """As asked for; the view's is completed with what the task needs."""
-        self.task = make_task(config.train)
+        self.task = make_task(config.train, config.model.topology)
         if words is None:
             words = tuple(word for word in DEFAULT_WORDS if len(word) <= config.train.max_letters)
         self.questions = [self.task.question(word) for word in words]

@@ -135,6 +135,7 @@ class Worker:
         """Train without these heads and looks from the next step on, and look at once what that does."""
         from transformer.training.evaluation import LIVE_WORDS, evaluate
 
+        changed = interventions.change_text(self.view.interventions)
         self.state.intervene(interventions)
         self.publish(interventions=interventions)
         task, ended = self.state.task, self.view.state in (FINISHED, STOPPED)
@@ -143,12 +144,11 @@ class Worker:
             right, asked = self._evaluation.right, self._evaluation.total
             self.publish(
                 everyday=self._evaluation.everyday,
-                reason=f"At step {self.view.step:,}, {interventions.text()}: {right:,} of {asked:,} held-out "
-                "words right.",
+                reason=f"At step {self.view.step:,}, {changed}: {right:,} of {asked:,} held-out words right.",
             )
         else:
             self._evaluation = evaluate(self.state, task.held_out()[:LIVE_WORDS])
-        self._moments.intervention(self.state.step, interventions.text())
+        self._moments.intervention(self.state.step, changed)
         self._make_frame()
         self._note_moments()
         self._take_snapshot()
@@ -207,6 +207,7 @@ class Worker:
             if evaluation is not None and step == evaluation.step:
                 values = {
                     "held_out_loss": evaluation.loss,
+                    "free_loss": evaluation.free_loss,
                     "held_out_token_accuracy": evaluation.token_accuracy,
                     "exact": evaluation.exact,
                 }

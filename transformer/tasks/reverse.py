@@ -7,11 +7,13 @@ import re
 import string
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from transformer.config import TrainConfig
 from transformer.errors import InputError
+from transformer.tasks.arrange import arrange, sequence_limit
 from transformer.tasks.everyday import EVERYDAY_WORDS
 from transformer.tasks.task import Batch, Question
 from transformer.tasks.tokenizer import CharacterTokenizer
@@ -20,6 +22,8 @@ N_HELD_OUT = 1000
 HOLD_OUT_FROM = 3
 """Shorter words are too few to keep any from training."""
 _LETTERS = np.frombuffer(string.ascii_lowercase.encode(), dtype=np.uint8)
+_FINITE = 50_021
+"""Tells the draws of a finite set from those of batches."""
 _HELD_OUT_SEED = 20_171_206  # any fixed number: the held-out words are the same for every run
 
 
@@ -34,18 +38,42 @@ class Reverse:
     """Read a word, write it backwards."""
 
     name = "reverse"
+    same_length = True
 
-    def __init__(self, config: TrainConfig) -> None:
+    def __init__(self, config: TrainConfig, topology: str) -> None:
         self.shortest, self.longest = config.min_letters, config.max_letters
-        self.batch_size, self.pad_to = config.batch_size, config.pad_to
-        self.src_tokenizer = self.tgt_tokenizer = CharacterTokenizer()
-        self.max_tokens = max(2 * self.longest + 2, self.pad_to or 0)
+        self.batch_size, self.pad_to, self.examples = config.batch_size, config.pad_to, config.examples
+        self.steps_per_epoch = config.steps_per_epoch
+        self.topology = topology
+        self.src_tokenizer = self.tgt_tokenizer = CharacterTokenizer(separator=topology == "decoder-only")
+        padded = sequence_limit(topology, (self.pad_to or 2) - 2)
+        self.max_tokens = max(sequence_limit(topology, 2 * self.longest), padded)
 
     def words(self, seed: int, k: int) -> list[str]:
-        """The words of training batch k: lengths uniform, letters uniform, none of them held out."""
-        rng = np.random.default_rng([seed, k])
-        lengths = rng.integers(self.shortest, self.longest + 1, self.batch_size)
-        letters = rng.integers(0, 26, (self.batch_size, self.longest))
+        """The words of training batch k: lengths uniform, letters uniform, none of them held out.
+
+        Of a finite set, batch k is a slice of the set in the order of its epoch; the last of an epoch is what
+        is left.
+        """
+        if self.examples is None or self.steps_per_epoch is None:
+            return self._drawn(np.random.default_rng([seed, k]), self.batch_size)
+        epoch, part = divmod(k, self.steps_per_epoch)
+        chosen = self._order(seed, epoch)[part * self.batch_size : (part + 1) * self.batch_size]
+        every = self._finite_set(seed)
+        return [every[i] for i in chosen]
+
+    @lru_cache(maxsize=1)  # noqa: B019 - a task lives as long as its run
+    def _finite_set(self, seed: int) -> list[str]:
+        return self._drawn(np.random.default_rng([seed, _FINITE]), self.examples or 0)
+
+    @lru_cache(maxsize=1)  # noqa: B019
+    def _order(self, seed: int, epoch: int) -> list[int]:
+        rng = np.random.default_rng([seed, _FINITE, epoch])
+        return [int(i) for i in rng.permutation(self.examples or 0)]
+
+    def _drawn(self, rng: np.random.Generator, count: int) -> list[str]:
+        lengths = rng.integers(self.shortest, self.longest + 1, count)
+        letters = rng.integers(0, 26, (count, self.longest))
         words = [
             _LETTERS[row[:n]].tobytes().decode() for row, n in zip(letters, lengths.tolist(), strict=True)
         ]
@@ -64,15 +92,8 @@ class Reverse:
         return self._encode(words, None)
 
     def _encode(self, words: Sequence[str], pad_to: int | None) -> Batch:
-        src = self.src_tokenizer.encode(words)
-        tgt = self.tgt_tokenizer.encode([self.answer(word) for word in words])
-        longest = pad_to or max(map(len, src))
-        padded = np.full((3, len(words), longest), self.src_tokenizer.pad_id, dtype=np.int64)
-        for i, (reading, writing) in enumerate(zip(src, tgt, strict=True)):
-            padded[0, i, : len(reading)] = reading
-            padded[1, i, : len(writing) - 1] = writing[:-1]
-            padded[2, i, : len(writing) - 1] = writing[1:]
-        return Batch(padded[0], padded[1, :, : longest - 1], padded[2, :, : longest - 1], tuple(words))
+        answers = [self.answer(word) for word in words]
+        return arrange(self.topology, self.src_tokenizer, words, answers, pad_to)
 
     def held_out(self) -> list[str]:
         """1,000 different held-out words, lengths uniform from three letters (or the shortest) to L."""

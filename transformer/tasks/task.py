@@ -18,11 +18,15 @@ class Batch:
     """Token ids of B examples, padded with [PAD] to common lengths."""
 
     src: Ids
-    """(B, S), from [SOS] to [EOS]."""
+    """(B, S), what the encoder reads; without an encoder, the same as `tgt_in`."""
     tgt_in: Ids
-    """(B, T), what the decoder reads: [SOS] and the answer."""
+    """(B, T), what the decoder reads; without a decoder, the same as `src`."""
     tgt_out: Ids
-    """(B, T), what it is to write: the answer and [EOS]; [PAD] where no loss is taken."""
+    """(B, T), the label of each position that writes; [PAD] where no loss is taken."""
+    answers: Ids
+    """(B, A), the answer's tokens and [EOS] alone."""
+    prompt: Ids
+    """(B, P), what the decoder has read before it writes its first token; without a decoder P is 0."""
     words: tuple[str, ...] = ()
     """The B questions as text."""
 
@@ -43,6 +47,10 @@ class Task(Protocol):
     """What is learned. Pure: the same arguments give the same examples, and nothing is drawn globally."""
 
     name: str
+    same_length: bool
+    """Whether every answer has as many tokens as its question."""
+    topology: str
+    """For which its batches are laid out."""
     src_tokenizer: CharacterTokenizer
     tgt_tokenizer: CharacterTokenizer
     max_tokens: int

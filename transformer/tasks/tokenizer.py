@@ -7,21 +7,28 @@ from collections.abc import Sequence
 
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 
-PAD, SOS, EOS, UNK = "[PAD]", "[SOS]", "[EOS]", "[UNK]"
+PAD, SOS, EOS, UNK, SEP = "[PAD]", "[SOS]", "[EOS]", "[UNK]", "[SEP]"
 SPECIALS = (PAD, SOS, EOS, UNK)
 
 
 class CharacterTokenizer:
-    """One token per character, [SOS] before and [EOS] after; [PAD] is always id 0."""
+    """One token per character, [SOS] before and [EOS] after; [PAD] is always id 0.
 
-    def __init__(self, alphabet: Sequence[str] = string.ascii_lowercase) -> None:
-        vocabulary = {token: i for i, token in enumerate([*SPECIALS, *alphabet])}
+    Args:
+        separator: whether there is a [SEP] too, as the last token.
+    """
+
+    def __init__(self, alphabet: Sequence[str] = string.ascii_lowercase, *, separator: bool = False) -> None:
+        tokens = [*SPECIALS, *alphabet, *([SEP] if separator else [])]
+        vocabulary = {token: i for i, token in enumerate(tokens)}
         self._tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNK))
         self._tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
         self._tokenizer.post_processor = processors.TemplateProcessing(
             single=f"{SOS} $A {EOS}", special_tokens=[(SOS, vocabulary[SOS]), (EOS, vocabulary[EOS])]
         )
         self.pad_id, self.sos_id, self.eos_id = (vocabulary[token] for token in (PAD, SOS, EOS))
+        self.sep_id = vocabulary.get(SEP, -1)
+        """Id of [SEP]; -1 where there is none."""
         self.size = len(vocabulary)
         """Number of tokens, special ones included."""
         self._tokens, self._ids = list(vocabulary), vocabulary

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 import torch.nn.functional as F
 
-from transformer.decoding import exact_words
+from transformer.decoding import spell
 from transformer.training.state import TrainState
 
 LIVE_WORDS = 200
@@ -26,7 +26,9 @@ class Evaluation:
     by_length: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Word length to (right, asked)."""
     loss: float
-    """Teacher-forced, per token."""
+    """Per token, the model reading the right answer so far (teacher-forced)."""
+    free_loss: float
+    """Per token, the model reading what it has written itself so far (free-running)."""
     token_accuracy: float
     """Teacher-forced share of right tokens, padding left out."""
     everyday: tuple[int, int] | None = None
@@ -57,7 +59,8 @@ def sum_of_losses(logits: torch.Tensor, labels: torch.Tensor, pad_id: int, smoot
 @torch.no_grad()
 def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str] = ()) -> Evaluation:
     """Ask the model these words, by greedy decoding and teacher-forced. Draws nothing."""
-    exact = exact_words(state.model, state.task, held_out)
+    spelling = spell(state.model, state.task, held_out)
+    exact = spelling.exact
     by_length: dict[int, tuple[int, int]] = {}
     for word, right in zip(held_out, exact, strict=True):
         before = by_length.get(len(word), (0, 0))
@@ -77,6 +80,7 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
         total=len(exact),
         by_length=dict(sorted(by_length.items())),
         loss=loss,
+        free_loss=spelling.loss,
         token_accuracy=hits / n,
-        everyday=(sum(exact_words(state.model, state.task, everyday)), len(everyday)) if everyday else None,
+        everyday=(sum(spell(state.model, state.task, everyday).exact), len(everyday)) if everyday else None,
     )

@@ -47,7 +47,7 @@ class TrainState:
             InputError: the device is not on this machine.
         """
         device = resolve_device(config.device)
-        task = make_task(config.train)
+        task = make_task(config.train, config.model.topology)
         config = replace(
             config,
             model=replace(

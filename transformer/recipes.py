@@ -1,0 +1,279 @@
+"""Five published from-scratch Transformers and the app's own, as settings of one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from transformer.config import ModelConfig, RunConfig, TrainConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A named set of architecture and training settings."""
+
+    name: str
+    source: str
+    """Where it was published: title, author, year."""
+    model: ModelConfig
+    """The architecture at the article's own sizes (paper size)."""
+    train: TrainConfig
+    """The training as the article has it; where it has none, the app's own."""
+    small: RunConfig
+    """The same architecture at sizes fit for two CPU cores, trained the app's own way."""
+    look_for: str
+    """One sentence for whoever is about to press Start."""
+
+    @property
+    def published(self) -> RunConfig:
+        """Paper size and the article's training, on the reversal of words."""
+        return RunConfig(model=self.model, train=self.train, recipe=self.name)
+
+    @property
+    def ff_ratio(self) -> int:
+        """How many times wider the feed-forward part is than the model."""
+        return self.model.d_ff // self.model.d_model
+
+
+def with_topology(config: RunConfig, topology: str) -> RunConfig:
+    """The same settings for another topology; the causal mask is then as that one has it."""
+    if topology == config.model.topology:
+        return config
+    return config.with_changes(topology=topology, causal_mask=None)
+
+
+def _small(model: ModelConfig, name: str, sizes: Mapping[str, int], **training: object) -> RunConfig:
+    """An architecture at other sizes, and the app's own training with these changes."""
+    small = replace(model, **sizes, src_vocab_size=30, tgt_vocab_size=30)
+    return RunConfig(model=small, recipe=name).with_changes(goal=0.99, **training)
+
+
+_OWN = RunConfig().with_changes(goal=0.99)
+
+_ETIENNE = ModelConfig(
+    topology="encoder-decoder",
+    src_vocab_size=128,
+    tgt_vocab_size=128,
+    n_encoder_layers=1,
+    n_decoder_layers=1,
+    n_heads=4,
+    d_model=128,
+    d_ff=128,
+    dropout=0.1,
+    dropout_on=("encoder_attention",),
+    qkv_bias=False,
+    output_bias=False,
+    score_scale="sqrt_d_head",
+    norm_placement="branch",
+    final_norm=False,
+    norm="layer",
+    activation="relu",
+    embedding_scale="encoder",
+    positions="sinusoid",
+    embedding_tables="two",
+    padding_row=True,
+    causal_mask=True,
+    padding_mask=True,
+    mask_fill="-inf",
+    initialisation="xavier",
+    embedding_std=None,
+)
+
+_BLOEM = ModelConfig(
+    topology="encoder-only",
+    n_encoder_layers=6,
+    n_decoder_layers=6,
+    n_heads=4,
+    d_model=128,  # the notes leave width and depth open: these two are ours
+    d_ff=4 * 128,
+    dropout=0.0,
+    qkv_bias=False,
+    output_bias=True,
+    score_scale="sqrt_d_model",
+    norm_placement="post",
+    final_norm=False,
+    norm="layer",
+    activation="relu",
+    embedding_scale="none",
+    positions="learned",
+    embedding_tables="one",
+    causal_mask=None,  # none in the encoder, causal in the decoder-only model of the same author
+    padding_mask=False,
+    mask_fill="-inf",
+    initialisation="pytorch",
+    embedding_std=None,
+)
+
+_SENGUPTA = ModelConfig(
+    topology="encoder-only",
+    n_encoder_layers=6,
+    n_decoder_layers=6,
+    n_heads=8,
+    d_model=512,
+    d_ff=2048,
+    dropout=0.0,
+    qkv_bias=False,
+    output_bias=False,
+    score_scale="sqrt_d_head",
+    norm_placement="post",
+    final_norm=False,
+    norm="layer",
+    activation="leaky_relu",
+    embedding_scale="none",
+    positions="sinusoid",
+    embedding_tables="one",
+    causal_mask=None,  # the causal mask of its part 2 is the decoder's
+    padding_mask=False,
+    mask_fill="-inf",
+    initialisation="normal",
+    embedding_std=None,
+)
+
+_LIN = ModelConfig(
+    topology="encoder-decoder",
+    n_encoder_layers=6,
+    n_decoder_layers=6,
+    n_heads=8,
+    d_model=512,
+    d_ff=2048,
+    dropout=0.0,
+    qkv_bias=True,
+    output_bias=True,
+    score_scale="sqrt_d_head",
+    norm_placement="post",
+    final_norm=False,
+    norm="layer",
+    activation="relu",
+    embedding_scale="none",
+    positions="sinusoid",
+    embedding_tables="one",
+    causal_mask=True,
+    padding_mask=False,
+    mask_fill="-1e9",
+    initialisation="pytorch",
+    embedding_std=None,
+)
+
+_TORRES = ModelConfig(
+    topology="encoder-decoder",
+    src_vocab_size=15_698,
+    tgt_vocab_size=22_463,
+    max_len=350,
+    n_encoder_layers=6,
+    n_decoder_layers=6,
+    n_heads=8,
+    d_model=512,
+    d_ff=2048,
+    dropout=0.1,
+    dropout_on=("embedding", "attention_weights", "feed_forward", "residual"),
+    qkv_bias=True,
+    output_bias=True,
+    score_scale="sqrt_d_head",
+    norm_placement="pre",
+    final_norm=True,
+    norm="scalar",
+    norm_eps=1e-6,
+    activation="relu",
+    embedding_scale="both",
+    positions="sinusoid",
+    embedding_tables="two",
+    causal_mask=True,
+    padding_mask=True,
+    mask_fill="-1e9",
+    initialisation="xavier",
+    embedding_std=None,
+)
+
+_AS_PUBLISHED = {"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "clip": None}
+"""What the articles that train have in common."""
+
+_ALL = (
+    Recipe(
+        name="default",
+        source="this app: quiet token embeddings let positions lead, so heads turn within 200 steps",
+        model=_OWN.model,
+        train=_OWN.train,
+        small=_OWN,
+        look_for="Soon heads of the last decoder layer turn anti-diagonal: to write a word backwards is to "
+        "read it backwards.",
+    ),
+    Recipe(
+        name="etienne",
+        source="A Complete Guide to Write your own Transformers (B. Etienne, 2024)",
+        model=_ETIENNE,
+        train=TrainConfig(
+            min_letters=10,
+            max_letters=19,
+            examples=50_000,
+            batch_size=256,
+            steps=588,  # three epochs
+            learning_rate=1e-3,
+            betas=(0.9, 0.98),
+            adam_eps=1e-9,
+            warmup_steps=0,
+            evaluate_every=196,
+            **_AS_PUBLISHED,
+        ),
+        small=_small(
+            _ETIENNE, "etienne", {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 64, "d_ff": 64}
+        ),
+        look_for="One layer each, and each norm stands on its branch: the residual stream itself is never "
+        "normalised.",
+    ),
+    Recipe(
+        name="bloem",
+        source="Transformers from Scratch (P. Bloem, 2019), notes on it",
+        model=_BLOEM,
+        train=TrainConfig(
+            learning_rate=1e-4,
+            betas=(0.9, 0.999),
+            adam_eps=1e-8,
+            warmup_steps=10_000,
+            steps=20_000,
+            evaluate_every=500,
+            **_AS_PUBLISHED,
+        ),
+        small=_small(_BLOEM, "bloem", {"n_encoder_layers": 2, "d_model": 32, "d_ff": 128}),
+        look_for="Scores are divided by the root of the whole width, so attention stays softer.",
+    ),
+    Recipe(
+        name="sengupta",
+        source="No-Questions Asked Guide to PyTorch: Transformers, Part 1 (A. Sen Gupta, 2022)",
+        model=_SENGUPTA,
+        train=TrainConfig(),
+        small=_small(_SENGUPTA, "sengupta", {"n_encoder_layers": 2, "d_model": 32, "d_ff": 128}),
+        look_for="Every matrix begins almost at zero, so nothing happens for long; then it goes fast.",
+    ),
+    Recipe(
+        name="lin",
+        source="Implement Transformers from Scratch (F. Lin, 2025)",
+        model=_LIN,
+        train=TrainConfig(),
+        small=_small(_LIN, "lin", {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 32, "d_ff": 128}),
+        look_for="No padding mask: watch how much weight [PAD] gets in the shorter words.",
+    ),
+    Recipe(
+        name="torres",
+        source="Transformer From Scratch With PyTorch (L. F. Torres, 2024, after U. Jamil)",
+        model=_TORRES,
+        train=TrainConfig(
+            learning_rate=1e-4,
+            betas=(0.9, 0.999),
+            adam_eps=1e-9,
+            batch_size=8,
+            label_smoothing=0.1,
+            warmup_steps=0,
+            steps=10_000,
+            evaluate_every=500,
+            **_AS_PUBLISHED,
+        ),
+        small=_small(
+            _TORRES, "torres", {"n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 32, "d_ff": 128}
+        ),
+        look_for="Its norm has one gain for all features, and dropout acts in four places.",
+    ),
+)
+
+RECIPES: Mapping[str, Recipe] = MappingProxyType({recipe.name: recipe for recipe in _ALL})
+"""By name; the app's own first."""

@@ -1,0 +1,54 @@
+"""How large a model is and what its training needs, by arithmetic: before anything is built."""
+
+from __future__ import annotations
+
+from transformer.config import ModelConfig, RunConfig
+from transformer.errors import InputError
+
+
+def parameter_count(model: ModelConfig) -> int:
+    """Numbers that training moves: those of the model that these settings would build."""
+    d = model.d_model
+    norm = 2 if model.norm == "scalar" else 2 * d
+    attention = 4 * d * d + 3 * d * model.qkv_bias + d * model.output_bias
+    feed_forward = 2 * d * model.d_ff + model.d_ff + d
+    self_only = attention + feed_forward + 2 * norm
+    reads, writes = model.topology != "decoder-only", model.topology != "encoder-only"
+    total = d * model.tgt_vocab_size + model.tgt_vocab_size  # to logits
+    if reads:
+        total += d * model.src_vocab_size + model.n_encoder_layers * self_only + norm * model.final_norm
+    if writes:
+        layer = self_only + attention + norm if reads else self_only
+        total += model.n_decoder_layers * layer + norm * model.final_norm
+        if not (reads and model.embedding_tables == "one"):
+            total += d * model.tgt_vocab_size
+    return total + d * model.max_len * (model.positions == "learned")
+
+
+def training_bytes(config: RunConfig) -> int:
+    """Memory that one training takes, roughly: weights, gradients, Adam's two means, activations of a batch."""
+    model, train = config.model, config.train
+    length = max(train.max_letters + 2, train.pad_to or 0) * (2 if model.topology == "decoder-only" else 1)
+    layers = sum(model.n_layers(kind) for kind in set(model.kinds) - {"cross"})
+    per_token = 16 * model.d_model + 3 * model.d_ff + 6 * model.n_heads * length
+    activations = train.batch_size * length * (layers * per_token + 3 * model.tgt_vocab_size)
+    return 16 * parameter_count(model) + 4 * activations
+
+
+def check_memory(config: RunConfig, available: int) -> None:
+    """Refuse a training that would not fit.
+
+    Args:
+        available: bytes of memory that are free.
+
+    Raises:
+        InputError: what it needs, what there is, and what to choose.
+    """
+    needed = training_bytes(config)
+    if needed > available:
+        raise InputError(
+            f"This model has {parameter_count(config.model):,} parameters and needs about "
+            f"{needed / 1e9:.1f} GB to train; {available / 1e9:.1f} GB of memory are free. Choose a smaller "
+            "width, fewer layers or a smaller batch.",
+            "d_model",
+        )
