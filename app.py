@@ -7,6 +7,7 @@ st.set_page_config(page_title="Headlight: watch attention heads learn", page_ico
 pages = {
     "train": st.Page("pages/train.py", title="Watch", icon=":material/visibility:", default=True),
     "explore": st.Page("pages/explore.py", title="Ask", icon=":material/question_answer:"),
+    "anatomy": st.Page("pages/anatomy.py", title="Look inside", icon=":material/biotech:"),
     "masks": st.Page("pages/masks.py", title="Masks", icon=":material/grid_on:"),
 }
 page = st.navigation(list(pages.values()), position="top")

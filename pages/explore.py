@@ -30,7 +30,7 @@ guard("explore")
 style()
 run = selection.chosen_run() or selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
 seen = run.view
-selection.kind()
+kind = selection.kind(run.config.model)
 run_list(run)
 
 with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
@@ -89,4 +89,4 @@ def live(view: RunView) -> None:
 
 
 refreshing(run, seen, live, every=interval, fixed=fixed)
-take_away(run, word, selection.kind())
+take_away(run, word, kind)

@@ -9,7 +9,8 @@ from pages.parts.commands import obey
 from pages.parts.controls import controls
 from pages.parts.entry import guard
 from pages.parts.kinds import kind_choice
-from pages.parts.presets import DEFAULT_PRESET, PRESETS
+from pages.parts.model_size import at_once
+from pages.parts.presets import DEFAULT_PRESET, PRESETS, look_for
 from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
 from pages.parts.settings import fill, settings
@@ -31,7 +32,7 @@ if run is not None and not st.session_state.get("settings_filled"):
     fill(run.config)  # a shared link shows the settings of its run
 st.session_state["settings_filled"] = True
 config = settings()
-run = run or selection.draft(config) or selection.draft(PRESETS[DEFAULT_PRESET].config)
+run = run or selection.draft(at_once(config)) or selection.draft(PRESETS[DEFAULT_PRESET].config)
 run = obey(run, config, edited=bool(changed(run, config)))
 seen = run.view  # one look for the whole page: what has changed since, the refresh below finds out
 with st.container():
@@ -47,9 +48,9 @@ word = probe_words(run)
 
 left, middle, last = st.columns([1.32, 0.84, 0.98], gap="small")
 with middle:
-    kind = kind_choice(label=False)
     model = run.config.model
-    tile_choice(model.n_encoder_layers if kind == "encoder" else model.n_decoder_layers, model.n_heads)
+    kind = kind_choice(model, label=False)
+    tile_choice(model.n_layers(kind), model.n_heads)
 places = Places(
     large=left.container(), strip=middle.container(), curves=last, narrator=left.container(key="narrator")
 )
@@ -79,7 +80,7 @@ def live(view: RunView) -> None:
     with right_words:
         st.html(words_right(view, frame))
     with sentence:
-        text = moment(view, PRESETS.get(run.config.recipe, PRESETS[DEFAULT_PRESET]).look_for)
+        text = moment(view, look_for(run.config))
         if view.state == "failed":
             st.error(text)
         else:

@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,6 +15,7 @@ from transformer.interventions import Interventions
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.runs.run import Run
 from transformer.runs.view import RunView
+from transformer.tasks import Batch
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
@@ -84,6 +86,19 @@ def sentences() -> Callable[..., torch.Tensor]:
         for row, n in zip(ids, lengths, strict=True):
             row[:n] = torch.randint(1, vocabulary, (n,), generator=generator)
         return ids
+
+    return make
+
+
+@pytest.fixture
+def batch_of() -> Callable[..., Batch]:
+    """A batch for two stacks from sources (B, S) and, where they matter, the right answers (B, A)."""
+
+    def make(src: torch.Tensor, answers: torch.Tensor | None = None) -> Batch:
+        first = np.ones((len(src), 1), dtype=np.int64)
+        labels = np.zeros((len(src), 0), dtype=np.int64) if answers is None else answers.numpy()
+        tgt_in = np.concatenate([first, labels[:, :-1]], axis=1)
+        return Batch(src.numpy(), tgt_in, labels, labels, first)
 
     return make
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ from transformer.training.state import TrainState
 
 ROOT = Path(__file__).parents[1]
 KEYS = (
-    "task recipe seed device parameters steps seconds train_loss exact first_step_at mirror"  # in this order
+    "task recipe topology seed device parameters steps seconds "
+    "train_loss exact first_step_at mirror"  # in this order
 ).split()
 
 
@@ -49,6 +51,10 @@ def train(config_file, capsys):
     return run
 
 
+def every_right(model, task, words):
+    return SimpleNamespace(exact=[True] * len(words), loss=0.0)
+
+
 def complaint(error):
     """The one line that a person reads."""
     lines = error.splitlines()
@@ -70,6 +76,7 @@ def test_a_run_ends_with_one_line_of_json_that_equals_the_run_in_the_app(train, 
     assert said == {
         "task": "reverse",
         "recipe": "default",
+        "topology": "encoder-decoder",
         "seed": 4,
         "device": "cpu",
         "parameters": view.parameters,
@@ -119,17 +126,32 @@ def test_without_json_the_last_line_says_how_it_ended(train):
 def test_a_missed_target_is_exit_code_1_and_a_reached_one_stops_with_0(train, monkeypatch):
     code, lines, _ = train("--target", "0.99", "--json")
     assert (code, json.loads(lines[-1])["steps"]) == (1, 8)
-    monkeypatch.setattr(evaluation, "exact_words", lambda model, task, words: [True] * len(words))
+    monkeypatch.setattr(evaluation, "spell", every_right)
     code, lines, _ = train("--target", "0.99", "--json")
     said = json.loads(lines[-1])
     assert (code, said["steps"], said["exact"]) == (0, 4, 1.0)
     assert said["first_step_at"] == {"0.5": 4, "0.9": 4, "0.99": 4}
 
 
+@pytest.mark.parametrize("topology", ["encoder-only", "decoder-only"])
+def test_a_topology_is_trained_kept_and_asked(train, capsys, tmp_path, topology):
+    code, lines, _ = train("--topology", topology, "--steps", "3", "--json", "--out", str(tmp_path / "run"))
+    said = json.loads(lines[-1])
+    assert (code, said["topology"], said["steps"]) == (0, topology, 3)
+    assert 0.0 <= said["mirror"] <= 1.0
+    assert main(["attend", str(tmp_path / "run"), "--text", "frog", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    tokens = (
+        ["[SOS]", *"frog", "[EOS]"] if topology == "encoder-only" else ["[SOS]", *"frog", "[SEP]", *"gorf"]
+    )
+    assert answer["src_tokens"] == answer["tgt_tokens"] == tokens
+    assert {len(maps[0]) for maps in answer["maps"].values()} == {len(tokens)}
+
+
 def test_without_a_target_the_goal_of_a_configuration_does_not_stop_the_run(
     train, tiny, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(evaluation, "exact_words", lambda model, task, words: [True] * len(words))
+    monkeypatch.setattr(evaluation, "spell", every_right)
     path = tmp_path / "goal.json"
     path.write_text(tiny(goal=0.5).to_json(), encoding="utf-8")
     code, lines, _ = train("--json", config=str(path))

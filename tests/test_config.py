@@ -15,6 +15,7 @@ from transformer.errors import InputError
 
 CHANGED = RunConfig(
     model=ModelConfig(
+        topology="decoder-only",
         src_vocab_size=31,
         tgt_vocab_size=31,
         max_len=27,
@@ -37,12 +38,16 @@ CHANGED = RunConfig(
         positions="learned",
         embedding_tables="one",
         padding_row=True,
+        causal_mask=False,
+        padding_mask=False,
+        mask_fill="-1e9",
         initialisation="xavier",
         embedding_std=None,
     ),
     train=TrainConfig(
         min_letters=2,
         max_letters=7,
+        examples=300,
         pad_to=16,
         batch_size=5,
         steps=17,
@@ -64,26 +69,21 @@ CHANGED = RunConfig(
     threads=2,
 )
 NOT_BUILT = [
-    (
-        ModelConfig,
-        {"topology": "encoder-only"},
-        "topology='encoder-only' is not built yet; choose encoder-dec",
-    ),
-    (
-        ModelConfig,
-        {"topology": "decoder-only"},
-        "topology='decoder-only' is not built yet; choose encoder-dec",
-    ),
-    (ModelConfig, {"causal_mask": False}, "causal_mask=false is not built yet; choose true."),
-    (ModelConfig, {"padding_mask": False}, "padding_mask=false is not built yet; choose true."),
-    (ModelConfig, {"mask_fill": "-1e9"}, "mask_fill='-1e9' is not built yet; choose -inf."),
     (TrainConfig, {"task": "sort"}, "task='sort' is not built yet; choose reverse."),
-    (TrainConfig, {"examples": 500}, "A finite training set is not built yet; leave examples empty."),
     (TrainConfig, {"tokenizer": "bpe"}, "tokenizer='bpe' is not built yet; choose characters."),
     (TrainConfig, {"decoding": "beam"}, "decoding='beam' is not built yet; choose greedy."),
     (TrainConfig, {"tensorboard": True}, "Logging to TensorBoard is not built yet; choose false."),
 ]
 UNUSABLE = [
+    (
+        ModelConfig,
+        {"topology": "encoder"},
+        "topology='encoder' does not exist; choose encoder-decoder, encoder-only or decoder-only.",
+    ),
+    (ModelConfig, {"causal_mask": "no"}, "causal_mask='no' is neither true nor false; choose one."),
+    (ModelConfig, {"padding_mask": None}, "padding_mask=None is neither true nor false; choose one."),
+    (ModelConfig, {"mask_fill": -1e9}, "mask_fill=-1000000000.0 does not exist; choose -inf or -1e9."),
+    (TrainConfig, {"examples": 0}, "examples=0 is outside 1 to 10,000,000; choose a value in between."),
     (
         ModelConfig,
         {"d_model": 30, "n_heads": 4},
@@ -172,14 +172,13 @@ def test_a_configuration_cannot_be_changed(kind):
 
 
 def test_a_configuration_is_the_same_after_a_trip_through_json():
-    alone = {"topology", "causal_mask", "padding_mask", "mask_fill"}  # only one value is built yet
-    alone |= {"task", "examples", "tokenizer", "decoding", "tensorboard"}
+    alone = {"task", "tokenizer", "decoding", "tensorboard"}  # only one value is built yet
     assert set(RunConfig().differences(CHANGED)) == (
         {field.name for kind in (ModelConfig, TrainConfig, RunConfig) for field in fields(kind)}
         - alone
         - {"model", "train"}
     ), "a new field needs another value in CHANGED"
-    for config in (RunConfig(), CHANGED):
+    for config in (RunConfig(), CHANGED, RunConfig(model=ModelConfig(causal_mask=True))):
         assert RunConfig.from_json(config.to_json()) == config
         assert hash(RunConfig.from_json(config.to_json())) == hash(config)
 
@@ -217,6 +216,53 @@ def test_settings_are_changed_by_their_plain_names_wherever_they_live():
     assert (changed.model.d_model, changed.train.steps, changed.seed) == (64, 7, 3)
     assert RunConfig().differences(changed) == {"d_model": (32, 64), "steps": (300, 7), "seed": (0, 3)}
     assert RunConfig().differences(RunConfig()) == {}
+
+
+def test_a_causal_mask_of_none_stays_none_in_json():
+    assert json.loads(RunConfig().to_json())["model"]["causal_mask"] is None
+    assert RunConfig.from_json(RunConfig().to_json()).model.causal_mask is None
+    assert len({RunConfig(model=ModelConfig(causal_mask=c)).to_json() for c in (None, True, False)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("topology", "kinds", "causal", "layers"),
+    [
+        ("encoder-decoder", ("cross", "encoder", "decoder"), True, {"cross": 3, "encoder": 2, "decoder": 3}),
+        ("encoder-only", ("encoder",), False, {"encoder": 2}),
+        ("decoder-only", ("sequence",), True, {"sequence": 3}),
+    ],
+)
+def test_a_topology_has_kinds_of_attention_their_layers_and_masks_of_its_own(topology, kinds, causal, layers):
+    def made(**settings):
+        return ModelConfig(topology=topology, n_encoder_layers=2, n_decoder_layers=3, **settings)
+
+    assert made().kinds == kinds
+    assert {kind: made().n_layers(kind) for kind in kinds} == layers
+    assert made().masks == {"causal": causal, "padding": True}
+    assert made(causal_mask=True).masks == {"causal": True, "padding": True}
+    assert made(causal_mask=False, padding_mask=False).masks == {"causal": False, "padding": False}
+
+
+def test_one_stack_has_one_table_of_whatever_size():
+    for topology in ("encoder-only", "decoder-only"):
+        ModelConfig(topology=topology, embedding_tables="one", src_vocab_size=7, tgt_vocab_size=8)
+
+
+@pytest.mark.parametrize(
+    ("examples", "batch_size", "steps", "steps_per_epoch", "epochs"),
+    [
+        (None, 64, 300, None, None),
+        (100, 8, 39, 13, 3.0),
+        (8, 8, 3, 1, 3.0),
+        (5, 64, 7, 1, 7.0),
+        (9, 8, 1, 2, 0.5),
+    ],
+)
+def test_a_finite_set_is_seen_as_often_as_its_epochs_fit_the_planned_steps(
+    examples, batch_size, steps, steps_per_epoch, epochs
+):
+    train = TrainConfig(examples=examples, batch_size=batch_size, steps=steps)
+    assert (train.steps_per_epoch, train.epochs) == (steps_per_epoch, epochs)
 
 
 def test_a_head_has_its_share_of_the_width():

@@ -1,14 +1,17 @@
-"""Writing token by token with kept keys and values, against whole forward passes."""
+"""Writing token by token, against whole forward passes."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 import torch
 
 from transformer.decoding import greedy
+from transformer.interventions import Interventions
 from transformer.model.transformer import PAD_ID, LayerMemory, Transformer
+from transformer.training.state import TrainState
 
 SOS, EOS = 1, 2
 LENGTHS = [6, 2, 5, 3]
@@ -46,41 +49,190 @@ def test_kept_keys_and_values_give_the_uncached_numbers_at_every_position(
 
 @torch.no_grad()
 @pytest.mark.parametrize("seed", range(4))
-def test_greedy_equals_a_loop_without_kept_keys_and_values(tiny_model, fill, sentences, seed):
+def test_greedy_equals_a_loop_without_kept_keys_and_values(tiny_model, fill, sentences, batch_of, seed):
     model = fill(Transformer(tiny_model), deviation=0.3 + 0.1 * seed).eval()
-    with torch.no_grad():
-        model.to_logits.bias[PAD_ID] += 4.0
+    model.to_logits.bias[PAD_ID] += 4.0
     src = sentences(LENGTHS, tiny_model.src_vocab_size, seed=seed)
-    written = greedy(model, src, SOS, EOS, 10)
-    assert len(set(map(tuple, written.tolist()))) > 1
-    assert (written == PAD_ID).any()
-    assert torch.equal(written, by_whole_passes(model, src, 10))
+    written = greedy(model, batch_of(src), EOS, 10)
+    assert len(set(map(tuple, written.tokens.tolist()))) > 1
+    assert (written.tokens == PAD_ID).any()
+    assert rows(written) == cut(by_whole_passes(model, src, 10))
+    assert written.losses is None
+
+
+def lively(fill, config):
+    """A model of which not every token is the same whatever it has read."""
+    model = fill(Transformer(config), deviation=0.9).eval()
+    model.to_logits.bias.zero_()
+    return model
+
+
+def rows(written):
+    """What was written, as lists of different lengths; nothing stands behind them."""
+    for row, n in zip(written.tokens.tolist(), written.lengths.tolist(), strict=True):
+        assert not any(row[n:])
+    return [row[:n] for row, n in zip(written.tokens.tolist(), written.lengths.tolist(), strict=True)]
+
+
+def cut(tokens):
+    """Each row of (B, W) up to its first [EOS]."""
+    return [row[: row.index(EOS) + 1] if EOS in row else row for row in tokens.tolist()]
 
 
 def test_a_model_writes_the_same_with_and_without_padding_beside_it(half_trained):
     half_trained.model.eval()
-    words = ["cat", "q", "frog", "ox"]
-    together = greedy(half_trained.model, torch.from_numpy(half_trained.task.encode(words).src), SOS, EOS, 5)
-    for word, row in zip(words, together.tolist(), strict=True):
-        alone = greedy(
-            half_trained.model, torch.from_numpy(half_trained.task.encode([word]).src), SOS, EOS, 5
-        )
-        text = half_trained.task.tgt_tokenizer.text
-        assert text(row) == text(alone[0].tolist())
+    words, task = ["cat", "q", "frog", "ox"], half_trained.task
+    together = rows(greedy(half_trained.model, task.encode(words), EOS, 5))
+    alone = [rows(greedy(half_trained.model, task.encode([word]), EOS, 5))[0] for word in words]
+    assert together == alone
 
 
-def test_writing_stops_when_every_sequence_has_ended_and_no_earlier(model, src, monkeypatch):
+def test_writing_stops_when_every_sequence_has_ended_and_no_earlier(model, src, monkeypatch, batch_of):
     ends = iter([[2, 5, 5, 5], [5, 5, 2, 5], [5, 2, 5, 5], [6, 6, 6, 2], [7, 7, 7, 7]])
 
     def decode_next(memory, src, tgt, kept):
         return torch.nn.functional.one_hot(torch.tensor(next(ends)), 17)
 
     monkeypatch.setattr(model, "decode_next", decode_next)
-    written = greedy(model, src, SOS, EOS, 5)
-    assert written.T.tolist() == [[2, 5, 5, 5], [5, 5, 2, 5], [5, 2, 5, 5], [6, 6, 6, 2]]
+    written = greedy(model, batch_of(src), EOS, 5)
+    assert written.tokens.tolist() == [[2, 0, 0, 0], [5, 5, 2, 0], [5, 2, 0, 0], [5, 5, 5, 2]]
+    assert written.lengths.tolist() == [1, 3, 2, 4]
 
 
-def test_writing_breaks_off_at_the_limit(model, src):
+def test_writing_breaks_off_at_the_limit(model, src, batch_of):
     with torch.no_grad():
         model.to_logits.bias[EOS] = -1e9
-    assert greedy(model, src, SOS, EOS, 3).shape == (4, 3)
+    written = greedy(model, batch_of(src), EOS, 3)
+    assert written.tokens.shape == (4, 3)
+    assert written.lengths.tolist() == [3, 3, 3, 3]
+
+
+def test_writing_ends_with_the_positions_of_which_the_last_token_needs_none(model, src, batch_of):
+    with torch.no_grad():
+        model.to_logits.bias[EOS] = -1e9
+    assert model.config.max_len == 11
+    assert greedy(model, batch_of(src), EOS, 50).lengths.tolist() == [11] * 4
+
+
+# Losses of what is written.
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only", "encoder-only"])
+@pytest.mark.parametrize("causal", [True, False])
+def test_losses_are_those_of_the_right_tokens_each_after_what_the_model_wrote_itself(
+    tiny, fill, topology, causal
+):
+    """One word at a time, one pass for each token, past an [EOS] of the model's own."""
+    state = TrainState.begin(tiny(topology=topology, causal_mask=causal))
+    model, task = fill(state.model).eval(), state.task
+    model.to_logits.bias[EOS] += 4.0
+    words = ["cab", "d", "zebra", "ox"]
+    batch = task.encode(words)
+    written = greedy(model, batch, EOS, 6, compare=True)
+    assert written.losses.shape == batch.answers.shape == (4, 6)
+    ended_early = 0
+    for i, word in enumerate(words):
+        alone = task.encode([word])
+        src, tgt = torch.from_numpy(alone.src), torch.from_numpy(alone.prompt)
+        for t, right in enumerate(alone.answers[0].tolist()):
+            if topology == "encoder-only":
+                logits = model(src)[0, t + 1]
+            else:
+                logits = model(tgt if topology == "decoder-only" else src, tgt)[0, -1]
+            expected = -math.log(float(logits.double().softmax(-1)[right]))
+            assert float(written.losses[i, t]) == pytest.approx(expected, abs=1e-4)
+            tgt = torch.cat([tgt, logits.argmax().view(1, 1)], dim=1)
+        ended_early += int(written.lengths[i]) <= len(word)
+    assert ended_early, "an [EOS] of the model's own must come too early somewhere"
+    assert rows(written) == rows(greedy(model, batch, EOS, 6))
+
+
+# One sequence.
+
+
+def one_by_one(model, task, word, most):
+    """Greedy search in one sequence, the whole of it read again for each token."""
+    ids = [1, *(task.src_tokenizer.id_of(letter) for letter in word), task.src_tokenizer.sep_id]
+    written = []
+    while EOS not in written and len(written) < most:
+        written.append(
+            int(model(torch.tensor([ids + written]), torch.tensor([ids + written]))[0, -1].argmax())
+        )
+    return written
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_words_of_different_lengths_are_written_in_one_sequence_as_each_alone(tiny, fill, seed, causal):
+    """Each answer begins behind its own [SEP], and the padding behind shorter ones is never looked at."""
+    state = TrainState.begin(tiny(topology="decoder-only", causal_mask=causal, max_letters=5))
+    model = fill(state.model, deviation=0.3 + 0.1 * seed).eval()
+    words = ["cab", "d", "zebra", "ox", "abcdefghij"]
+    found = rows(greedy(model, state.task.encode(words), EOS, 7))
+    assert found == [one_by_one(model, state.task, word, 7) for word in words]
+    assert len(set(map(tuple, found))) > 2
+
+
+@torch.no_grad()
+def test_the_longest_word_that_may_be_asked_has_room_to_be_answered_in_one_sequence(tiny, fill):
+    state = TrainState.begin(tiny(topology="decoder-only", max_letters=5))
+    model = fill(state.model).eval()
+    model.to_logits.bias[EOS] = -1e9
+    words = ["abcdefghij", "a"]
+    found = rows(greedy(model, state.task.encode(words), EOS, 14))
+    assert found == [one_by_one(model, state.task, word, 14) for word in words]
+    assert [len(row) for row in found] == [14, 14]
+
+
+# An encoder alone.
+
+
+@torch.no_grad()
+def test_an_encoder_alone_writes_a_token_for_each_that_it_has_read_but_sos(tiny, fill):
+    state = TrainState.begin(tiny(topology="encoder-only"))
+    model = fill(state.model).eval()
+    words = ["cab", "d", "zebra", "ox"]
+    model.to_logits.bias[EOS] = -1e9
+    batch = state.task.encode(words)
+    found = rows(greedy(model, batch, EOS, 2))
+    assert [len(row) for row in found] == [4, 2, 6, 3]
+    guesses = model(torch.from_numpy(batch.src)).argmax(-1)
+    assert found == [guesses[i, 1 : len(word) + 2].tolist() for i, word in enumerate(words)]
+
+
+# Masks that are off.
+
+
+@torch.no_grad()
+def test_without_the_causal_mask_everything_is_read_anew_at_each_token(tiny_model, fill, src, batch_of):
+    model = lively(fill, replace(tiny_model, causal_mask=False))
+    written = greedy(model, batch_of(src), EOS, 8)
+    assert rows(written) == cut(by_whole_passes(model, src, 8))
+    kept = _with_kept(model, src, 8)
+    assert rows(written) != cut(kept), "keys and values that are kept must give something else here"
+
+
+def _with_kept(model, src, most):
+    memory, kept, tgt = model.encode(src), [LayerMemory() for _ in model.decoder], torch.ones_like(src[:, :1])
+    for _ in range(most):
+        newest = model.decode_next(memory, src, tgt, kept).argmax(-1, keepdim=True)
+        tgt = torch.cat([tgt, newest], dim=1)
+    return tgt[:, 1:]
+
+
+@torch.no_grad()
+def test_without_the_padding_mask_what_is_written_is_that_of_whole_passes(tiny_model, fill, src, batch_of):
+    model = lively(fill, replace(tiny_model, padding_mask=False))
+    assert rows(greedy(model, batch_of(src), EOS, 8)) == cut(by_whole_passes(model, src, 8))
+
+
+@torch.no_grad()
+def test_a_mask_that_is_switched_is_felt_in_writing(tiny_model, fill, src, batch_of):
+    model = lively(fill, tiny_model)
+    before = rows(greedy(model, batch_of(src), EOS, 8))
+    model.intervene(Interventions(masks=(("causal", False),)), int)
+    after = rows(greedy(model, batch_of(src), EOS, 8))
+    assert after == cut(by_whole_passes(model, src, 8))
+    assert after != before

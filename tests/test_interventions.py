@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import FrozenInstanceError, replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,12 +17,16 @@ from transformer.interventions import (
     forbidden,
     open_cells,
 )
+from transformer.recording.frame import Axes
 
 AXES = {
-    "encoder.0": SimpleNamespace(query="src", key="src", causal=False),
-    "decoder.0.self": SimpleNamespace(query="tgt", key="tgt", causal=True),
-    "decoder.0.cross": SimpleNamespace(query="tgt", key="src", causal=False),
+    "encoder.0": Axes(query="src", key="src", writes=False, causal=False, padding=True),
+    "decoder.0.self": Axes(query="tgt", key="tgt", writes=True, causal=True, padding=True),
+    "decoder.0.cross": Axes(query="tgt", key="src", writes=True, causal=False, padding=True),
 }
+SEQUENCE = {"decoder.0.self": Axes(query="seq", key="seq", writes=True, causal=True, padding=True)}
+ALONE = {"encoder.0": Axes(query="src", key="src", writes=True, causal=False, padding=True)}
+
 SRC, TGT = ("[SOS]", *"noon", "[EOS]"), ("[SOS]", *"noon")  # 6 and 5 tokens, two letters twice
 MANY = Interventions(
     ablated=(("decoder.0.cross", 2), ("encoder.0", 0)),
@@ -32,12 +35,13 @@ MANY = Interventions(
         Block(site="decoder.0.cross", token="[EOS]"),
         Block(site="encoder.0", token="o", row=0),
     ),
+    masks=(("causal", False), ("padding", True)),
 )
 
 
-def refusal(interventions, src=SRC, tgt=TGT, n_heads=3):
+def refusal(interventions, src=SRC, tgt=TGT, n_heads=3, axes=AXES, **settings):
     with pytest.raises(InputError) as refused:
-        check_interventions(interventions, AXES, n_heads, src, tgt)
+        check_interventions(interventions, axes, n_heads, src, tgt, **settings)
     return refused.value
 
 
@@ -61,7 +65,26 @@ def test_they_are_written_as_plain_values():
             {"site": "decoder.0.cross", "head": None, "row": None, "column": None, "token": "[EOS]"},
             {"site": "encoder.0", "head": None, "row": 0, "column": None, "token": "o"},
         ],
+        "masks": {"causal": False, "padding": True},
     }
+
+
+def test_what_was_written_before_there_were_masks_is_read_too():
+    old = {name: value for name, value in MANY.to_dict().items() if name != "masks"}
+    assert Interventions.from_dict(old) == replace(MANY, masks=())
+
+
+def test_both_together_hold_everything_once_and_the_other_s_state_of_a_mask():
+    other = Interventions(
+        ablated=(("encoder.0", 0), ("encoder.0", 1)),
+        blocked=(MANY.blocked[1],),
+        masks=(("causal", True),),
+    )
+    both = MANY | other
+    assert both.ablated == (("decoder.0.cross", 2), ("encoder.0", 0), ("encoder.0", 1))
+    assert both.blocked == MANY.blocked
+    assert dict(both.masks) == {"causal": True, "padding": True}
+    assert MANY | NOTHING == NOTHING | MANY == MANY
 
 
 def test_only_nothing_is_false_and_none_can_be_changed():
@@ -69,6 +92,7 @@ def test_only_nothing_is_false_and_none_can_be_changed():
     assert not Interventions()
     assert Interventions(ablated=(("encoder.0", 0),))
     assert Interventions(blocked=(Block(site="encoder.0"),))
+    assert Interventions(masks=(("causal", False),))
     with pytest.raises(FrozenInstanceError):
         MANY.ablated = ()
 
@@ -102,9 +126,32 @@ def test_all_that_is_taken_away_is_told_in_one_line():
     assert MANY.text() == (
         "ablated decoder layer 1 (cross), head 3, encoder layer 1, head 1; "
         "blocked row 3, column 4 in encoder layer 1, head 2; "
-        "blocked “[EOS]” in decoder layer 1 (cross); blocked row 1, “o” in encoder layer 1"
+        "blocked “[EOS]” in decoder layer 1 (cross); blocked row 1, “o” in encoder layer 1; "
+        "causal mask off; padding mask on"
     )
     assert NOTHING.text() == "all given back"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ((), (("causal", False),), "causal mask switched off"),
+        ((("causal", False),), (), "causal mask switched on"),
+        ((("causal", True),), (), "causal mask switched off"),  # an encoder alone, which has none
+        ((), (("padding", False), ("causal", False)), "causal mask switched off; padding mask switched off"),
+        ((("padding", False),), (("causal", False),), "causal mask switched off; padding mask switched on"),
+        ((("causal", False),), (("causal", False),), "causal mask off"),
+    ],
+)
+def test_a_mask_that_is_switched_is_told_as_what_is_done(before, after, text):
+    assert Interventions(masks=after).change_text(Interventions(masks=before)) == text
+
+
+def test_a_change_of_anything_else_is_told_as_what_is_then_taken_away():
+    taken = Interventions(ablated=(("encoder.0", 0),), masks=(("causal", False),))
+    assert taken.change_text(NOTHING) == "ablated encoder layer 1, head 1; causal mask off"
+    assert taken.change_text(replace(taken, ablated=())) == taken.text()
+    assert NOTHING.change_text(taken) == "all given back"
 
 
 def test_two_different_heads_are_never_told_in_the_same_words():
@@ -146,6 +193,18 @@ def test_without_blocks_a_row_may_look_at_what_its_mask_allows():
     assert open_cells([], SRC, SRC, causal=False, n_heads=2).tolist() == [[[True] * 6] * 6] * 2
     causal = open_cells([], TGT, TGT, causal=True, n_heads=3)
     assert causal.tolist() == [[[j <= i for j in range(5)] for i in range(5)]] * 3
+
+
+def test_padding_is_closed_where_it_is_hidden_and_open_where_not():
+    keys = (*TGT[:3], "[PAD]", "[PAD]")
+    hidden = open_cells([], TGT[:2], keys, causal=False, n_heads=2)
+    assert hidden.tolist() == [[[True] * 3 + [False] * 2] * 2] * 2
+    seen = open_cells([], keys, keys, causal=True, n_heads=2, padding=False)
+    assert seen.tolist() == 2 * cells("10000\n11000\n11100\n11110\n11111")
+    taken = open_cells(
+        [Block(site="s", token="[PAD]", head=1)], keys[:1], keys, causal=False, n_heads=2, padding=False
+    )
+    assert taken.tolist() == cells("11111\n\n11100")
 
 
 def test_the_same_comparisons_hold_for_ids_of_a_whole_batch():
@@ -234,6 +293,48 @@ def test_what_would_leave_a_row_nothing_is_refused_with_the_row_and_the_next_ste
     assert error.field == "block_cell"
     one_less = Interventions(blocked=tuple(blocks[1:]))
     check_interventions(one_less, AXES, 3, SRC, TGT)
+
+
+FIRST = Block(site="decoder.0.self", row=0, column=0)
+"""Of a row that the causal mask leaves nothing else."""
+
+
+@pytest.mark.parametrize("axes", [AXES, SEQUENCE])
+def test_without_the_causal_mask_the_first_row_has_more_than_itself(axes):
+    off, on = (Interventions(blocked=(FIRST,), masks=(("causal", state),)) for state in (False, True))
+    check_interventions(off, axes, 3, SRC, TGT)
+    configured_off = {site: replace(one, causal=False) for site, one in axes.items()}
+    check_interventions(Interventions(blocked=(FIRST,)), configured_off, 3, SRC, TGT)
+    for error in (refusal(on, axes=axes), refusal(on, axes=configured_off)):
+        assert "row 1 (“[SOS]”) may look at 1 of 5 columns" in str(error)
+
+
+def test_a_mask_that_is_given_back_is_not_taken_to_be_still_off():
+    """The axes are those of a moment at which the causal mask was off; what is asked for has it on again."""
+    now = {site: replace(one, causal=False) for site, one in AXES.items()}
+    error = refusal(Interventions(blocked=(FIRST,)), axes=now, masks={"causal": True, "padding": True})
+    assert "row 1 (“[SOS]”) may look at 1 of 5 columns" in str(error)
+
+
+def test_a_causal_mask_acts_on_an_encoder_only_where_it_writes():
+    first = Block(site="encoder.0", row=0, column=0)
+    on = Interventions(blocked=(first,), masks=(("causal", True),))
+    check_interventions(on, AXES, 3, SRC, TGT)
+    check_interventions(replace(on, masks=()), ALONE, 3, SRC, SRC)
+    assert "may look at 1 of 6 columns" in str(refusal(on, axes=ALONE))
+
+
+def test_padding_is_something_to_look_at_where_it_is_not_hidden():
+    letters = tuple(Block(site="encoder.0", token=t) for t in ("[SOS]", "n", "o", "[EOS]"))
+    padded = (*SRC, "[PAD]")
+    assert "encoder layer 1" in str(refusal(Interventions(blocked=letters), padded))
+    check_interventions(Interventions(blocked=letters, masks=(("padding", False),)), AXES, 3, padded, TGT)
+
+
+def test_a_mask_that_does_not_exist_is_refused_with_those_that_do():
+    error = refusal(Interventions(masks=(("cross", False),)))
+    assert str(error) == "There is no mask 'cross'; choose causal or padding."
+    assert error.field == "masks"
 
 
 def test_whether_a_row_keeps_something_depends_on_the_word():

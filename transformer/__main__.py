@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 from tqdm import tqdm
 
-from transformer.config import DEVICES, RunConfig
+from transformer.config import DEVICES, KINDS_OF, RunConfig
 from transformer.errors import InputError
+from transformer.recipes import RECIPES, beginning, with_topology
 from transformer.runs.run import Run
 from transformer.runs.view import FAILED, FINISHED, STOPPED, RunView, nearest
 
@@ -35,6 +36,15 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_OneLineParser)
     train = commands.add_parser("train", help="train a model", description="Train a model.")
     train.add_argument("--task", help="what is learned (default: the configuration's, reverse)")
+    train.add_argument(
+        "--recipe",
+        choices=list(RECIPES),
+        help="a published architecture, at sizes fit for two cores and trained the app's own way",
+    )
+    train.add_argument("--paper", action="store_true", help="that recipe at paper size, trained as published")
+    train.add_argument(
+        "--topology", choices=list(KINDS_OF), help="which stacks there are (default: the recipe's)"
+    )
     train.add_argument("--seed", type=int, help="fixes first weights and every batch")
     train.add_argument("--steps", type=int, help="planned steps; the schedule's decay ends with them")
     train.add_argument("--target", type=float, help="stop at this share of exact held-out words, e.g. 0.99")
@@ -58,12 +68,19 @@ def _parser() -> argparse.ArgumentParser:
 
 def _config(arguments: argparse.Namespace) -> RunConfig:
     """The configuration that the arguments mean. Raises InputError."""
-    config = RunConfig()
-    if arguments.config is not None:
+    if arguments.config is None:
+        if arguments.paper and arguments.recipe in (None, "default"):
+            raise InputError(f"--paper needs a published recipe; choose {', '.join([*RECIPES][1:])}.")
+        name = arguments.recipe or "default"
+        config = beginning(name, arguments.topology, published=arguments.paper)
+    elif arguments.recipe is not None or arguments.paper:
+        raise InputError("--config and --recipe both say what to train; choose one of them.")
+    else:
         try:
             config = RunConfig.from_json(arguments.config.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"The configuration {arguments.config} cannot be read ({error}).") from error
+        config = with_topology(config, arguments.topology or config.model.topology)
     given = {
         "task": arguments.task,
         "seed": arguments.seed,
@@ -103,6 +120,7 @@ def _summary(view: RunView) -> dict[str, Any]:
     return {
         "task": view.config.train.task,
         "recipe": view.config.recipe,
+        "topology": view.config.model.topology,
         "seed": view.config.seed,
         "device": view.device,
         "parameters": view.parameters,

@@ -16,7 +16,7 @@ from transformer.errors import InputError
 from transformer.interventions import NOTHING, Interventions, check_interventions, open_cells
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.frame import Array, Axes
-from transformer.recording.recorder import Recorder, axes_of, expected_tokens
+from transformer.recording.recorder import Recorder, axes_of
 from transformer.recording.snapshot import Snapshot
 from transformer.recording.tape import record
 from transformer.tasks import Batch, Question, make_task
@@ -183,6 +183,7 @@ class Asked:
             return self._read(batch.src, batch.tgt_in, _places(batch.tgt_out[0] != PAD_ID))
         n, own = batch.prompt.shape[1], np.array([letters], dtype=np.int64)
         tgt = np.concatenate([batch.prompt, own], axis=1)
+        tgt = tgt[:, : self._model.config.max_len]  # without an end, the last letter has not been read
         src = batch.src if self._model.config.topology == "encoder-decoder" else tgt
         places = tuple(range(n - 1, tgt.shape[1]))
         if self._model.masked("causal"):  # then what comes later changes nothing
@@ -194,8 +195,10 @@ class Asked:
         tokenizer = self.task.tgt_tokenizer
         src_tokens = self.task.src_tokenizer.tokens(src[0].tolist())
         tgt_tokens = tokenizer.tokens(tgt[0].tolist())
-        n_heads = self._model.config.n_heads
-        check_interventions(self.interventions, self._axes, n_heads, src_tokens, tgt_tokens)
+        model = self._model.config
+        check_interventions(
+            self.interventions, self._axes, model.n_heads, src_tokens, tgt_tokens, masks=model.masks
+        )
         with record(self._model) as tape:
             logits = self._model(torch.from_numpy(src), torch.from_numpy(tgt))[0]
         reading = Reading(
@@ -210,7 +213,9 @@ class Asked:
         for site, axes in self._axes.items():
             rows, keys = reading.tokens(axes.query), reading.tokens(axes.key)
             blocks = self.interventions.blocks_at(site)
-            may = open_cells(blocks, rows, keys, causal=axes.causal, padding=axes.padding, n_heads=n_heads)
+            may = open_cells(
+                blocks, rows, keys, causal=axes.causal, padding=axes.padding, n_heads=model.n_heads
+            )
             reading.maps[site] = np.where(may, tape.weights[site][0], np.float32("nan"))
         return reading
 

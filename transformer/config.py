@@ -250,7 +250,7 @@ class TrainConfig(_Json):
     max_letters: int = 12
     """Longest training word (L); words up to 2 L may be asked, but nothing longer than L is learned."""
     examples: int | None = None
-    """Size of a finite training set, which is seen again and again in another order; none: an endless supply."""
+    """Size of a finite training set, seen again and again in other orders; none: an endless supply."""
     pad_to: int | None = None
     """Fixed length in tokens of both sides, so that shapes stand still; none: the batch's longest."""
     tokenizer: str = "characters"

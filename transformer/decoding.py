@@ -81,7 +81,7 @@ def _keeping(
 def _reading_anew(
     model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int
 ) -> Callable[[Tensor | None], Tensor]:
-    """The same with everything read again at each token: prompts may differ in length, rows may look ahead."""
+    """The same, everything read again at each token: prompts may differ in length, rows may look ahead."""
     memory = model.encode(src) if len(model.encoder) else None
     every, lengths = torch.arange(prompt.size(0), device=prompt.device), (prompt != PAD_ID).sum(dim=1)
     tgt = F.pad(prompt, (0, max_tokens), value=PAD_ID)

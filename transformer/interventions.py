@@ -90,6 +90,7 @@ class Interventions:
             return self.text()
         now, then = dict(self.masks), dict(before.masks)
         changed = [mask for mask in MASKS if now.get(mask) != then.get(mask)]
+        # A mask that is not named now is as configured: the opposite of what it was switched to.
         switched = [f"{m} mask switched {'on' if now.get(m, not then.get(m)) else 'off'}" for m in changed]
         return "; ".join(switched) or self.text()
 
@@ -190,6 +191,10 @@ class SiteAxes(Protocol):
         """Whose positions are the columns: src, tgt or seq."""
 
     @property
+    def writes(self) -> bool:
+        """Whether each row is to write a token."""
+
+    @property
     def causal(self) -> bool:
         """Whether rows are kept from looking at later columns."""
 
@@ -204,6 +209,8 @@ def check_interventions(
     n_heads: int,
     src: Sequence[str],
     tgt: Sequence[str],
+    *,
+    masks: Mapping[str, bool] | None = None,
 ) -> None:
     """Refuse what is not in the model, and what would leave a row of this word nothing to look at.
 
@@ -211,11 +218,12 @@ def check_interventions(
         axes: every site of the model.
         src: tokens that the encoder reads.
         tgt: tokens that the decoder reads.
-
-    A causal mask that is switched on is taken to act on every self-attention.
+        masks: whether causal and padding are on where the interventions switch none: as the model's
+            configuration has it; by default as the axes say, which must not be of an earlier intervention.
 
     Raises:
-        InputError: a site, head or mask that does not exist, or a row whose last allowed look would be blocked.
+        InputError: a site, head or mask that does not exist, or a row whose last allowed look would be
+            blocked.
     """
     for site, head in [*interventions.ablated, *((b.site, b.head) for b in interventions.blocked)]:
         if site not in axes:
@@ -229,15 +237,16 @@ def check_interventions(
     for mask, _ in interventions.masks:
         if mask not in MASKS:
             raise InputError(f"There is no mask {mask!r}; choose causal or padding.", "masks")
+    if masks is None:
+        masks = {mask: any(getattr(kind, mask) for kind in axes.values()) for mask in MASKS}
+    on = {**masks, **dict(interventions.masks)}
     for site, kind in axes.items():
         blocks = interventions.blocks_at(site)
         if not blocks:
             continue
         rows, keys = (src if kind.query == "src" else tgt), (src if kind.key == "src" else tgt)
-        switched = dict(interventions.masks)
-        causal = kind.causal if kind.query != kind.key else switched.get("causal", kind.causal)
-        padding = switched.get("padding", kind.padding)
-        may = open_cells(blocks, rows, keys, causal=causal, padding=padding, n_heads=n_heads)
+        causal = on["causal"] and kind.writes and kind.query == kind.key
+        may = open_cells(blocks, rows, keys, causal=causal, padding=on["padding"], n_heads=n_heads)
         left = may.any(axis=-1)  # (H, Q)
         if not left.all():
             head, row = np.argwhere(~left)[0]

@@ -26,7 +26,7 @@ def parameter_count(model: ModelConfig) -> int:
 
 
 def training_bytes(config: RunConfig) -> int:
-    """Memory that one training takes, roughly: weights, gradients, Adam's two means, activations of a batch."""
+    """Memory that a training takes, roughly: weights, gradients, Adam's two means, a batch's activations."""
     model, train = config.model, config.train
     length = max(train.max_letters + 2, train.pad_to or 0) * (2 if model.topology == "decoder-only" else 1)
     layers = sum(model.n_layers(kind) for kind in set(model.kinds) - {"cross"})

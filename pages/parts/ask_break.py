@@ -15,8 +15,8 @@ from pages.parts.kinds import kind_choice
 from pages.parts.live_figure import live_figure
 from pages.parts.pictures import sites_of
 from pages.parts.readings import head_options, reading_map
-from pages.parts.wording import full_head_name
 from transformer.errors import InputError
+from transformer.insight.names import full_head_name
 from transformer.interventions import NOTHING, Block, Interventions
 from transformer.runs.run import Run
 from transformer.runs.view import ENDED, FAILED, IDLE, RunView, Snapshot
@@ -69,7 +69,7 @@ def break_controls(run: Run, word: str) -> BreakParts:
         taken = _taken(run, view, word)
         _in_training(run, view, taken)
     with st.sidebar:
-        kind = kind_choice()
+        kind = kind_choice(run.config.model)
         _head_choice(view, kind)
     with right:
         before, after = st.columns(2, gap="small")
@@ -236,7 +236,7 @@ def _shown(view: RunView) -> tuple[str, int] | None:
     frame = selection.shown_frame(view)
     if frame is None:
         return None
-    return selection.head(frame, sites_of(frame, selection.kind()))
+    return selection.head(frame, sites_of(frame, selection.kind(view.config.model)))
 
 
 def _asked_blocks(run: Run, view: RunView, word: str, shown: tuple[str, int]) -> tuple[Block, ...]:

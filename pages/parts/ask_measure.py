@@ -13,13 +13,13 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts import selection
 from pages.parts.asking import model_of
 from pages.parts.live_figure import live_figure
-from pages.parts.wording import full_head_name
 from transformer.figures.curves import highest_loss
 from transformer.figures.lengths import length_heatmap
 from transformer.figures.score_curves import score_curves
+from transformer.insight.names import full_head_name
 from transformer.insight.scores import ROLES, THRESHOLD
 from transformer.runs.run import Run
-from transformer.runs.view import RunView, Snapshot
+from transformer.runs.view import Frame, RunView, Snapshot
 
 if TYPE_CHECKING:
     from transformer.asking import Answer
@@ -41,10 +41,11 @@ class MeasureParts:
 def measure_controls(run: Run, word: str) -> MeasureParts:
     """Draw the widgets of the tab."""
     left, right = st.columns(2, gap="medium")
+    names = _names(run.view.frame)
     with left:
         score = st.selectbox(
             "Score over training",
-            list(SCORES),
+            names,
             key="measure_score",
             format_func=SCORES.get,
             persist_state="session",
@@ -57,11 +58,17 @@ def measure_controls(run: Run, word: str) -> MeasureParts:
         )
         lengths = st.container(key="length_report")
     return MeasureParts(
-        score=score if score in SCORES else "mirror",
+        score=score if score in names else names[0],
         curves=left.container(key="score_curves"),
         lengths=lengths,
         table=st.container(key="head_scores"),
     )
+
+
+def _names(frame: Frame | None) -> list[str]:
+    """The scores that heads of this model have, in reading order."""
+    sites = frame.head_scores.values() if frame else ()
+    return [name for name in SCORES if frame is None or any(name in scores for scores in sites)]
 
 
 def draw_measure(
@@ -132,7 +139,7 @@ def draw_measure(
         )
         rows = [
             {"head": full_head_name(site, head), "role": frame.role(site, head)}
-            | {name: float(scores[name][head]) if name in scores else None for name in SCORES}
+            | {name: float(scores[name][head]) if name in scores else None for name in _names(frame)}
             for site, scores in frame.head_scores.items()
             for head in range(len(next(iter(scores.values()))))
         ]
@@ -140,7 +147,9 @@ def draw_measure(
             pd.DataFrame(rows),
             hide_index=True,
             column_config={
-                name: st.column_config.ProgressColumn(label, min_value=0.0, max_value=1.0, format="%.2f")
-                for name, label in SCORES.items()
+                name: st.column_config.ProgressColumn(
+                    SCORES[name], min_value=0.0, max_value=1.0, format="%.2f"
+                )
+                for name in _names(frame)
             },
         )

@@ -16,6 +16,7 @@ from pages.parts.pictures import sites_of
 from pages.parts.readings import reading_lines, reading_map, reading_strip
 from transformer.figures.bars import next_token_bars
 from transformer.figures.maps import tile_at
+from transformer.figures.picture import Array
 from transformer.insight.narrator import narrate
 from transformer.runs.run import Run
 from transformer.runs.view import RunView, Snapshot
@@ -56,7 +57,7 @@ def spell_controls(run: Run, word: str) -> SpellParts:
     if st.session_state.get("spelled") != (run.id, word):
         st.session_state["spelled"], st.session_state["spell_row"] = (run.id, word), 0
     with st.sidebar:
-        kind = kind_choice()
+        kind = kind_choice(run.config.model)
         pool = st.segmented_control(
             "Heads",
             list(POOLS),
@@ -69,16 +70,21 @@ def spell_controls(run: Run, word: str) -> SpellParts:
             "followed through all layers, half of each taken to come from the residual stream "
             "(Abnar and Zuidema, 2020).",
         )
-        fed = st.segmented_control(
-            "The decoder reads",
-            list(INPUTS),
-            key="explore_input",
-            default="forced",
-            required=True,
-            format_func=INPUTS.get,
-            persist_state="session",
-            help="The right letters so far, as in training (teacher-forced), or what it has written itself "
-            "(free-running).",
+        at_once = run.config.model.topology == "encoder-only"  # it reads the word and nothing else
+        fed = (
+            None
+            if at_once
+            else st.segmented_control(
+                "The decoder reads",
+                list(INPUTS),
+                key="explore_input",
+                default="forced",
+                required=True,
+                format_func=INPUTS.get,
+                persist_state="session",
+                help="The right letters so far, as in training (teacher-forced), or what it has written "
+                "itself (free-running).",
+            )
         )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button("Back", key="explore_back", icon=":material/chevron_left:", on_click=_move, args=(-1,))
@@ -119,15 +125,16 @@ def draw_spell(
         parts.letters.markdown("")
         parts.position.markdown("")
         return
-    n_rows = max(len(answer.forced.tgt_tokens), len(answer.free.tgt_tokens))
+    n_rows = max(len(answer.forced.writing), len(answer.free.writing))
     st.session_state["spell_rows"] = n_rows
     row = min(st.session_state.get("spell_row", 0), n_rows - 1)
     reading = answer.forced if parts.fed == "forced" else answer.free
     sites = sites_of(reading, parts.kind)
     site, head = selection.head(selection.shown_frame(view), sites)
-    lit = row if parts.kind != "encoder" and row < len(reading.tgt_tokens) else None
+    axes = reading.axes[site]
+    lit = reading.writing[row] if axes.writes and row < len(reading.writing) else None
     name = f"headlight-{answer.question.text}-step{answer.step}-seed{view.config.seed}"
-    tall = f"max({max(245, 105 + ROW * len(reading.src_tokens))}px, calc(100vh - 575px))"
+    tall = f"max({max(245, 105 + ROW * len(reading.tokens(axes.query)))}px, calc(100vh - 575px))"
     with parts.position:
         st.markdown(f"writing **{row + 1}** of {n_rows}")
     with parts.maps:
@@ -163,8 +170,8 @@ def draw_spell(
         live_figure(
             [
                 next_token_bars(
-                    answer.forced.probabilities[row] if last else None,
-                    answer.free.probabilities[row] if row < len(answer.free.tgt_tokens) else None,
+                    _next(answer.forced, row),
+                    _next(answer.free, row),
                     tokens,
                     expected=run.task.tgt_tokenizer.id_of(answer.expected[row]) if last else None,
                     most=4,
@@ -176,6 +183,11 @@ def draw_spell(
             height=BARS_TALL,
             file_name=f"{name}-output{row + 1}",
         )
+
+
+def _next(reading: Reading, row: int) -> Array | None:
+    """(V,) how probable each token is to be written there; None where nothing was written any more."""
+    return reading.probabilities[reading.writing[row]] if row < len(reading.writing) else None
 
 
 def _narration(answer: Answer, reading: Reading, site: str, head: int, lit: int | None) -> str:
@@ -200,7 +212,7 @@ def _spelled(answer: Answer, row: int) -> str:
     lines = []
     for name, reading in (("given the right letters", answer.forced), ("given its own", answer.free)):
         cells = []
-        for i, token in enumerate(reading.predicted):
+        for i, token in enumerate(reading.written):
             right = i < len(answer.expected) and token == answer.expected[i]
             look = "lit" if i == row else "later" if i > row else ""
             cells.append(f"<td class='{look} {'ok' if right else 'no'}'>{html.escape(_short(token))}</td>")

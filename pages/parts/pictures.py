@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from transformer.figures.curves import Series, curves, highest_loss
 from transformer.figures.labels import map_axes, tile_name, wrong_predictions
-from transformer.figures.maps import MapAxes, large_map, map_strip
-from transformer.figures.masks import mask_picture
+from transformer.figures.maps import large_map, map_strip
 from transformer.figures.picture import Picture
 from transformer.insight.names import short_head_name
 from transformer.insight.narrator import narrate
 from transformer.insight.scores import MIRROR_THRESHOLD, mirrored_cells
-from transformer.interventions import open_cells
 from transformer.runs.metrics import Metrics
 from transformer.runs.view import Frame, Probe, RunView
-from transformer.tasks.tokenizer import PAD
 
 if TYPE_CHECKING:  # it brings torch
     from transformer.asking import Reading
@@ -31,15 +25,16 @@ def sites_of(seen: Frame | Reading, kind: str) -> list[str]:
 
 
 def wrong_rows(frame: Frame, probe: Probe, site: str) -> dict[int, str]:
-    """Rows of a decoder map whose prediction is wrong, with what they would write."""
-    return wrong_predictions(frame.axes[site].query, probe.expected, probe.predicted)
+    """Rows of a map whose prediction is wrong, with what they would write."""
+    return wrong_predictions(frame.axes[site], probe.expected, probe.predicted)
 
 
 def large_picture(frame: Frame, word: str, site: str, head: int, seed: int, outline: bool) -> Picture:
     """One head of one site for one word."""
     row = frame.row_of(word)
     probe = frame.probes[row]
-    cells = mirrored_cells(len(probe.text)) if outline and frame.axes[site].kind == "cross" else []
+    kind = frame.axes[site].kind
+    cells = mirrored_cells(kind, len(probe.text)) if outline and site in frame.scores else []
     return large_map(
         frame.map(row, site)[head],
         map_axes(frame.axes[site], probe, probe.expected),
@@ -74,39 +69,6 @@ def strip_picture(
     )
 
 
-def mask_panels(frame: Frame, word: str, site: str, head: int, seed: int) -> Picture:
-    """The masks of one word of the batch as the model saw it, padding included, and one head's weights."""
-    row, kind = frame.row_of(word), frame.axes[site]
-    allowed = frame.allowed(site)[row]
-    causal = np.tri(*allowed.shape, dtype=bool) if kind.causal else np.ones(allowed.shape, dtype=bool)
-    padding = np.broadcast_to(frame.real(kind.key)[row], allowed.shape)
-    axes = batch_axes(frame, row, site)
-    blocks, n_heads = frame.interventions.blocks_at(site), len(frame.maps[site][row])
-    may = allowed & open_cells(blocks, axes.rows, axes.columns, causal=kind.causal, n_heads=n_heads)[head]
-    weights = np.where(may, frame.maps[site][row, head].astype(np.float32), np.float32("nan"))
-    return mask_picture(
-        weights,
-        axes,
-        causal=causal,
-        padding=np.ascontiguousarray(padding),
-        head=short_head_name(site, head),
-        title=f"“{frame.probes[row].text}” in its batch · step {frame.step:,} · seed {seed}",
-        step=frame.step,
-    )
-
-
-def batch_axes(frame: Frame, row: int, site: str) -> MapAxes:
-    """The axes of one word in its batch, filled up with [PAD]."""
-    kind, probe = frame.axes[site], frame.probes[row]
-    axes = map_axes(kind, probe, probe.expected)
-    n_rows, n_columns = frame.real(kind.query).shape[1], frame.real(kind.key).shape[1]
-    return replace(
-        axes,
-        rows=axes.rows + (PAD,) * (n_rows - len(axes.rows)),
-        columns=axes.columns + (PAD,) * (n_columns - len(axes.columns)),
-    )
-
-
 def narration(frame: Frame, word: str, site: str, head: int) -> str:
     """What one head does with one word, in a sentence made from its numbers."""
     row = frame.row_of(word)
@@ -130,7 +92,7 @@ def curves_picture(view: RunView, before: RunView | None, marker: int | None) ->
     return curves(
         _series(view.metrics),
         planned=view.planned,
-        highest_loss=highest_loss(view.config.model.tgt_vocab_size),
+        highest_loss=highest_loss(view.config.model.tgt_vocab_size, view.metrics.column("free_loss")),
         run_id=view.id,
         ghost=_series(before.metrics) if before is not None else None,
         marker=marker,
@@ -139,5 +101,5 @@ def curves_picture(view: RunView, before: RunView | None, marker: int | None) ->
 
 
 def _series(metrics: Metrics) -> Series:
-    names = ("step", "loss", "held_out_loss", "token_accuracy", "exact")
+    names = ("step", "loss", "held_out_loss", "token_accuracy", "exact", "free_loss")
     return Series(*metrics.columns(*names))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from transformer.config import RunConfig
+from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,5 +41,34 @@ PRESETS = {
         config=_DEFAULT.with_changes(goal=None, steps=2000, recipe="A long look"),
         look_for="No goal stops this one: see what the heads go on doing after every word is already right.",
     ),
+    "No causal mask": Preset(
+        config=_DEFAULT.with_changes(goal=None, causal_mask=False, recipe="No causal mask"),
+        look_for="The decoder may read ahead, so each row simply copies the letter that it is to write: the "
+        "loss falls to nothing, but written freely (dashed) it rises, and no word comes out right. The map "
+        "“Decoder” shows where it looks.",
+    ),
+    "No padding mask": Preset(
+        config=_DEFAULT.with_changes(padding_mask=False, recipe="No padding mask"),
+        look_for="[PAD] can be looked at: choose a short word, and see how much of its attention goes to "
+        "columns that mean nothing. It learns all the same, only later.",
+    ),
 }
 DEFAULT_PRESET = "Reverse words"
+
+_TOPOLOGIES = {
+    ENCODER_ONLY.recipe: "One stack reads the word and writes in its place: soon self-attention itself turns "
+    "anti-diagonal, for each letter must fetch the one that stands opposite.",
+    DECODER_ONLY.recipe: "Word, [SEP] and answer are one sequence. Look at the rows behind [SEP]: soon they "
+    "read the word backwards, an anti-diagonal in the lower left.",
+}
+
+
+def look_for(config: RunConfig) -> str:
+    """What to look for in a run of these settings, by the name with which they began."""
+    if config.recipe in PRESETS:
+        return PRESETS[config.recipe].look_for
+    if config.recipe in _TOPOLOGIES:
+        return _TOPOLOGIES[config.recipe]
+    recipe = RECIPES.get(config.recipe)
+    own = recipe is None or recipe.model.topology == config.model.topology
+    return recipe.look_for if recipe is not None and own else ""

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pages.parts.wording import full_head_name
 from transformer.figures.labels import map_axes, tile_name, wrong_predictions
 from transformer.figures.lines import line_view
 from transformer.figures.maps import MapAxes, large_map, map_strip
 from transformer.figures.picture import Array, Picture
-from transformer.insight.names import short_head_name
+from transformer.insight.names import full_head_name, short_head_name
 from transformer.insight.rollout import pooled, rollout
 from transformer.insight.scores import THRESHOLD
 from transformer.runs.view import RunView
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 def _axes(answer: Answer, reading: Reading, site: str) -> MapAxes:
     """Rows read "after reading X → writes Y": the right Y, or what the model itself goes on with."""
-    expected = answer.expected if reading is answer.forced else reading.predicted
-    return map_axes(reading.axes[site], reading, expected)
+    answered = answer.expected if reading is answer.forced else reading.written
+    return map_axes(reading.axes[site], reading, reading.to_write(answered))
 
 
 def _weights(reading: Reading, site: str, head: int, pool: str) -> Array:
@@ -59,7 +58,8 @@ def reading_map(
 ) -> Picture:
     """One map, large; the row that is being written is lit."""
     forced = reading is answer.forced
-    wrong = wrong_predictions(reading.axes[site].query, answer.expected, reading.predicted) if forced else {}
+    expected = reading.to_write(answer.expected)
+    wrong = wrong_predictions(reading.axes[site], expected, reading.predicted) if forced else {}
     fed = "teacher-forced" if forced else "free-running"
     return large_map(
         _weights(reading, site, head, pool),

@@ -32,7 +32,9 @@ def _label(view: RunView) -> str:
     exact = view.frame.exact if view.frame else None
     right = f" · {100 * exact[0] // exact[1]}% right" if exact else ""  # 999 of 1,000 are not all
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
-    layers = f"{model.n_encoder_layers}+{model.n_decoder_layers}"
+    sizes = {"encoder-only": (model.n_encoder_layers,), "decoder-only": (model.n_decoder_layers,)}
+    both = (model.n_encoder_layers, model.n_decoder_layers)
+    layers = "+".join(map(str, sizes.get(model.topology, both)))
     heads = "1 head" if model.n_heads == 1 else f"{model.n_heads} heads"
     return (
         f"{STATE_SIGNS[view.state]} seed {view.config.seed} · {layers} · {heads} · d {model.d_model} · {now}"

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from transformer.config import RunConfig
+from transformer.config import KINDS_OF, ModelConfig, RunConfig
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.runs.view import Frame, RunView
 
-KINDS = ("cross", "encoder", "decoder")
 READY_SECONDS = 1.5
 """A new model is on the screen within this time at most; a large one comes later by itself."""
 
@@ -77,12 +76,26 @@ def shown_frame(view: RunView) -> Frame | None:
     return frame
 
 
-def kind() -> str:
-    """cross, encoder or decoder: which attention is shown."""
-    if st.session_state.get("kind") not in KINDS:
-        asked = st.query_params.get("kind")
-        st.session_state["kind"] = asked if asked in KINDS else "cross"
-    return st.session_state["kind"]
+def kind(model: ModelConfig, opens_on: str | None = None) -> str:
+    """Which kind of attention is shown: the one that was chosen, on any page or in the link.
+
+    Args:
+        opens_on: what the page shows as long as none has been chosen; by default the model's first kind.
+    """
+    if "kind" not in st.session_state and st.query_params.get("kind") in sum(KINDS_OF.values(), ()):
+        choose_kind(st.query_params["kind"])
+    shown = st.session_state.get("kind")
+    if not st.session_state.get("kind_chosen") or shown not in model.kinds:
+        default = opens_on if opens_on in model.kinds else model.kinds[0]
+        if shown != default:  # a widget's own state may be read at any time, but not written
+            st.session_state["kind"] = default
+        return default
+    return shown
+
+
+def choose_kind(name: str) -> None:
+    """Show this kind of attention on every page from now on."""
+    st.session_state["kind"], st.session_state["kind_chosen"] = name, True
 
 
 def pinned() -> tuple[str, int] | None:
@@ -139,8 +152,9 @@ def keep_in_link(word: str | None = None) -> None:
     parts = {
         "step": step(),
         "word": word or st.session_state.get("word"),
-        "kind": None if kind() == "cross" else kind(),
+        "kind": st.session_state["kind"] if st.session_state.get("kind_chosen") else None,
         "head": f"{kept[0]}.{kept[1] + 1}" if kept else None,
+        "stage": st.session_state.get("stage"),
     }
     for name, value in parts.items():
         if value is None:

@@ -8,13 +8,17 @@ from typing import Any
 
 import streamlit as st
 
+from pages.parts.model_size import model_size
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from transformer.config import DEVICES, RunConfig
+from transformer.config import DEVICES, KINDS_OF, RunConfig
 from transformer.errors import InputError
-from transformer.runs.devices import check_device
+from transformer.recipes import RECIPES, beginning
+from transformer.runs.machine import check_machine
 
 GOALS = {"none": None, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99, "100 %": 1.0}
 TASKS = ("reverse",)
+OWN = "default"
+"""The app's own recipe, which the presets vary."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ _WHOLE = (
         "d_model",
         "Width",
         "d_model, the numbers per token: up to 1,024; 32 to 128 learn live. "
-        "The feed-forward part is four times as wide.",
+        "The feed-forward part follows it, as the recipe has it.",
     ),
     _Setting(
         "steps",
@@ -67,7 +71,9 @@ _MORE = (
     ),
     _Setting("batch_size", "batch_size", "Batch", "Words per step, up to 4,096."),
 )
-KEYS = [s.key for s in (*_WHOLE, *_MORE)] + ["learning_rate", "label_smoothing", "dropout", "goal", "device"]
+KEYS = [s.key for s in (*_WHOLE, *_MORE)] + [
+    *("learning_rate", "label_smoothing", "dropout", "goal", "device", "recipe", "topology", "as_published")
+]
 
 
 def values_of(config: RunConfig) -> dict[str, Any]:
@@ -88,7 +94,27 @@ def values_of(config: RunConfig) -> dict[str, Any]:
         "goal": goal,
         "seed": config.seed,
         "device": config.device,
+        "recipe": config.recipe if config.recipe in RECIPES else OWN,
+        "topology": model.topology,
+        "as_published": _is_published(config),
     }
+
+
+def _is_published(config: RunConfig) -> bool:
+    """Whether these settings began at paper size, with the article's own training where it has one."""
+    recipe = RECIPES.get(config.recipe)
+    if recipe is None or recipe.name == OWN:
+        return False
+    trained = config.train.optimizer == recipe.train.optimizer != recipe.small.train.optimizer
+    return trained or config.model.d_model == recipe.model.d_model
+
+
+def base_of(config: RunConfig) -> RunConfig:
+    """The settings with which a configuration began, by its name."""
+    if config.recipe in PRESETS:
+        return PRESETS[config.recipe].config
+    name = config.recipe if config.recipe in RECIPES else OWN
+    return beginning(name, config.model.topology, published=_is_published(config))
 
 
 def fill(config: RunConfig) -> None:
@@ -97,11 +123,40 @@ def fill(config: RunConfig) -> None:
     st.session_state["preset"] = config.recipe if config.recipe in PRESETS else DEFAULT_PRESET
 
 
+def _state(key: str, known: Any, otherwise: Any) -> Any:
+    """What a widget says, where that exists: any client may send anything."""
+    value = st.session_state.get(key, st.query_params.get(key))
+    return value if value in known else otherwise
+
+
+def _base() -> RunConfig:
+    """The settings that the boxes begin with: a preset of the app's own, or a recipe in a topology."""
+    recipe = _state("recipe", RECIPES, OWN)
+    topology = _state("topology", KINDS_OF, RECIPES[recipe].model.topology)
+    if (recipe, topology) == (OWN, RECIPES[OWN].model.topology):
+        return PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)].config
+    return beginning(recipe, topology, published=_state("as_published", (True, "true"), False) is not False)
+
+
 def _reset() -> None:
-    preset = PRESETS.get(
-        st.session_state.get("preset"), PRESETS[DEFAULT_PRESET]
-    )  # any client may send any name
+    st.session_state.update(values_of(_base()))
+
+
+def _preset_chosen() -> None:
+    preset = PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)]
     st.session_state.update(values_of(preset.config))
+
+
+def _recipe_chosen() -> None:
+    """With its own topology, at sizes fit for two cores."""
+    recipe = RECIPES[_state("recipe", RECIPES, OWN)]
+    st.session_state.update(preset=DEFAULT_PRESET, topology=recipe.model.topology, as_published=False)
+    _reset()
+
+
+def _topology_chosen() -> None:
+    st.session_state["preset"] = DEFAULT_PRESET
+    _reset()
 
 
 def settings() -> RunConfig | None:
@@ -110,18 +165,25 @@ def settings() -> RunConfig | None:
     Returns:
         The configuration, or None where a setting cannot be used: a message then stands beside it.
     """
+    if (
+        "preset" not in st.session_state
+    ):  # the first run: what the link does not say follows from what it says
+        for key, value in values_of(_base()).items():
+            if key not in st.query_params:
+                st.session_state.setdefault(key, value)
     defaults = values_of(PRESETS[DEFAULT_PRESET].config)
     with st.sidebar:
-        preset = st.selectbox(
+        st.selectbox(
             "Preset",
             list(PRESETS),
             key="preset",
             bind="query-params",
-            on_change=_reset,
+            on_change=_preset_chosen,
             help="A beginning that works. Changing it fills in the settings below.",
         )
-        boxes, values = _widgets(defaults)
-        preset = preset if preset in PRESETS else DEFAULT_PRESET
+        values: dict[str, Any] = {}
+        boxes: dict[str, Any] = {"topology": _architecture(values)}
+        _widgets(defaults, values, boxes)
         st.button(
             "Reset to the preset",
             key="run_reset",
@@ -129,18 +191,56 @@ def settings() -> RunConfig | None:
             icon=":material/restart_alt:",
             width="stretch",
         )
-    recipe = "default" if preset == DEFAULT_PRESET else preset
-    config, problem = _checked(PRESETS[preset].config, {**values, "recipe": recipe})
+    base = _base()
+    config, problem = _checked(base, values)
     if problem is not None:
         with boxes.get(problem.field or "", st.sidebar):
             st.error(str(problem))
+    with boxes["size"]:
+        st.caption(model_size(config) if config else "")
     return config
 
 
-def _widgets(defaults: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Draw every setting; returns where each one's message goes, and its value, both by field."""
-    boxes: dict[str, Any] = {}
-    values: dict[str, Any] = {}
+def _architecture(values: dict[str, Any]) -> Any:
+    """Draw recipe, task and topology; returns where a message about them goes."""
+    left, right = st.columns(2, gap="small")
+    with left:
+        recipe = st.selectbox(
+            "Recipe",
+            list(RECIPES),
+            key="recipe",
+            bind="query-params",
+            on_change=_recipe_chosen,
+            help="The architecture of a published from-scratch Transformer, or the app's own. Choosing one "
+            "fills in sizes and training that fit two cores.",
+        )
+    with right:
+        _task(values)
+    st.selectbox(
+        "Topology",
+        list(KINDS_OF),
+        key="topology",
+        bind="query-params",
+        on_change=_topology_chosen,
+        help="encoder-decoder: one stack reads, one writes. encoder-only: a letter is predicted in the "
+        "place of each. decoder-only: word, separator and answer in one sequence.",
+    )
+    recipe = recipe if recipe in RECIPES else OWN
+    if recipe != OWN:
+        st.toggle(
+            "As published: paper size and training",
+            key="as_published",
+            bind="query-params",
+            on_change=_reset,
+            help="The article's own sizes, and its own training where it has one. Large ones are slow on a "
+            "CPU.",
+        )
+        st.caption(RECIPES[recipe].source)
+    return st.container()
+
+
+def _widgets(defaults: dict[str, Any], values: dict[str, Any], boxes: dict[str, Any]) -> None:
+    """Draw every other setting; adds its value, and where its message goes, by field."""
 
     def pair(first: Callable[[], None], second: Callable[[], None], *fields: str) -> None:
         """Two widgets side by side, and room for their messages across the whole width."""
@@ -148,11 +248,12 @@ def _widgets(defaults: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
             with column:
                 draw()
         boxes.update({name: st.container() for name in fields})
+        if "d_model" in fields:
+            boxes["size"] = st.container(key="model_size")
 
     def whole(setting: _Setting) -> Callable[[], None]:
         return lambda: values.__setitem__(setting.field, _whole(setting, defaults))
 
-    pair(lambda: _task(values), lambda: _device(values), "task", "device")
     for first, second in zip(_WHOLE[::2], _WHOLE[1::2], strict=True):
         pair(whole(first), whole(second), first.field, second.field)
     pair(lambda: _rate(values, defaults), lambda: _goal(values, defaults), "learning_rate", "goal")
@@ -168,7 +269,8 @@ def _widgets(defaults: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
                 label, value=defaults[key], step=0.05, key=key, bind="query-params", help=text
             )
             boxes[key] = st.container()
-    return boxes, values
+        _device(values)
+        boxes["device"] = st.container()
 
 
 def _task(values: dict[str, Any]) -> None:
@@ -217,6 +319,7 @@ def _goal(values: dict[str, Any], defaults: dict[str, Any]) -> None:
 
 def _whole(setting: _Setting, defaults: dict[str, Any]) -> int:
     # No limits in the widget: they are said by the configuration, in words, to any value that is sent.
+    absent = {"layers_encoder": "decoder-only", "layers_decoder": "encoder-only"}.get(setting.key)
     return st.number_input(
         setting.label,
         value=defaults[setting.key],
@@ -224,6 +327,7 @@ def _whole(setting: _Setting, defaults: dict[str, Any]) -> int:
         key=setting.key,
         bind="query-params",
         help=setting.help,
+        disabled=absent is not None and st.session_state.get("topology") == absent,
     )
 
 
@@ -232,10 +336,11 @@ def _checked(base: RunConfig, values: dict[str, Any]) -> tuple[RunConfig | None,
     if missing is not None:
         return None, InputError("This setting is empty; type a number.", missing)
     if isinstance(values["d_model"], int) and 0 < values["d_model"] <= base.model.MAX_WIDTH:
-        values = {**values, "d_ff": 4 * values["d_model"]}
+        ratio = base.model.d_ff // base.model.d_model
+        values = {**values, "d_ff": ratio * values["d_model"]}
     try:
         config = base.with_changes(**values)
-        check_device(config)
+        check_machine(config)
         return config, None
     except InputError as error:
         return None, error

@@ -7,7 +7,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 import streamlit as st
 
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.settings import values_of
+from pages.parts.settings import base_of, values_of
 from transformer.config import RunConfig
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
@@ -20,8 +20,11 @@ def share(run: Run, config: RunConfig) -> None:
     Args:
         config: the settings as they are now.
     """
-    defaults = values_of(PRESETS[DEFAULT_PRESET].config)
-    query = {key: str(value) for key, value in values_of(config).items() if value != defaults[key]}
+    begun = values_of(base_of(config))  # the page that opens the link fills in the same
+    query = {key: str(value) for key, value in values_of(config).items() if value != begun[key]}
+    own = values_of(PRESETS[DEFAULT_PRESET].config)
+    named = ("recipe", "topology", "as_published")
+    query |= {key: str(begun[key]).lower() for key in named if begun[key] != own[key]}
     if config.recipe in PRESETS:
         query["preset"] = config.recipe
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):

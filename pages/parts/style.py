@@ -39,6 +39,18 @@ _CSS = f"""<style>
   color: {colors.HELD_OUT}; }}
 .hl-lengths i {{ display: block; font-size: .62rem; font-style: normal; color: var(--st-text-color);
   opacity: .75; }}
+.hl-batch {{ width: auto; border-collapse: collapse; font-family: var(--st-code-font, monospace); font-size: .72rem; }}
+.hl-batch td {{ border: 0; padding: .05rem .22rem; text-align: center; }}
+.hl-batch td.pad {{ color: {colors.PADDING}; opacity: .8; }}
+.hl-batch tr.chosen {{ font-weight: 700; }}
+.hl-losses {{ display: flex; gap: 1.6rem; justify-content: flex-end; align-items: baseline; }}
+.hl-losses span {{ white-space: nowrap; }}
+.hl-losses small {{ opacity: .75; font-size: .8rem; }}
+.hl-losses b {{ font-size: 1.5rem; }}
+.st-key-anatomy_formula .katex {{ font-size: 1.05em; }}
+.st-key-anatomy_formula .katex-display {{ margin: .1rem 0; overflow-x: auto; overflow-y: hidden; }}
+.st-key-anatomy_formula {{ min-height: 6.2rem; justify-content: center; }}
+.st-key-anatomy_title p {{ font-size: 1.05rem; line-height: 1.4; min-height: 2.8em; }}
 .st-key-explore_letters {{ overflow-x: auto; }}
 .hl-spelled {{ display: flex; gap: 1.5rem; align-items: center; }}
 .hl-spelled p {{ font-size: 1.3rem; margin: 0; line-height: 1.3; white-space: nowrap; }}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from pages.parts.mask_words import without_masks
 from transformer.config import RunConfig
 from transformer.insight.names import head_name
 from transformer.insight.scores import MIRROR_THRESHOLD
 from transformer.runs.run import Run
 from transformer.runs.view import FAILED, IDLE, Frame, Probe, RunView
 
-SITE_KINDS = {
+KIND_NAMES = {
     "cross": "Cross",
     "encoder": "Encoder",
     "decoder": "Decoder",
+    "sequence": "Question and answer",
 }
 SETTING_NAMES = {
     "n_encoder_layers": "encoder layers",
@@ -25,6 +27,12 @@ SETTING_NAMES = {
     "batch_size": "batch",
     "learning_rate": "learning rate",
     "label_smoothing": "label smoothing",
+    "n_layers": "layers",
+    "causal_mask": "causal mask",
+    "padding_mask": "padding mask",
+    "norm_placement": "place of the norm",
+    "score_scale": "scores divided by",
+    "max_len": "longest sequence",
 }
 STATE_SIGNS = {
     "idle": "○",
@@ -37,12 +45,6 @@ STATE_SIGNS = {
 }
 
 
-def full_head_name(site: str, head: int) -> str:
-    """One head among all of the model, in short: a decoder layer has two attentions."""
-    stack, layer, *kind = site.split(".")
-    return " ".join([stack[:3], str(int(layer) + 1), *kind]) + f" · head {head + 1}"
-
-
 def changed(run: Run, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
     """Settings that differ from a run's, without the preset's name and what follows from another setting."""
     if config is None:
@@ -51,6 +53,8 @@ def changed(run: Run, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
     changes.pop("recipe", None)
     if "d_model" in changes:
         changes.pop("d_ff", None)
+    if "topology" in changes:  # the task lays its tokens out for it
+        changes.pop("max_len", None)
     if config.train.learning_rate == run.view.learning_rate:
         changes.pop("learning_rate", None)  # it has been taken over in mid-run
     return changes
@@ -96,7 +100,9 @@ def moment(view: RunView, look_for: str) -> str:
         return "Building the untrained model…"
     if frame.step == 0 and view.state == IDLE:
         return f"**Step 0, untrained:** every head looks everywhere. Press **Start**. {look_for}"
-    if view.turned_at is None:
+    if switched := without_masks(view, frame):
+        now = switched
+    elif view.turned_at is None:
         now = (
             f"**No clear pattern yet.** The clearest head puts {frame.clearest_score:.0%} of its weight "
             f"on the mirrored letter; at {MIRROR_THRESHOLD:.0%} it counts as anti-diagonal."

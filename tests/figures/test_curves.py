@@ -9,13 +9,13 @@ import pytest
 from plotly.graph_objects import Figure
 
 from transformer.figures import colors
-from transformer.figures.curves import MAX_POINTS, Series, curves, thinned
+from transformer.figures.curves import MAX_POINTS, Series, curves, highest_loss, thinned
 
 NAN = np.nan
 
 
 def series(n, every=4, seed=0):
-    """A run of n steps whose five columns can all be told apart, evaluated every so many steps."""
+    """A run of n steps whose six columns can all be told apart, evaluated every so many steps."""
     rng = np.random.default_rng(seed)
     steps = np.arange(1, n + 1)
     evaluated = steps % every == 0
@@ -25,6 +25,7 @@ def series(n, every=4, seed=0):
         held_out_loss=np.where(evaluated, 2.0 + rng.random(n), NAN),
         token_accuracy=0.5 + 0.1 * rng.random(n),
         exact=np.where(evaluated, 0.1 * rng.random(n), NAN),
+        free_loss=np.where(evaluated, 3.0 + rng.random(n), NAN),
     )
 
 
@@ -77,7 +78,11 @@ def test_every_number_of_the_run_stands_in_its_own_line():
     for name, values in (("training", run.loss), ("letters right (training)", run.token_accuracy)):
         assert list(found[name].x) == list(range(1, 13))
         assert list(found[name].y) == values.tolist()
-    for name, values in (("held-out words", run.held_out_loss), ("words right (held-out)", run.exact)):
+    for name, values in (
+        ("held-out", run.held_out_loss),
+        ("free", run.free_loss),
+        ("words right (held-out)", run.exact),
+    ):
         assert list(found[name].x) == [4, 8, 12]  # where there is an evaluation, and no gap between
         assert list(found[name].y) == values[3::4].tolist()
 
@@ -98,13 +103,28 @@ def test_losses_stand_in_one_panel_and_shares_in_the_other():
 
 
 def test_training_and_held_out_words_are_told_apart_in_both_panels_and_in_the_legend():
+    """By colour, and by more than colour."""
     found = lines(picture(series(12)))
-    for name, line in found.items():
-        if "previous" not in name:
-            held_out = "held-out" in name
-            assert line.line.color == (colors.HELD_OUT if held_out else colors.TRAIN)
-            assert line.mode == ("lines+markers" if held_out else "lines")  # by more than colour
-    assert [name for name, line in found.items() if line.showlegend] == ["training", "held-out words"]
+    looks = {
+        "training": (colors.TRAIN, "lines", None),
+        "letters right (training)": (colors.TRAIN, "lines", None),
+        "held-out": (colors.HELD_OUT, "lines+markers", None),
+        "words right (held-out)": (colors.HELD_OUT, "lines+markers", None),
+        "free": (colors.FREE, "lines", "dash"),
+    }
+    assert {name for name in found if "previous" not in name} == looks.keys()
+    for name, look in looks.items():
+        assert (found[name].line.color, found[name].mode, found[name].line.dash) == look
+    assert [name for name, line in found.items() if line.showlegend] == ["training", "held-out", "free"]
+    assert len({colors.TRAIN, colors.HELD_OUT, colors.FREE, colors.GHOST}) == 4
+
+
+def test_the_loss_axis_grows_in_strides_for_a_loss_that_is_sure_and_wrong():
+    """A guess without knowledge among 30 tokens costs 3.4."""
+    low, high = np.array([NAN, 3.8]), np.array([4.2, NAN, 6.3])
+    assert highest_loss(30) == highest_loss(30, low) == highest_loss(30, np.full(2, NAN)) == 3.9
+    assert highest_loss(30, low, high) == 8.0
+    assert highest_loss(30, np.array([3.95])) == 4.0
 
 
 def test_the_run_before_is_a_grey_ghost_behind_this_one():
@@ -132,7 +152,7 @@ def test_a_run_without_a_step_draws_its_axes_and_no_line():
     made = picture(series(0))
     assert made.step == 0
     figure = Figure(made.figure())
-    assert len(figure.data) == 6
+    assert len(figure.data) == 7
     for line in figure.data:
         assert list(line.x) == list(line.y) == [None]
     assert tuple(figure.layout.xaxis.range) == (0, 300)
@@ -172,12 +192,12 @@ def test_moments_are_pins_in_the_last_trace_point_by_point_and_no_other_trace_mo
     run = series(12)
     made = picture(run, moments=MOMENTS)
     figure = Figure(made.figure())
-    assert len(figure.data) == 7
-    assert figure.data[:6] == Figure(picture(run).figure()).data
+    assert len(figure.data) == 8
+    assert figure.data[:7] == Figure(picture(run).figure()).data
     assert list(pins(made).x) == [200, 40, 42, 40]  # point i is moment i
     assert pins(made).mode == "markers"
     assert not pins(made).showlegend
-    assert len(Figure(picture(run).figure()).data) == 6  # without moments there is no such trace
+    assert len(Figure(picture(run).figure()).data) == 7  # without moments there is no such trace
     assert made.arrays.keys() == picture(run).arrays.keys()
 
 

@@ -122,7 +122,7 @@ def test_a_row_that_would_write_the_wrong_letter_says_so_and_no_other_row_does()
 
 
 def test_outlines_stand_on_exactly_the_letters_that_a_backwards_reader_reads():
-    figure = drawn(large(softmaxed(*SHAPE), outlined=mirrored_cells(len(WORD))))
+    figure = drawn(large(softmaxed(*SHAPE), outlined=mirrored_cells("cross", len(WORD))))
     columns = plain(figure.layout.xaxis.ticktext)
     found = []
     for shape in figure.layout.shapes:

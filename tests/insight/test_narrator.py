@@ -9,6 +9,7 @@ from transformer.insight.narrator import narrate
 
 SRC = ["[SOS]", *"train", "[EOS]"]
 TGT = ["[SOS]", *"niart"]
+SEQ = ["[SOS]", *"train", "[SEP]", *"niart"]
 N = 5
 
 
@@ -22,10 +23,11 @@ def row_of(n_columns, cells):
 
 def say(kind, at, cells, row=None):
     """The sentence about a map whose row `at` has these weights while all others are even."""
-    rows, columns = {"encoder": (SRC, SRC), "decoder": (TGT, TGT), "cross": (TGT, SRC)}[kind]
+    sides = {"encoder": (SRC, SRC), "decoder": (TGT, TGT), "cross": (TGT, SRC), "sequence": (SEQ, SEQ)}
+    rows, columns = sides[kind]
     weights = np.full((len(rows), len(columns)), 1 / len(columns), dtype=np.float32)
     weights[at] = row_of(len(columns), cells)
-    if kind == "decoder":
+    if kind in ("decoder", "sequence"):
         weights[np.triu_indices(len(rows), 1, len(columns))] = np.nan
     return narrate(weights, kind, rows, columns, n_letters=N, row=row)
 
@@ -96,6 +98,46 @@ def say(kind, at, cells, row=None):
             {0: 0.7},
             "After reading “n”, for output 2, this head puts 70 % on [SOS]: a special token, no letter.",
         ),
+        # One sequence: row 6 is [SEP], which writes output 1, and letter i of the answer stands at 6 + i.
+        (
+            "sequence",
+            6,
+            {5: 0.91},
+            "After reading [SEP], for output 1, this head puts 91 % on letter 5 (“n”): the mirrored letter.",
+        ),
+        (
+            "sequence",
+            7,
+            {2: 0.6},
+            "After reading “n”, for output 2, this head puts 60 % on letter 2 (“r”): the letter at the same "
+            "place.",
+        ),
+        (
+            "sequence",
+            8,
+            {3: 0.8},
+            "After reading “i”, for output 3, this head puts 80 % on letter 3 (“a”): the mirrored letter and "
+            "the letter at the same place.",
+        ),
+        (
+            "sequence",
+            9,
+            {8: 0.7},
+            "After reading “a”, for output 4, this head puts 70 % on output 2 (“i”).",
+        ),
+        (
+            "sequence",
+            9,
+            {6: 0.7},
+            "After reading “a”, for output 4, this head puts 70 % on [SEP]: a special token, no letter.",
+        ),
+        ("sequence", 3, {2: 0.7}, "For letter 3 (“a”) this head puts 70 % on letter 2 (“r”)."),
+        (
+            "sequence",
+            2,
+            {0: 0.7},
+            "For letter 2 (“r”) this head puts 70 % on [SOS]: a special token, no letter.",
+        ),
     ],
 )
 def test_it_names_the_weight_the_cell_and_what_the_cell_is(kind, at, cells, sentence):
@@ -127,6 +169,9 @@ def test_a_row_is_chosen_among_those_of_letters_only():
     assert say("encoder", 5, {2: 0.9}).startswith("For letter 5 (“n”) this head puts 90 %")
     assert say("decoder", 0, {0: 1.0}).startswith("After reading “n”")
     assert say("decoder", 5, {5: 0.9}).startswith("After reading “t”, for output 6, this head puts 90 %")
+    assert say("sequence", 3, {1: 1.0}).startswith("After reading [SEP], for output 1, this head looks every")
+    assert say("sequence", 11, {3: 1.0}).startswith("After reading [SEP], for output 1, this head looks ever")
+    assert say("sequence", 10, {1: 0.9}).startswith("After reading “r”, for output 5, this head puts 90 %")
 
 
 def test_a_row_without_a_high_weight_looks_everywhere():

@@ -89,6 +89,29 @@ def test_it_agrees_with_following_every_path_by_itself(maps):
         assert rolled["decoder"][i] == pytest.approx([decoder(1, i, "tgt", j) for j in range(T)])
 
 
+@pytest.mark.parametrize(
+    ("names", "kind", "causal"),
+    [
+        (["encoder.0", "encoder.1", "encoder.2"], "encoder", False),
+        (["decoder.0.self", "decoder.1.self"], "sequence", True),
+        ([f"encoder.{i}" for i in range(11)], "encoder", False),
+    ],
+)
+def test_one_stack_alone_agrees_with_following_every_path_by_itself(names, kind, causal):
+    """Each layer as one matrix of staying or jumping, by half and half, and all of them multiplied."""
+    rng = np.random.default_rng(1)
+    maps = {name: attention(rng, S, S, causal) for name in names}
+    expected = np.eye(S)
+    for name in names:
+        jumps = np.mean([np.where(np.isnan(head), 0.0, head) for head in maps[name]], axis=0)
+        expected = (np.eye(S) / 2 + jumps / 2) @ expected
+    for order in (names, names[::-1]):
+        rolled = rollout({name: maps[name] for name in order})
+        assert list(rolled) == [kind]
+        assert rolled[kind] == pytest.approx(expected)
+        assert rolled[kind].sum(axis=-1) == pytest.approx(np.ones(S))
+
+
 def test_the_order_in_which_the_maps_are_given_does_not_matter(maps):
     other = rollout(dict(sorted(maps.items(), reverse=True)))
     assert all((found == other[name]).all() for name, found in rollout(maps).items())

@@ -18,8 +18,23 @@ from transformer.insight.scores import (
 def test_each_row_of_a_reversed_word_has_its_letter_in_the_mirrored_column():
     """Columns of "cat": [SOS] c a t [EOS]. Row 0 writes t, row 1 writes a, row 2 writes c."""
     columns = ["[SOS]", *"cat", "[EOS]"]
-    assert [(row, columns[column]) for row, column in mirrored_cells(3)] == [(0, "t"), (1, "a"), (2, "c")]
-    assert mirrored_cells(1) == [(0, 1)]
+    cells = mirrored_cells("cross", 3)
+    assert [(row, columns[column]) for row, column in cells] == [(0, "t"), (1, "a"), (2, "c")]
+    assert mirrored_cells("cross", 1) == [(0, 1)]
+
+
+def test_an_encoder_and_a_sequence_have_the_mirrored_letter_in_the_row_that_writes_it():
+    """An encoder writes in the place of each letter; a sequence from [SEP] on."""
+    src = ["[SOS]", *"cat", "[EOS]"]
+    assert [(src[i], src[j]) for i, j in mirrored_cells("encoder", 3)] == [("c", "t"), ("a", "a"), ("t", "c")]
+    sequence, writes = ["[SOS]", *"cat", "[SEP]", *"tac"], ["", "", "", "", *"tac", "[EOS]"]
+    cells = mirrored_cells("sequence", 3)
+    assert [(sequence[i], writes[i], sequence[j]) for i, j in cells] == [
+        ("[SEP]", "t", "t"),
+        ("t", "a", "a"),
+        ("a", "c", "c"),
+    ]
+    assert all(j <= 3 for _, j in cells), "in the question, not in the answer"
 
 
 def maps():
@@ -47,11 +62,13 @@ def test_uniform_attention_scores_one_over_the_columns():
 
 LENGTHS = [3, 6, 4, 5, 3]
 N_HEADS = 2
-SHAPES = {"encoder": (9, 9), "decoder": (8, 8), "cross": (8, 9)}  # room for one letter more than the longest
+# Room for one letter more than the longest word has.
+SHAPES = {"encoder": (9, 9), "decoder": (8, 8), "cross": (8, 9), "sequence": (16, 16)}
 ROLES_OF = {
     "encoder": ["mirror", "diagonal", "previous", "first", "eos"],
     "decoder": ["diagonal", "previous", "first"],
     "cross": ["mirror", "diagonal", "first", "eos"],
+    "sequence": ["mirror", "diagonal", "first", "sep"],
 }
 
 
@@ -63,22 +80,28 @@ def drawn(kind, seed=0):
 
 def by_tokens(kind, word, role):
     """The cells of a role, found by looking at the tokens of a word with different letters."""
-    src, tgt = ["[SOS]", *word, "[EOS]"], ["[SOS]", *reversed(word)]
-    rows, columns = {"encoder": (src, src), "decoder": (tgt, tgt), "cross": (tgt, src)}[kind]
+    n = len(word)
+    if kind == "sequence":
+        columns = ["[SOS]", *word, "[SEP]", *("answer" for _ in word)]
+        rows = [*("" for _ in range(n + 1)), *reversed(word)]  # what each writes, from [SEP] on
+    else:
+        src, tgt = ["[SOS]", *word, "[EOS]"], ["[SOS]", *reversed(word)]
+        rows, columns = {"encoder": (src, src), "decoder": (tgt, tgt), "cross": (tgt, src)}[kind]
     if kind == "cross":  # a row stands for what it writes
         rows = [*rows[1:], "[EOS]"]
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
-            if len(row) > 1:
+            if len(row) != 1:
                 continue
-            place = rows.index(row) + (kind == "cross")
+            place = {"cross": i + 1, "sequence": i - n}.get(kind, i)
             hit = {
                 # The letter to write, or, in the encoder, the one that the reversed word has at this place.
-                "mirror": column == (row if kind == "cross" else word[::-1][word.index(row)]),
+                "mirror": column == (word[::-1][word.index(row)] if kind == "encoder" else row),
                 "diagonal": j == place,
                 "previous": j == place - 1 and len(column) == 1,
                 "first": column == "[SOS]",
                 "eos": column == "[EOS]",
+                "sep": column == "[SEP]",
             }
             if hit[role]:
                 yield i, j
@@ -107,13 +130,30 @@ def test_entropy_is_how_evenly_rows_spread_over_the_letters_that_they_may_look_a
         evenness = []
         for b, n in enumerate(LENGTHS):
             for letter in range(n):
-                row = weights[b, head, letter + (kind != "cross")].astype(float)
+                first = {"cross": 0, "sequence": n + 1}.get(kind, 1)
+                row = weights[b, head, first + letter].astype(float)
                 open_to_it = row[1 : (letter if kind == "decoder" else n - 1) + 2]
                 if len(open_to_it) >= 2:
                     p = open_to_it / open_to_it.sum()
                     evenness.append(-sum(p * np.log(p)) / np.log(len(p)))
         assert len(evenness) == sum(LENGTHS) - (len(LENGTHS) if kind == "decoder" else 0)
         assert head_scores(weights, kind, LENGTHS)["entropy"][head] == pytest.approx(np.mean(evenness))
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_entropy_goes_by_the_letters_that_the_causal_mask_leaves(kind):
+    """A head that is even over all letters, and one that is so over those up to its own."""
+    weights = np.zeros((2, 2, 7, 7))
+    for b, n in enumerate([5, 3]):
+        for row in range(1, n + 1):
+            weights[b, 0, row, 1 : n + 1] = 1 / n
+            weights[b, 1, row, 1 : row + 1] = 1 / row
+    open_, causal = (head_scores(weights, kind, [5, 3], causal=c)["entropy"] for c in (False, True))
+    by_hand = [np.log(k) / np.log(n) for n in (5, 3) for k in range(1, n + 1)]
+    assert open_ == pytest.approx([1, np.mean(by_hand)])
+    assert causal == pytest.approx([1, 1])
+    usual = head_scores(weights, kind, [5, 3])["entropy"]
+    assert usual == pytest.approx(causal if kind == "decoder" else open_)
 
 
 def test_entropy_is_one_for_even_rows_nothing_for_one_letter():
@@ -148,7 +188,7 @@ def test_padding_and_the_rows_of_special_tokens_count_for_nothing(kind):
     weights = drawn(kind)
     changed = weights.copy()
     for b, n in enumerate(LENGTHS):
-        first = 0 if kind == "cross" else 1
+        first = {"cross": 0, "sequence": n + 1}.get(kind, 1)
         changed[b, :, :first] = 9.0
         changed[b, :, first + n :] = 9.0
         changed[b, :, :, n + 2 :] = 9.0
@@ -188,6 +228,7 @@ def test_entropy_is_never_a_role():
         ("previous", "previous letter"),
         ("first", "[SOS] sink"),
         ("eos", "[EOS] sink"),
+        ("sep", "[SEP] sink"),
     ]
 
 

@@ -101,6 +101,37 @@ def test_a_row_with_nothing_allowed_gives_zeros_and_a_finite_gradient(qkv, path)
         torch.testing.assert_close(tensor.grad, other.grad, atol=1e-5, rtol=0)
 
 
+def test_with_the_fill_of_a_billion_a_row_with_nothing_allowed_reads_everything_alike(qkv):
+    """And its gradient is that of a mean of the values; every other row is as with -inf."""
+    tensors = [tensor.clone().requires_grad_() for tensor in qkv]
+    mixed, weights = attend(*tensors, patchy_mask(), 0.4, fill="-1e9")
+    usual, usual_weights = attend(*qkv, patchy_mask(), 0.4)
+    torch.testing.assert_close(weights[1, :, 2], torch.full((H, S), 1 / S))
+    torch.testing.assert_close(mixed[1, :, 2], qkv[2][1].mean(dim=1), atol=1e-6, rtol=0)
+    others = torch.ones(B, Q, dtype=torch.bool)
+    others[1, 2] = False
+    for ours, theirs in ((mixed, usual), (weights, usual_weights)):
+        assert torch.equal(ours.transpose(1, 2)[others], theirs.transpose(1, 2)[others])
+    mixed[1, :, 2].sum().backward()
+    assert torch.equal(tensors[2].grad[1], torch.full((H, S, K), 1 / S))
+    assert not tensors[2].grad[0].any()
+    assert not tensors[1].grad.any()
+
+
+@pytest.mark.parametrize("fill_with", ["-inf", "-1e9"])
+def test_the_fill_is_the_same_in_training_and_in_a_recording(fill, fill_with):
+    attention = fill(MultiHeadAttention(ModelConfig(d_model=D, n_heads=H, mask_fill=fill_with)))
+    x = torch.randn(B, Q, D, generator=torch.Generator().manual_seed(9))
+    mask = torch.ones(B, 1, Q, Q, dtype=torch.bool).tril()
+    mask[1, 0, 2] = False
+    trained = attention(x, mask=mask)
+    attention.recording = frozenset({"weights"})
+    torch.testing.assert_close(trained, attention(x, mask=mask), atol=1e-5, rtol=0)
+    row = attention.attention_weights[1, :, 2]
+    expected = torch.zeros(H, Q) if fill_with == "-inf" else torch.full((H, Q), 1 / Q)
+    torch.testing.assert_close(row, expected)
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_cross_attention_with_padding_equals_pytorch(ours, theirs, path):
     generator = torch.Generator().manual_seed(2)

@@ -229,16 +229,17 @@ def test_decoding_token_by_token_gives_the_numbers_of_the_whole_target(model, id
 
 
 @torch.no_grad()
-def test_greedy_writes_what_whole_passes_write(model, ids):
+def test_greedy_writes_what_whole_passes_write(model, ids, batch_of):
     src, _ = ids
-    free = greedy(model, src, SOS, EOS, 9)
+    free = greedy(model, batch_of(src), EOS, 9)
     model.intervene(SEVERAL, int)
-    written = greedy(model, src, SOS, EOS, 9)
+    written = greedy(model, batch_of(src), EOS, 9)
     tgt = torch.full((len(src), 1), SOS)
-    for _ in range(written.size(1)):
+    for _ in range(written.tokens.size(1)):
         tgt = torch.cat([tgt, model(src, tgt)[:, -1].argmax(-1, keepdim=True)], dim=1)
-    assert torch.equal(written, tgt[:, 1:])
-    assert written.tolist() != free.tolist()
+    for ours, n, theirs in zip(written.tokens, written.lengths, tgt[:, 1:], strict=True):
+        assert torch.equal(ours[:n], theirs[:n])
+    assert written.tokens.tolist() != free.tokens.tolist()
 
 
 @torch.no_grad()

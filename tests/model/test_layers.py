@@ -10,7 +10,7 @@ from torch import nn
 
 from transformer.model.layers import Dropout, FeedForward, Residual, ScalarNorm
 from transformer.model.masks import causal_mask, padding_mask
-from transformer.model.transformer import DecoderLayer, EncoderLayer
+from transformer.model.transformer import DecoderLayer, SelfAttentionLayer
 
 B, S, T = 3, 5, 4
 ACTIVATIONS = ["relu", "gelu"]
@@ -56,7 +56,8 @@ def pytorch_layer(kind, config):
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_the_encoder_layer_equals_pytorch(tiny_model, fill, sentences, placement, activation):
     config = replace(tiny_model, norm_placement=placement, activation=activation, norm_eps=1e-3)
-    ours, theirs = fill(EncoderLayer(config)), pytorch_layer(nn.TransformerEncoderLayer, config)
+    ours = fill(SelfAttentionLayer(config, "encoder_attention"))
+    theirs = pytorch_layer(nn.TransformerEncoderLayer, config)
     copy_attention(ours.attention, theirs.self_attn)
     copy_linear(ours.feed_forward.widen, theirs.linear1)
     copy_linear(ours.feed_forward.narrow, theirs.linear2)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from transformer.config import DROPOUT_PLACES, ModelConfig
-from transformer.errors import InputError
+from transformer.interventions import NOTHING, Block, Interventions
 from transformer.model.transformer import Transformer
 
 BASE = ModelConfig(
@@ -17,7 +17,7 @@ BASE = ModelConfig(
 DROPPING = {"dropout": 0.5, "dropout_on": ()}
 # Setting: what shows it, the settings around it, its other values. All built values of a choice are here.
 CASES = {
-    "topology": ("refused", {}, ["encoder-only", "decoder-only"]),
+    "topology": ("parameters", {}, ["encoder-only", "decoder-only"]),
     "src_vocab_size": ("parameters", {}, [14]),
     "tgt_vocab_size": ("parameters", {}, [14]),
     "max_len": ("parameters", {"positions": "learned"}, [10]),
@@ -40,9 +40,9 @@ CASES = {
     "positions": ("eval", {}, ["learned", "none"]),
     "embedding_tables": ("parameters", {}, ["one"]),
     "padding_row": ("initial", {}, [True]),
-    "causal_mask": ("refused", {}, [False]),
-    "padding_mask": ("refused", {}, [False]),
-    "mask_fill": ("refused", {}, ["-1e9"]),
+    "causal_mask": ("eval", {}, [False]),
+    "padding_mask": ("eval", {}, [False]),
+    "mask_fill": ("row with nothing left", {}, ["-1e9"]),
     "initialisation": ("initial", {}, ["xavier", "normal"]),
     "embedding_std": ("initial", {}, [None, 0.3]),
 }
@@ -58,9 +58,10 @@ def initial(config):
     return torch.cat([weights[name].flatten() for name in sorted(weights)])
 
 
-def output(config, sentences, fill, training=False):
+def output(config, sentences, fill, training=False, taken=NOTHING):
     """Logits at real positions; all weights, biases, gains and dropout are drawn alike for every config."""
     model = fill(Transformer(config)).train(training)
+    model.intervene(taken, int)
     model.draw_from(torch.Generator().manual_seed(0))
     src, tgt = sentences([6, 3], 13, seed=1), sentences([2, 5], 13, seed=2)
     return model(src, tgt)[tgt != 0]
@@ -77,16 +78,18 @@ def test_every_setting_has_a_case_here(name):
 def test_a_setting_changes_what_it_governs(name, value, sentences, fill):
     shown_by, around, _ = CASES[name]
     before = replace(BASE, **around)
-    if shown_by == "refused":
-        with pytest.raises(InputError, match="is not built yet; choose"):
-            replace(before, **{name: value})
-        return
     after = replace(before, **{name: value})
     if shown_by == "parameters":
         assert n_parameters(after) != n_parameters(before)
     elif shown_by == "initial":
         assert initial(after).shape == initial(before).shape
         assert not torch.allclose(initial(after), initial(before), rtol=1e-3)
+    elif shown_by == "row with nothing left":
+        row = Interventions(blocked=(Block(site="decoder.0.cross", row=1),))
+        ours, other = (output(config, sentences, fill, taken=row) for config in (before, after))
+        assert not torch.allclose(ours, other, atol=1e-3)
+        ours, other = (output(config, sentences, fill) for config in (before, after))
+        torch.testing.assert_close(ours, other, atol=1e-5, rtol=0)
     else:
         training = shown_by == "train"
         ours, other = (output(config, sentences, fill, training) for config in (before, after))

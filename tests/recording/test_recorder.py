@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from transformer.insight.scores import head_scores
+from transformer.interventions import NOTHING, Interventions
+from transformer.recording.frame import reading_sites
 from transformer.recording.recorder import Recorder
 from transformer.recording.tape import record
 from transformer.training.loop import train
@@ -83,20 +85,20 @@ def test_a_map_has_no_number_exactly_where_the_mask_blocks(frame):
                 assert np.array_equal(np.isnan(head), blocked)
 
 
-def test_what_is_blocked_in_the_whole_batch_is_the_future_and_the_padding(frame):
+def test_in_the_whole_batch_the_future_and_the_padding_have_no_weight(frame):
     for site, axes in frame.axes.items():
-        allowed = frame.allowed(site)
         longest_src, longest_tgt = 7, 6
         n_rows, n_columns = (longest_tgt if s == "tgt" else longest_src for s in (axes.query, axes.key))
-        assert allowed.shape == (4, n_rows, n_columns)
+        assert frame.maps[site].shape == (4, 2, n_rows, n_columns)
         for b, word in enumerate(WORDS):
             real = len(word) + (1 if axes.key == "tgt" else 2)
-            by_hand = [
-                [j < real and (not axes.causal or j <= i) for j in range(n_columns)] for i in range(n_rows)
-            ]
-            assert allowed[b].tolist() == by_hand
-        assert (frame.maps[site][~np.broadcast_to(allowed[:, None], frame.maps[site].shape)] == 0).all()
+            by_hand = np.array(
+                [[j < real and (not axes.causal or j <= i) for j in range(n_columns)] for i in range(n_rows)]
+            )
+            for head in frame.maps[site][b]:
+                assert np.array_equal(head > 0, by_hand)
     assert [axes.kind for axes in frame.axes.values()] == ["encoder", "decoder", "cross"]
+    assert {axes.padding for axes in frame.axes.values()} == {True}
 
 
 def test_outputs_are_written_by_the_model_alone(half_trained, make_frame):
@@ -202,3 +204,140 @@ def test_a_word_is_found_by_its_text_and_asked_once(half_trained, make_frame):
     frame = make_frame(half_trained, ["ox", "frog", "ox"])
     assert [probe.text for probe in frame.probes] == ["ox", "frog"]
     assert (frame.row_of("frog"), frame.row_of("ox"), frame.row_of("nobody")) == (1, 0, 0)
+
+
+# One stack alone.
+
+BOTH_ALONE = ["encoder-only", "decoder-only"]
+
+
+@pytest.fixture
+def made(tiny, fill, make_frame):
+    """A tiny model of a topology with random weights, and its frame of three words."""
+
+    def make(**settings):
+        state = TrainState.begin(tiny(max_letters=4, **settings))
+        fill(state.model, 0.7)
+        with torch.no_grad():
+            state.model.to_logits.bias.zero_()
+        return state, make_frame(state, ["frog", "q", "ox"])
+
+    return make
+
+
+def test_an_encoder_alone_shows_what_it_reads_and_writes_in_each_place(made):
+    state, frame = made(topology="encoder-only")
+    guesses = state.model.eval()(torch.from_numpy(state.task.encode(["q"]).src))[0].argmax(-1).tolist()
+    probe = frame.probes[1]
+    assert probe.src_tokens == probe.tgt_tokens == ("[SOS]", "q", "[EOS]")
+    assert probe.expected == ("", "q", "[EOS]")
+    assert frame.probes[0].expected == ("", "g", "o", "r", "f", "[EOS]")
+    assert probe.predicted == state.task.tgt_tokenizer.tokens(guesses)
+    assert (probe.output, probe.stopped) == state.task.tgt_tokenizer.text(guesses[1:])
+    assert [(site, axes.kind, axes.writes, axes.causal) for site, axes in frame.axes.items()] == [
+        ("encoder.0", "encoder", True, False)
+    ]
+    assert reading_sites(frame.axes) == ["encoder.0"] == list(frame.scores)
+    assert [frame.map(row, "encoder.0").shape for row in range(3)] == [(3, 6, 6), (3, 3, 3), (3, 4, 4)]
+
+
+def test_one_sequence_shows_question_and_answer_on_both_axes(made):
+    state, frame = made(topology="decoder-only")
+    probe = frame.probes[2]
+    assert probe.src_tokens == probe.tgt_tokens == ("[SOS]", "o", "x", "[SEP]", "x", "o")
+    assert probe.expected == ("", "", "", "x", "o", "[EOS]")
+    assert len(probe.predicted) == 6
+    assert [(site, axes.kind, axes.writes, axes.causal) for site, axes in frame.axes.items()] == [
+        ("decoder.0.self", "sequence", True, True),
+        ("decoder.1.self", "sequence", True, True),
+    ]
+    assert reading_sites(frame.axes) == ["decoder.0.self", "decoder.1.self"] == list(frame.scores)
+    ids = torch.tensor([[1, *map(state.task.src_tokenizer.id_of, "ox"), 30]])
+    written = []
+    state.model.eval()
+    for _ in range(6):  # up to three letters too many
+        written.append(int(state.model(ids, ids)[0, -1].argmax()))
+        ids = torch.cat([ids, torch.tensor([[written[-1]]])], dim=1)
+    assert (probe.output, probe.stopped) == state.task.tgt_tokenizer.text(written)
+
+
+@pytest.mark.parametrize("topology", BOTH_ALONE)
+@pytest.mark.parametrize("causal", [True, False])
+def test_maps_and_scores_of_one_stack_are_those_of_each_word_alone(made, topology, causal):
+    state, frame = made(topology=topology, causal_mask=causal)
+    for row, probe in enumerate(frame.probes):
+        weights, predicted = alone(state, probe.text)
+        assert list(frame.maps) == list(weights)
+        assert probe.predicted == state.task.tgt_tokenizer.tokens(predicted)
+        for site, expected in weights.items():
+            shown = frame.map(row, site)
+            np.testing.assert_allclose(np.nan_to_num(shown), expected, atol=1e-3)
+            future = np.triu(np.ones(shown.shape[1:], bool), 1)
+            assert np.array_equal(np.isnan(shown[2]), future if causal else np.zeros_like(future))
+    words = [word for word in state.task.held_out() if len(word) >= 3][:64]
+    for site, scores in frame.head_scores.items():
+        one_by_one = [
+            head_scores(alone(state, word)[0][site][None], frame.axes[site].kind, [len(word)])["mirror"]
+            for word in words
+        ]
+        expected = np.average(one_by_one, axis=0, weights=[len(word) for word in words])
+        assert scores["mirror"] == pytest.approx(expected, abs=1e-5)
+    best_site, best_head = frame.best[0]
+    mirror = [frame.head_scores[site]["mirror"].max() for site in frame.axes]
+    assert frame.best[1] == pytest.approx(max(mirror))
+    assert frame.head_scores[best_site]["mirror"][best_head] == pytest.approx(max(mirror))
+
+
+# Masks that are off.
+
+
+@pytest.mark.parametrize("topology", ["encoder-decoder", *BOTH_ALONE])
+def test_padding_that_is_not_hidden_stands_on_the_maps_with_its_weight(made, topology):
+    _, frame = made(topology=topology, padding_mask=False)
+    longest = {"src": 6, "tgt": 5, "seq": 10}
+    for row, word in enumerate(["frog", "q", "ox"]):
+        probe = frame.probes[row]
+        assert probe.tokens("src").count("[PAD]") > 0 or word == "frog"
+        assert len(probe.expected) == len(probe.predicted) == len(probe.tgt_tokens)
+        for site, axes in frame.axes.items():
+            rows, columns = probe.tokens(axes.query), probe.tokens(axes.key)
+            assert (len(rows), len(columns)) == (longest[axes.query], longest[axes.key])
+            shown = frame.map(row, site)
+            assert shown.shape == (3, len(rows), len(columns))
+            np.testing.assert_allclose(np.nansum(shown, axis=-1), 1.0, atol=2e-3)
+            assert np.array_equal(np.isnan(shown).any(0), frame_future(axes, shown))
+            for column in [j for j, token in enumerate(columns) if token == "[PAD]"]:
+                assert np.nanmax(shown[:, :, column]) > 0
+            assert not axes.padding
+    assert frame.probes[1].expected[-1] == ""
+
+
+def frame_future(axes, shown):
+    """(Q, K) bool: what the causal mask blocks, where it is on."""
+    future = np.triu(np.ones(shown.shape[1:], bool), 1)
+    return future if axes.causal else np.zeros_like(future)
+
+
+def test_without_the_causal_mask_every_row_of_a_decoder_looks_ahead(made):
+    _, frame = made(causal_mask=False)
+    assert not any(axes.causal for axes in frame.axes.values())
+    shown = frame.map(0, "decoder.1.self")
+    assert not np.isnan(shown).any()
+    assert (shown[:, np.triu_indices(5, 1)[0], np.triu_indices(5, 1)[1]] > 0).any()
+    np.testing.assert_allclose(shown.sum(axis=-1), 1.0, atol=2e-3)
+
+
+def test_a_mask_that_is_switched_changes_the_axes_of_the_next_frame_only(made, make_frame):
+    state, before = made()
+    state.intervene(Interventions(masks=(("causal", False), ("padding", False))))
+    after = make_frame(state, ["frog", "q", "ox"])
+    state.intervene(NOTHING)
+    again = make_frame(state, ["frog", "q", "ox"])
+    told = [[(axes.causal, axes.padding) for axes in frame.axes.values()] for frame in (before, after, again)]
+    with_masks = [(False, True), (True, True), (False, True), (True, True), (False, True)]
+    assert told == [with_masks, 5 * [(False, False)], with_masks]
+    assert after.interventions.masks == (("causal", False), ("padding", False))
+    for site in before.maps:
+        assert np.array_equal(before.maps[site], again.maps[site])
+    assert after.probes[1].src_tokens == ("[SOS]", "q", "[EOS]", "[PAD]", "[PAD]", "[PAD]")
+    assert again.probes[1].src_tokens == ("[SOS]", "q", "[EOS]")

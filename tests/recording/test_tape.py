@@ -10,7 +10,7 @@ import torch
 
 from transformer.model import attention
 from transformer.model.transformer import Transformer
-from transformer.recording.tape import record
+from transformer.recording.tape import RECORDABLE, record
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
@@ -145,12 +145,57 @@ def test_the_model_is_as_it_was_also_after_an_exception(tiny_model, fill, ids, t
     assert model(*ids).requires_grad
 
 
-def test_what_is_not_recorded_yet_is_refused_by_name(model):
+def test_what_cannot_be_recorded_is_refused_by_name(model):
+    known = "'key', 'mask', 'mixed', 'query', 'scores', 'value', 'weights'"
     with (
-        pytest.raises(ValueError, match=r"^Cannot record \['scores'\]; only \['weights'\]\.$"),
-        record(model, {"weights", "scores"}),
+        pytest.raises(ValueError, match=rf"^Cannot record \['gradients'\]; only \[{known}\]\.$"),
+        record(model, {"weights", "gradients"}),
     ):
         pass
+
+
+def test_the_tape_holds_what_was_asked_for_and_nothing_else(model, ids):
+    with record(model, {"scores", "value"}) as tape:
+        model(*ids)
+    assert list(tape.sites) == SITES
+    assert {frozenset(recorded) for recorded in tape.sites.values()} == {frozenset({"scores", "value"})}
+
+
+@pytest.mark.parametrize("masks", [(True, True), (False, True), (True, False), (False, False)])
+def test_everything_on_the_way_from_queries_to_what_is_read_fits_together(tiny_model, fill, ids, masks):
+    """Scores are before the mask; each head mixes its values by its weights."""
+    causal, padding = masks
+    model = fill(Transformer(replace(tiny_model, causal_mask=causal, padding_mask=padding)))
+    with record(model, RECORDABLE) as tape:
+        model(*ids)
+    for site, found in tape.sites.items():
+        n_rows = 6 if site.startswith("encoder") else 7
+        n_columns = 7 if site.endswith("self") else 6
+        assert found["query"].shape == found["mixed"].shape == (4, 3, n_rows, 4)
+        assert found["key"].shape == found["value"].shape == (4, 3, n_columns, 4)
+        assert found["scores"].shape == found["weights"].shape == found["mask"].shape
+        scores = np.einsum("bhqk,bhsk->bhqs", found["query"], found["key"]) / 2.0  # sqrt(12 / 3)
+        np.testing.assert_allclose(found["scores"], scores, atol=1e-5)
+        lengths = TGT_LENGTHS if site.endswith("self") else SRC_LENGTHS
+        by_hand = np.array(
+            [
+                [
+                    [
+                        (not padding or j < lengths[b])
+                        and (not causal or not site.endswith("self") or j <= i)
+                        for j in range(n_columns)
+                    ]
+                    for i in range(n_rows)
+                ]
+                for b in range(4)
+            ]
+        )[:, None].repeat(3, axis=1)
+        assert found["mask"].dtype == bool
+        assert np.array_equal(found["mask"], by_hand), site
+        shares = np.where(by_hand, np.exp(scores), 0.0)
+        np.testing.assert_allclose(found["weights"], shares / shares.sum(-1, keepdims=True), atol=1e-5)
+        mixed = np.einsum("bhqs,bhsk->bhqk", found["weights"], found["value"])
+        np.testing.assert_allclose(found["mixed"], mixed, atol=1e-5)
 
 
 def test_recording_nothing_gives_an_empty_tape(model, ids):

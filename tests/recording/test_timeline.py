@@ -17,8 +17,8 @@ from transformer.recording.shelf import Shelf
 from transformer.recording.snapshot import Snapshot, snapshot_is_due
 from transformer.recording.timeline import BESIDE, MEMORY_LIMIT, Timeline, frame_is_due
 
-CROSS = Axes(query="tgt", key="src", causal=False)
-OWN = Axes(query="tgt", key="tgt", causal=True)
+CROSS = Axes(query="tgt", key="src", writes=True, causal=False, padding=True)
+OWN = Axes(query="tgt", key="tgt", writes=True, causal=True, padding=True)
 
 
 def frame(step, loss=1.0, shape=(1, 2, 13, 39), sites=("decoder.0.cross",)):
@@ -32,8 +32,6 @@ def frame(step, loss=1.0, shape=(1, 2, 13, 39), sites=("decoder.0.cross",)):
         probes=(),
         axes={site: CROSS if site.endswith("cross") else OWN for site in sites},
         maps={site: np.full(shape, step % 1024, np.float16) for site in sites},
-        src_real=np.ones((1, 8), bool),
-        tgt_real=np.ones((1, 2), bool),
         head_scores={
             site: {"entropy": np.full(shape[1], 0.5), "mirror": np.linspace(0.1, 0.9, shape[1])}
             for site in sites

@@ -100,13 +100,18 @@ def test_frames_on_disk_are_those_of_the_run(archived):
         assert tuple(facts["exact"]) == frame.exact
         assert {int(n): tuple(c) for n, c in facts["by_length"].items()} == frame.by_length
         assert sum(asked for _, asked in frame.by_length.values()) == frame.exact[1]
-        assert facts["interventions"] == {"ablated": [], "blocked": []}
+        assert facts["interventions"] == {"ablated": [], "blocked": [], "masks": {}}
         assert [
             (probe["text"], probe["output"], tuple(probe["src_tokens"])) for probe in facts["probes"]
         ] == [(probe.text, probe.output, probe.src_tokens) for probe in frame.probes]
-        assert facts["axes"]["decoder.1.self"] == {"query": "tgt", "key": "tgt", "causal": True}
-        expected = {"src_real": frame.src_real, "tgt_real": frame.tgt_real}
-        expected |= {f"maps/{site}": weights for site, weights in frame.maps.items()}
+        assert facts["axes"]["decoder.1.self"] == {
+            "query": "tgt",
+            "key": "tgt",
+            "writes": True,
+            "causal": True,
+            "padding": True,
+        }
+        expected = {f"maps/{site}": weights for site, weights in frame.maps.items()}
         for site, scores in frame.head_scores.items():
             assert set(scores) >= {"diagonal", "first", "entropy"}
             expected |= {f"scores/{site}/{name}": values for name, values in scores.items()}
@@ -123,7 +128,7 @@ def test_a_snapshot_in_a_new_model_gives_the_maps_of_its_frame(archived, step):
     facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     model = Transformer(RunConfig.from_json(json.dumps(facts["config"])).model)
     weights = arrays(folder / "snapshots" / f"{step:06d}.npz")
-    assert json.loads(weights.pop("interventions").tobytes()) == {"ablated": [], "blocked": []}
+    assert json.loads(weights.pop("interventions").tobytes()) == {"ablated": [], "blocked": [], "masks": {}}
     model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     batch = run.task.encode(["frog", "ox"])
     with record(model) as tape:

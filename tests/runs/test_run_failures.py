@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from transformer.errors import InputError
+from transformer.runs.run import Run
 from transformer.tasks.reverse import Reverse
 from transformer.training import device
 
@@ -70,12 +73,19 @@ def test_too_little_memory_is_told_with_what_to_do(tiny, make_run, until, monkey
     assert failed(run, until) == reason
 
 
-def test_a_missing_device_is_told_with_those_that_are_there(tiny, make_run, until, monkeypatch):
+def test_a_missing_device_is_refused_with_those_that_are_there(tiny, monkeypatch):
     monkeypatch.setattr(device, "available_devices", lambda: ("cpu",))
-    run = make_run(tiny(device="cuda"))
-    assert failed(run, until) == ("This machine has no cuda device; it has cpu. Choose auto or one of these.")
-    assert run.ready.is_set()
-    assert run.wait(5)
+    before = threading.active_count()
+    with pytest.raises(InputError) as refused:
+        Run(tiny(device="cuda"))
+    assert str(refused.value) == "This machine has no cuda device; it has cpu. Choose auto or one of these."
+    assert threading.active_count() == before
+
+
+def test_an_encoder_alone_is_refused_for_a_task_with_answers_of_other_lengths(tiny, monkeypatch):
+    monkeypatch.setattr(Reverse, "same_length", False)
+    with pytest.raises(InputError, match="choose encoder-decoder or decoder-only"):
+        Run(tiny(topology="encoder-only"))
 
 
 @pytest.mark.parametrize(

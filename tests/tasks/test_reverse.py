@@ -14,8 +14,8 @@ from transformer.tasks import make_task
 from transformer.tasks.reverse import is_held_out
 
 
-def task(**settings):
-    return make_task(TrainConfig(**settings))
+def task(topology="encoder-decoder", **settings):
+    return make_task(TrainConfig(**settings), topology)
 
 
 def held_out_by_hand(word):
@@ -60,7 +60,7 @@ def test_batch_k_depends_on_seed_and_k_alone():
     for k in range(9):
         fresh.batch(5, k)
     again = fresh.batch(5, 9)
-    for side in ("src", "tgt_in", "tgt_out"):
+    for side in ("src", "tgt_in", "tgt_out", "answers", "prompt"):
         assert np.array_equal(getattr(late, side), getattr(again, side))
     assert first.words(5, 9) == fresh.words(5, 9)
     assert len({tuple(first.words(seed, k)) for seed in range(5) for k in range(5)}) == 25
@@ -71,7 +71,9 @@ def test_a_batch_reads_the_word_and_writes_it_backwards_one_token_later():
     batch = task().encode(["cab", "d"])
     assert batch.src.tolist() == [[1, 6, 4, 5, 2], [1, 7, 2, 0, 0]]
     assert batch.tgt_in.tolist() == [[1, 5, 4, 6], [1, 7, 0, 0]]
-    assert batch.tgt_out.tolist() == [[5, 4, 6, 2], [7, 2, 0, 0]]
+    assert batch.tgt_out.tolist() == batch.answers.tolist() == [[5, 4, 6, 2], [7, 2, 0, 0]]
+    assert batch.prompt.tolist() == [[1], [1]]
+    assert batch.words == ("cab", "d")
 
 
 def test_training_batches_hold_the_words_they_say():
@@ -97,6 +99,92 @@ def test_padding_may_be_fixed_so_that_shapes_stand_still():
         narrow = loose.batch(0, k).src
         assert np.array_equal(reverse.batch(0, k).src[:, : narrow.shape[1]], narrow)
     assert loose.max_tokens == 12  # twice the letters, [SOS] and [EOS]
+
+
+def test_words_of_twice_the_length_and_three_letters_too_many_have_positions_in_one_sequence():
+    """[SOS], 10 letters, [SEP], 10 letters back and three more: the last one is read, what follows is not."""
+    loose, fixed = (task("decoder-only", max_letters=5, pad_to=pad_to) for pad_to in (None, 19))
+    assert loose.max_tokens == 1 + 10 + 1 + 10 + 3
+    assert fixed.batch(0, 0).src.shape[1] == 1 + 17 + 1 + 17 <= fixed.max_tokens
+    assert task("encoder-only", max_letters=5).max_tokens == 12
+
+
+@pytest.mark.parametrize("topology", ["encoder-decoder", "encoder-only", "decoder-only"])
+def test_the_words_are_the_same_for_every_topology_and_only_their_layout_differs(topology):
+    reverse, two = task(topology, max_letters=6, batch_size=9), task(max_letters=6, batch_size=9)
+    assert reverse.topology == topology
+    for k in range(3):
+        batch = reverse.batch(4, k)
+        assert batch.words == tuple(two.words(4, k))
+        assert np.array_equal(batch.answers, two.batch(4, k).answers)
+    assert reverse.held_out() == two.held_out()
+
+
+# A finite set.
+
+FINITE = {"examples": 23, "batch_size": 5, "max_letters": 6}  # four batches of 5 and one of 3
+
+
+def epoch_of(reverse, seed, epoch):
+    return [reverse.words(seed, 5 * epoch + part) for part in range(5)]
+
+
+def test_each_epoch_sees_each_example_once_and_its_last_batch_is_what_is_left():
+    reverse = task(**FINITE)
+    epochs = [epoch_of(reverse, 3, epoch) for epoch in range(4)]
+    for batches in epochs:
+        assert [len(words) for words in batches] == [5, 5, 5, 5, 3]
+    orders = [[word for words in batches for word in words] for batches in epochs]
+    assert len({tuple(sorted(order)) for order in orders}) == 1
+    assert len({tuple(order) for order in orders}) == 4
+    assert reverse.batch(3, 4).src.shape[0] == reverse.batch(3, 9).src.shape[0] == 3
+
+
+def test_a_batch_of_a_finite_set_depends_on_seed_and_k_alone():
+    state = np.random.get_state()[1].copy()
+    late = task(**FINITE).words(2, 13)
+    reverse = task(**FINITE)
+    for seed, k in ((2, 0), (7, 13), (2, 40), (2, 12)):
+        reverse.words(seed, k)
+    assert reverse.words(2, 13) == late
+    assert sorted(w for b in epoch_of(reverse, 2, 0) for w in b) != sorted(
+        w for b in epoch_of(reverse, 7, 0) for w in b
+    )
+    assert np.array_equal(np.random.get_state()[1], state)
+
+
+def test_a_finite_set_holds_no_held_out_word_and_is_not_the_beginning_of_the_endless_supply():
+    reverse, endless = task(**FINITE | {"examples": 900}), task(**FINITE | {"examples": None})
+    words = [word for k in range(180) for word in reverse.words(0, k)]
+    assert len(words) == 900
+    assert not [word for word in words if held_out_by_hand(word)]
+    assert set(map(len, words)) == {1, 2, 3, 4, 5, 6}
+    assert [reverse.words(0, k) for k in range(4)] != [endless.words(0, k) for k in range(4)]
+
+
+def test_a_set_smaller_than_a_batch_is_a_batch_of_all_in_ever_other_orders():
+    reverse = task(examples=4, batch_size=50)
+    batches = [reverse.words(1, k) for k in range(6)]
+    assert {tuple(sorted(words)) for words in batches} == {tuple(sorted(batches[0]))}
+    assert len(batches[0]) == 4
+    assert len(set(map(tuple, batches))) > 1
+
+
+def test_two_tasks_with_finite_sets_draw_each_its_own_once(monkeypatch):
+    """Two runs on one server take their batches in turn; neither makes the other draw its set again."""
+    one, other = task(**FINITE), task(**FINITE | {"max_letters": 4})
+    drawn = []
+    for reverse in (one, other):
+        whole = reverse._drawn
+
+        def counted(rng, count, reverse=reverse, whole=whole):
+            drawn.append((reverse, count))
+            return whole(rng, count)
+
+        monkeypatch.setattr(reverse, "_drawn", counted)
+    for k in range(12):
+        assert one.words(0, k) != other.words(0, k)
+    assert drawn == [(one, 23), (other, 23)]
 
 
 @pytest.mark.parametrize(("shortest", "longest"), [(1, 3), (1, 12), (5, 8)])

@@ -13,6 +13,17 @@ def test_ids_are_specials_then_the_alphabet_between_sos_and_eos():
     assert (tokenizer.pad_id, tokenizer.sos_id, tokenizer.eos_id, tokenizer.size) == (0, 1, 2, 30)
 
 
+def test_a_separator_is_one_more_token_at_the_end_and_leaves_the_others_in_their_places():
+    plain, separated = CharacterTokenizer("xyz"), CharacterTokenizer("xyz", separator=True)
+    assert (plain.size, separated.size) == (7, 8)
+    assert (plain.sep_id, separated.sep_id) == (-1, 7)
+    assert separated.tokens(range(8)) == (*plain.tokens(range(7)), "[SEP]")
+    assert separated.encode(["zx"]) == plain.encode(["zx"]) == [[1, 6, 4, 2]]
+    assert separated.id_of("[SEP]") == 7
+    assert separated.text([4, 7, 5]) == ("x[SEP]y", False)
+    assert Tokenizer.from_str(separated.to_json()).token_to_id("[SEP]") == 7
+
+
 def test_text_comes_back_whole():
     tokenizer = CharacterTokenizer()
     for ids, word in zip(tokenizer.encode(["zebra", "q", ""]), ["zebra", "q", ""], strict=True):

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from transformer import decoding
-from transformer.decoding import exact_words, letters_right
+from transformer.decoding import Written, spell
 from transformer.training.evaluation import evaluate
+from transformer.training.loop import train
 from transformer.training.state import TrainState
 
 
@@ -30,7 +31,7 @@ def test_exact_counts_equal_a_comparison_of_texts(half_trained):
     half_trained.model.eval()
     by_hand = [written_alone(half_trained, word) == (word[::-1], True) for word in words]
     assert 5 < sum(by_hand) < len(words) - 5, "the model must be neither perfect nor ignorant"
-    assert exact_words(half_trained.model, half_trained.task, words) == by_hand
+    assert spell(half_trained.model, half_trained.task, words).exact == by_hand
     result = evaluate(half_trained, words, ["cat", "frog"])
     assert (result.right, result.total) == (sum(by_hand), len(words))
     assert result.exact == sum(by_hand) / len(words)
@@ -48,31 +49,46 @@ def test_exact_counts_equal_a_comparison_of_texts(half_trained):
     ("outputs", "right"),
     [
         (
-            [["t", "a", "c", "[EOS]"], ["x", "o", "[EOS]", "o"]],
+            [["t", "a", "c", "[EOS]"], ["x", "o", "[EOS]", "[PAD]"]],
             [True, True],
-        ),  # what follows [EOS] means nothing
-        ([["t", "a", "c", "c"], ["x", "o", "[EOS]", "[EOS]"]], [False, True]),  # all letters, but no stop
+        ),
+        ([["t", "a", "c", "c"], ["x", "o", "[EOS]", "[PAD]"]], [False, True]),  # all letters, but no stop
         ([["t", "a", "[EOS]"], ["x", "o", "[EOS]"]], [False, True]),  # all stopped before the longest answer
-        ([["t", "a", "t", "[EOS]"], ["x", "[EOS]", "o", "o"]], [False, False]),
+        ([["t", "a", "t", "[EOS]"], ["x", "[EOS]", "[PAD]", "[PAD]"]], [False, False]),
         ([["t", "a", "c", "[EOS]"], ["x", "o", "o", "[EOS]"]], [True, False]),  # a letter too many
         ([["[EOS]"], ["[EOS]"]], [False, False]),
-        # An [EOS] too early: the right letters behind it are not written.
-        ([["t", "[EOS]", "c", "[EOS]"], ["[EOS]", "o", "[EOS]", "o"]], [False, False]),
     ],
 )
 def test_a_word_is_right_to_the_last_letter_and_stops(tiny, monkeypatch, outputs, right):
     state = TrainState.begin(tiny())
     ids = {token: i for i, token in enumerate(state.task.tgt_tokenizer.tokens(range(30)))}
     written = torch.tensor([[ids[token] for token in row] for row in outputs])
-    monkeypatch.setattr(decoding, "greedy", lambda *_: written)
-    assert exact_words(state.model, state.task, ["cat", "ox"]) == right
-    letters, real = letters_right(state.model, state.task, ["cat", "ox"])
-    assert real.tolist() == [[True] * 4, [True] * 3 + [False]]
-    for row, word, found in zip(outputs, ["cat", "ox"], letters.tolist(), strict=True):
-        row = row[: row.index("[EOS]") + 1] if "[EOS]" in row else row
+    losses = torch.tensor([[0.5, 1.0, 2.0, 0.25], [4.0, 0.125, 8.0, 99.0]])  # the last one is of padding
+    monkeypatch.setattr(
+        decoding, "greedy", lambda *_, compare: Written(written, (written != 0).sum(1), losses)
+    )
+    spelling = spell(state.model, state.task, ["cat", "ox"])
+    assert spelling.exact == right
+    assert spelling.real.tolist() == [[True] * 4, [True] * 3 + [False]]
+    assert spelling.loss == pytest.approx((0.5 + 1.0 + 2.0 + 0.25 + 4.0 + 0.125 + 8.0) / 7)
+    for row, word, found in zip(outputs, ["cat", "ox"], spelling.right.tolist(), strict=True):
         answer = [*word[::-1], "[EOS]"]
         by_hand = [i < len(row) and i < len(answer) and row[i] == answer[i] for i in range(4)]
         assert found == by_hand
+
+
+def test_what_is_written_behind_an_eos_is_not_right(tiny, monkeypatch):
+    """The model itself writes t, [EOS], c, [EOS] for "cat": of that only the t counts."""
+    state = TrainState.begin(tiny())
+    ids = [state.task.tgt_tokenizer.id_of(token) for token in ("t", "[EOS]", "c", "[EOS]")]
+
+    def decode_next(memory, src, tgt, kept):
+        return torch.nn.functional.one_hot(torch.tensor(2 * [ids[tgt.size(1) - 1]]), 30).float()
+
+    monkeypatch.setattr(state.model, "decode_next", decode_next)
+    spelling = spell(state.model, state.task, ["cat", "ox"])
+    assert spelling.right.tolist() == [[True, False, False, False], [False] * 4]
+    assert spelling.exact == [False, False]
 
 
 def test_the_held_out_loss_and_token_accuracy_are_those_of_each_word_alone(half_trained):
@@ -90,6 +106,50 @@ def test_the_held_out_loss_and_token_accuracy_are_those_of_each_word_alone(half_
     assert result.token_accuracy == hits / n
     assert result.everyday is None
     assert result.step == half_trained.step
+
+
+def surprises_alone(state, word):
+    """Of one word, token by token: how surprised the model is by each, after what it has written itself."""
+    src, tgt = torch.tensor(state.task.src_tokenizer.encode([word])), torch.tensor([[1]])
+    for letter in [*word[::-1], "[EOS]"]:
+        probabilities = state.model(src, tgt)[0, -1].detach().double().softmax(-1)
+        yield -float(probabilities[state.task.tgt_tokenizer.id_of(letter)].log())
+        tgt = torch.cat([tgt, probabilities.argmax().view(1, 1)], dim=1)
+
+
+def test_the_free_loss_is_that_of_a_loop_over_what_the_model_wrote_itself(half_trained):
+    words = ["cab", "dizz", "q", "to", "banana"]
+    half_trained.model.eval()
+    by_hand = [loss for word in words for loss in surprises_alone(half_trained, word)]
+    result = evaluate(half_trained, words)
+    assert len(by_hand) == sum(len(word) + 1 for word in words)
+    assert result.free_loss == pytest.approx(sum(by_hand) / len(by_hand), rel=1e-4)
+    assert abs(result.free_loss - result.loss) > 0.01, "the two must differ to be told apart"
+
+
+def test_an_encoder_alone_reads_nothing_of_its_own_so_that_both_losses_are_one(tiny):
+    state = TrainState.begin(tiny(topology="encoder-only"))
+    result = evaluate(state, ["cab", "d", "zebra"])
+    assert result.free_loss == pytest.approx(result.loss, rel=1e-5)
+
+
+@pytest.mark.parametrize("topology", ["encoder-only", "decoder-only"])
+@pytest.mark.parametrize("causal", [True, False])
+def test_counts_of_one_stack_are_those_of_each_word_alone(tiny, fill, topology, causal):
+    """Each word is one of two letters, so that an almost random model gets some of them right."""
+    config = tiny(topology=topology, causal_mask=causal, max_letters=3, batch_size=32, learning_rate=0.02)
+    state = TrainState.begin(config.with_changes(steps=60))
+    for _ in train(state):
+        pass
+    words = [a + b for a in "abcdef" for b in "abcdef"] + list("abcdefgh") + ["abc"]
+    result = evaluate(state, words)
+    each = [evaluate(state, [word]) for word in words]
+    n = [len(word) + 1 for word in words]
+    assert result.right > 0 or not causal
+    assert result.right == sum(one.right for one in each)
+    for name in ("loss", "free_loss", "token_accuracy"):
+        values = [getattr(one, name) for one in each]
+        assert getattr(result, name) == pytest.approx(np.average(values, weights=n), rel=1e-4)
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from itertools import islice
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,7 +18,7 @@ CASES = {
     "task": ("refused", ["copy", "sort", "dates", "numbers", "caesar", "en-fr", "en-it", "zh-en", "pairs"]),
     "min_letters": ("losses", [3]),
     "max_letters": ("losses", [4]),
-    "examples": ("refused", [100]),
+    "examples": ("losses", [4, 100]),
     "pad_to": ("shapes", [20]),
     "tokenizer": ("refused", ["words", "bpe", "file"]),
     "batch_size": ("losses", [7]),
@@ -73,7 +74,9 @@ def test_a_setting_changes_what_it_governs(name, value, tiny, monkeypatch):
         found = [[report.step for report in train(state) if report.evaluation] for state in states]
         assert found == [[4, 8], [3, 6, 8]]
     else:
-        monkeypatch.setattr(
-            "transformer.training.evaluation.exact_words", lambda model, task, words: [True] * len(words)
-        )
+
+        def every_right(model, task, words):
+            return SimpleNamespace(exact=[True] * len(words), loss=0.0)
+
+        monkeypatch.setattr("transformer.training.evaluation.spell", every_right)
         assert [len(list(train(state))) for state in states] == [8, 4]

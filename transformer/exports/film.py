@@ -9,7 +9,7 @@ from dataclasses import replace
 from PIL import Image
 
 from transformer.exports.canvas import DONE, LINE, WRONG, Canvas, fitting_size, text_width
-from transformer.exports.frames import film_frames, head_title, probe_of
+from transformer.exports.frames import film_frames, head_title, is_forced, map_of, probe_of, widest
 from transformer.exports.still import Still, draw_legend
 from transformer.figures.labels import map_axes, wrong_predictions
 from transformer.recording.frame import Frame
@@ -39,21 +39,22 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
     """
     frames = film_frames(view, MOST_FRAMES, word=word)
     title = head_title(frames[-1], site, head)
-    _, last = probe_of(frames[-1], word)
-    axes = map_axes(frames[-1].axes[site], last, last.expected)
+    whole = widest(frames, word)
+    _, probe = probe_of(whole, word)
+    axes = map_axes(whole.axes[site], probe, probe.expected)
     labels = {f"{axes.rows[i]} ✗ {t}" for f in frames for i, t in _wrong(f, word, site).items()}
     box = (_EDGE, 150, WIDTH - 130, HEIGHT - 40)
     still = Still.fitted(axes, box, labels=labels | set(axes.rows))
-    maps = [frame.map(frame.row_of(word), site)[head] for frame in frames]
+    maps = [[of_heads[head] for of_heads in map_of(frame, word, site, whole)] for frame in frames]
     images = []
-    for frame, weights in zip(frames, maps, strict=True):
+    for frame, (weights, reasons) in zip(frames, maps, strict=True):
         canvas = Canvas(WIDTH, HEIGHT)
         _heading(canvas, view, frame, word, site, head, title)
-        still.draw_cells(canvas, weights)
+        still.draw_cells(canvas, weights, reasons)
         still.draw_rows(canvas, _wrong(frame, word, site))
         still.draw_columns(canvas)
         canvas.text(still.left, still.top - 18, axes.row_title, 17, align="r")
-        draw_legend(canvas, WIDTH - 110, still.top + 20, 260, maps, axes)
+        draw_legend(canvas, WIDTH - 110, still.top + 20, 260, [blocked for _, blocked in maps])
         canvas.fill((0, HEIGHT - 8, WIDTH, HEIGHT), LINE)
         canvas.fill((0, HEIGHT - 8, WIDTH * frame.step / max(frames[-1].step, 1), HEIGHT), DONE)
         images.append(canvas.image())
@@ -65,11 +66,12 @@ def _heading(
 ) -> None:
     """What is seen on the left, how far the run has come on the right."""
     loss = "" if frame.loss is None else f" · loss {frame.loss:.3f}"
+    forced = " · teacher-forced" if is_forced(frame) else ""
     lines = (
         (42, title, 30, f"step {frame.step:,}", 40),
         (
             84,
-            f"“{word}” · seed {view.config.seed} · {frame.role(site, head)} · teacher-forced",
+            f"“{word}” · seed {view.config.seed} · {frame.role(site, head)}{forced}",
             20,
             f"words right {words_right(frame)}{loss}",
             20,
@@ -110,8 +112,9 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
     """
     frames = film_frames(view, STRIP_STEPS, word=word, moments=False)
     title = head_title(frames[-1], site, head)
-    _, last = probe_of(frames[-1], word)
-    axes = map_axes(frames[-1].axes[site], last, last.expected)
+    whole = widest(frames, word)
+    _, probe = probe_of(whole, word)
+    axes = map_axes(whole.axes[site], probe, probe.expected)
     one = Still.fitted(axes, (0, 112, EACH_MAP, 112 + EACH_MAP))
     size = one.type_size
     labels = 1.5 * size + max(text_width(label, size) for label in axes.rows)
@@ -122,14 +125,14 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
     canvas.text(_EDGE, 36, f"{title} · “{word}” · seed {view.config.seed}", 28)
     canvas.text(first, one.top - 18, axes.row_title, 17, align="m")
     stills[0].draw_rows(canvas, {})
-    maps = [frame.map(frame.row_of(word), site)[head] for frame in frames]
-    for still, frame, weights in zip(stills, frames, maps, strict=True):
-        still.draw_cells(canvas, weights)
+    maps = [[of_heads[head] for of_heads in map_of(frame, word, site, whole)] for frame in frames]
+    for still, frame, (weights, reasons) in zip(stills, frames, maps, strict=True):
+        still.draw_cells(canvas, weights, reasons)
         still.draw_columns(canvas, title=False)
         middle = (still.left + still.right) / 2
         canvas.text(middle, under + 24, f"step {frame.step:,}", 28, align="m")
         canvas.text(middle, under + 58, f"words right {words_right(frame)}", 18, align="m")
-    draw_legend(canvas, stills[-1].right + 40, one.top + 20, 160, maps, axes)
+    draw_legend(canvas, stills[-1].right + 40, one.top + 20, 160, [blocked for _, blocked in maps])
     file = io.BytesIO()
     canvas.image().save(file, "PNG")
     return file.getvalue()
@@ -137,4 +140,4 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
 
 def _wrong(frame: Frame, word: str, site: str) -> dict[int, str]:
     _, probe = probe_of(frame, word)
-    return wrong_predictions(frame.axes[site].query, probe.expected, probe.predicted)
+    return wrong_predictions(frame.axes[site], probe.expected, probe.predicted)

@@ -1,19 +1,24 @@
-"""Which frames of a run an export shows, and what their heads are called."""
+"""Which frames of a run an export shows, what their heads are called, and what their maps hold."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from transformer.errors import InputError
 from transformer.insight.names import short_head_name
-from transformer.recording.frame import Frame, Probe
+from transformer.recording.frame import Array, Frame, Probe
 from transformer.runs.view import RunView
 
 KIND_NAMES = {
     "cross": "cross-attention",
     "encoder": "encoder self-attention",
     "decoder": "decoder self-attention",
+    "sequence": "self-attention (question and answer in one)",
 }
+OPEN, FUTURE, PADDING, BY_HAND = range(4)
+"""Why a cell has no weight: the causal mask, [PAD], or somebody has blocked it."""
 
 
 def film_frames(
@@ -58,6 +63,36 @@ def probe_of(frame: Frame, word: str) -> tuple[int, Probe]:
     """The row of a word in this frame's maps, and what was recorded of it."""
     row = frame.row_of(word)
     return row, frame.probes[row]
+
+
+def widest(frames: Sequence[Frame], word: str) -> Frame:
+    """The frame with the most tokens of this word: where [PAD] is not hidden, it follows them."""
+    return max(reversed(frames), key=lambda frame: len(probe_of(frame, word)[1].tgt_tokens))
+
+
+def map_of(frame: Frame, word: str, site: str, like: Frame) -> tuple[Array, Array]:
+    """One word's maps of a site, (H, Q, K), as large as those of another frame of the run.
+
+    Returns:
+        The weights, NaN where a cell is blocked, and why it is: OPEN, FUTURE, PADDING or BY_HAND. Tokens that
+        only the other frame shows are [PAD]s, hidden in this one.
+    """
+    row, probe = probe_of(frame, word)
+    axes, shown = frame.axes[site], frame.map(row, site)
+    other = probe_of(like, word)[1]
+    shape = len(shown), len(other.tokens(axes.query)), len(other.tokens(axes.key))
+    weights, reasons = np.full(shape, np.nan, dtype=shown.dtype), np.full(shape, PADDING)
+    n_rows, n_columns = shown.shape[1:]
+    weights[:, :n_rows, :n_columns] = shown
+    later = np.arange(n_columns) > np.arange(n_rows)[:, None]
+    reason = np.where(later & axes.causal, FUTURE, BY_HAND)
+    reasons[:, :n_rows, :n_columns] = np.where(np.isnan(shown), reason, OPEN)
+    return weights, reasons
+
+
+def is_forced(frame: Frame) -> bool:
+    """Whether what is read holds the right answer; an encoder alone reads the question and nothing else."""
+    return any(axes.query != "src" for axes in frame.axes.values())
 
 
 def head_title(frame: Frame, site: str, head: int) -> str:

@@ -6,13 +6,6 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
 const chosen = { ...data.first, index: data.frames.length - 1 };
 const EACH_MS = 150;
-const READING = {
-  cross: "Each row is a letter being written (“after reading → writes”), each column a letter of the word. "
-    + "A word read backwards draws a line from top right to bottom left.",
-  encoder: "Each row is a letter of the word at work, each column a letter that it looks at.",
-  decoder: "Each row is a letter being written, each column a letter written so far; hatched cells lie in the "
-    + "future and are blocked.",
-};
 
 // ---- The maps ----
 
@@ -28,17 +21,21 @@ function mapsOf(word, site) {
   return unpacked.get(key);
 }
 
-// One head's rows of weights at the frame shown; null where blocked, and everywhere if the word was not asked yet.
-function weightsOf(view, word, site, head) {
+// One head's rows of codes at the frame shown: a weight in parts, or why the cell is blocked; null everywhere if the
+// word was not asked yet.
+function codesOf(view, word, site, head) {
   const { frames, weights } = data.words[word];
   const [, heads, rows, columns] = weights[site].shape;
   const nth = frames.indexOf(chosen.index);
   const number = (row, column) => {
     if (nth < 0) return null;
-    const code = view.getUint16(2 * (((nth * heads + head) * rows + row) * columns + column), true);
-    return code === data.blocked ? null : code / data.parts;
+    return view.getUint16(2 * (((nth * heads + head) * rows + row) * columns + column), true);
   };
   return Array.from({ length: rows }, (_, row) => Array.from({ length: columns }, (_, column) => number(row, column)));
+}
+
+function weightsOf(codes) {
+  return codes.map((row) => row.map((code) => (code === null || code > data.parts ? null : code / data.parts)));
 }
 
 // ---- How figures look ----
@@ -91,29 +88,31 @@ function large(frame, view) {
   const { word, kind, site, head } = chosen;
   const { large: spec, rows } = data.words[word].drawn[kind];
   const figure = JSON.parse(spec);
-  const cells = weightsOf(view, word, site, head);
-  figure.data[0].z = cells;
+  const codes = codesOf(view, word, site, head);
+  figure.data[0].z = weightsOf(codes);
   figure.layout.title.text = `<b>${data.heads[site][head]}</b> · step ${counted(frame.step)}<br>`
     + `<span style='font-size:0.75em'>${frame.roles[site][head]} · “${plain(word)}” · seed ${data.seed}`
-    + " · teacher-forced</span>";
-  const wrong = kind === "encoder" ? {} : frame.probes[word]?.wrong ?? {};
+    + `${data.forced ? " · teacher-forced" : ""}</span>`;
+  const wrong = data.kinds[kind].writes ? frame.probes[word]?.wrong ?? {} : {};
   figure.layout.yaxis.ticktext = rows.map((row, i) => (i in wrong ? `${row} <b>✗</b> ${wrong[i]}` : row));
-  if (frame.probes[word]) figure.data.push(...takenAway(cells, kind === "decoder", {}, 0));
+  figure.data.push(...blockedCells(codes, {}, 0));
   return figure;
 }
 
-// Cells that a person has blocked in mid-run, drawn as blocked: a trace where there are any.
-function takenAway(cells, causal, { x, y }, tile) {
-  const z = cells.map((row, i) => row.map((weight, j) => (weight === null && !(causal && j > i) ? 1 : null)));
-  if (!z.flat().includes(1)) return [];
-  return [{
-    type: "heatmap", z, x, y, meta: tile, xgap: 1, ygap: 1, showscale: false, hoverongaps: false,
-    colorscale: [[0, data.look.taken], [1, data.look.taken]],
-    text: z.map((row) => row.map((cell) => (cell ? "✕" : ""))),
-    texttemplate: x ? undefined : "%{text}", // there is no room for it in a small map
-    textfont: { color: data.look.mark, size: 11 },
-    hovertemplate: "%{y} may not look at %{x}<br>blocked by hand<extra></extra>",
-  }];
+// Cells that are blocked at this step, drawn as blocked: a trace for each reason that there is.
+function blockedCells(codes, { x, y }, tile) {
+  return data.blocked.flatMap(({ code, color, mark, why }) => {
+    const z = codes.map((row) => row.map((cell) => (cell === code ? 1 : null)));
+    if (!z.flat().includes(1)) return [];
+    return [{
+      type: "heatmap", z, x, y, meta: tile, xgap: 1, ygap: 1, showscale: false, hoverongaps: false,
+      colorscale: [[0, color], [1, color]],
+      text: z.map((row) => row.map((cell) => (cell ? mark : ""))),
+      texttemplate: x ? undefined : "%{text}", // there is no room for it in a small map
+      textfont: { color: data.mark, size: 11 },
+      hovertemplate: `%{y} may not look at %{x}<br>${why}<extra></extra>`,
+    }];
+  });
 }
 
 function strip(frame, views) {
@@ -124,9 +123,9 @@ function strip(frame, views) {
   sites.forEach((one, layer) => names[layer].forEach((name, number) => {
     const tile = number * sites.length + layer;
     const lit = frame.lit[one]?.[number];
-    const cells = weightsOf(views[layer], word, one, number);
-    figure.data[tile].z = cells;
-    if (frame.probes[word]) figure.data.push(...takenAway(cells, kind === "decoder", figure.data[tile], tile));
+    const codes = codesOf(views[layer], word, one, number);
+    figure.data[tile].z = weightsOf(codes);
+    figure.data.push(...blockedCells(codes, figure.data[tile], tile));
     figure.layout.annotations[tile].text = lit ? `<b>★ ${name}</b>` : name;
     figure.layout.shapes[tile].line.width = one === site && number === head ? 4 : lit ? 2 : 0;
   }));
@@ -155,7 +154,7 @@ function outputs(frame) {
   });
 }
 
-function writeNumbers(frame) {
+function writeNumbers(frame, codes) {
   const last = data.frames[data.frames.length - 1].step;
   at("loss").textContent = frame.loss === null ? "–" : frame.loss.toFixed(3);
   at("right").textContent = frame.right ? `${counted(frame.right[0])} / ${counted(frame.right[1])}` : "–";
@@ -173,9 +172,12 @@ function writeNumbers(frame) {
   const past = data.moments.filter((moment) => moment.step <= frame.step).length - 1;
   [...at("moments").children].forEach((button, i) => button.setAttribute("aria-current", i === past));
   at("moments").scrollLeft = (at("moments").children[past]?.offsetLeft ?? 0) - at("moments").offsetLeft;
-  at("reading").textContent = `${READING[chosen.kind]} The brighter a cell, the more of its attention the row puts `
-    + "there; every row adds up to 100 %. ✗ marks a row that would write the wrong letter, and which. Maps are "
-    + "measured with the right answer as the decoder's input; the outputs are what the model writes by itself.";
+  const met = data.blocked.filter(({ code }) => codes.flat().includes(code)).map(({ cells }) => ` ${cells}.`);
+  at("reading").textContent = `${data.kinds[chosen.kind].reading} The brighter a cell, the more of its attention the `
+    + `row puts there; every row adds up to 100 %.${met.join("")} `
+    + "✗ marks a row that would write the wrong letter, and which. "
+    + (data.forced ? "Maps are measured with the right answer as input; the outputs are what the model writes by itself."
+      : "Maps and outputs are of the same pass over the word.");
 }
 
 let drawing = false;
@@ -201,7 +203,7 @@ async function drawNewest() {
   const views = await Promise.all(sites.map((one) => mapsOf(word, one)));
   if (stale) return; // something else has been chosen meanwhile
   const frame = data.frames[chosen.index];
-  writeNumbers(frame);
+  writeNumbers(frame, codesOf(views[sites.indexOf(site)], word, site, head));
   const name = `headlight-${word}-seed${data.seed}-step${frame.step}`;
   await show(at("large"), large(frame, views[sites.indexOf(site)]), `${name}-${site}-head${head + 1}`);
   await show(at("strip"), strip(frame, views), `${name}-${chosen.kind}`);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
 
     Args:
         word: shown first; another one where it has not been recorded.
-        kind: of attention shown first: cross, encoder or decoder.
+        kind: of attention shown first: cross, encoder, decoder or sequence.
         site: of the head shown large first; of this kind.
         head: its number, counted from 0.
 
@@ -57,10 +58,17 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
 def _facts(view: RunView) -> str:
     """The size of the model, and how far it was trained."""
     model = view.config.model
+    if model.topology == "encoder-decoder":
+        layers = f"{model.n_encoder_layers} + {model.n_decoder_layers} layers"
+    else:
+        layers = f"{model.topology} · {model.n_layers(model.kinds[0])} layers"
+    usual = replace(model, causal_mask=None, padding_mask=True).masks
+    masks = [
+        f"{mask} mask {'on' if on else 'off'} · " for mask, on in model.masks.items() if on != usual[mask]
+    ]
     return (
-        f"{model.n_encoder_layers} + {model.n_decoder_layers} layers × {model.n_heads} heads · "
-        f"width {model.d_model} · {view.parameters:,} parameters · trained for {view.step:,} steps"
-        f" in {view.seconds:.1f} s · {view.state}"
+        f"{layers} × {model.n_heads} heads · width {model.d_model} · {''.join(masks)}{view.parameters:,} "
+        f"parameters · trained for {view.step:,} steps in {view.seconds:.1f} s · {view.state}"
     )
 
 

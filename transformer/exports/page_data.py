@@ -5,11 +5,22 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from transformer.exports.frames import KIND_NAMES, film_frames, probe_of
+from transformer.exports.frames import (
+    BY_HAND,
+    FUTURE,
+    KIND_NAMES,
+    PADDING,
+    film_frames,
+    is_forced,
+    map_of,
+    probe_of,
+    widest,
+)
 from transformer.figures import colors
 from transformer.figures.curves import Series, curves, highest_loss
 from transformer.figures.labels import map_axes, tile_name, wrong_predictions
@@ -25,8 +36,25 @@ ROOM = 8 * 2**20
 """Bytes of maps before they are packed; a large model shows fewer steps."""
 PARTS = 1000
 """Weights are kept in thousandths, which is what a page can show ..."""
-BLOCKED = 65535
-"""... and this stands for a cell that a mask blocks."""
+BLOCKED = {FUTURE: 65534, PADDING: 65533, BY_HAND: 65535}
+"""... and these stand for a cell that is blocked, by why it is."""
+_LOOKS = (
+    (FUTURE, colors.CAUSAL, "╱", "blocked: in the future", "Hatched cells lie in the future"),
+    (PADDING, colors.PADDING, "•", "blocked: padding", "Dotted cells are padding"),
+    (BY_HAND, colors.TAKEN, "✕", "blocked by hand", "Crossed cells were blocked by hand"),
+)
+_BACKWARDS = "A word read backwards draws a line from top right to bottom left"
+READING = {
+    "cross": "Each row is a letter being written (“after reading → writes”), each column a letter of the "
+    f"word. {_BACKWARDS}.",
+    "encoder": "Each row is a letter of the word at work, each column a letter that it looks at.",
+    "decoder": "Each row is a letter being written, each column a letter written so far.",
+    "sequence": "Rows and columns are the word, [SEP] and what is written so far; from [SEP] on each row writes "
+    f"(“after reading → writes”). {_BACKWARDS}, there and over the letters of the word.",
+    "encoder that writes": "Each row is a letter of the word and what it becomes, each column a letter that it "
+    f"looks at. {_BACKWARDS}.",
+}
+"""How to read the maps of a kind of attention."""
 
 
 def page_data(view: RunView) -> dict[str, Any]:
@@ -39,16 +67,21 @@ def page_data(view: RunView) -> dict[str, Any]:
     frames = film_frames(view, min(MOST_FRAMES, max(LEAST_FRAMES, ROOM // _map_bytes(frames[-1]))))
     newest = frames[-1]
     kinds = {}
-    for kind, name in KIND_NAMES.items():
+    for kind in view.config.model.kinds:
         sites = [site for site, axes in newest.axes.items() if axes.kind == kind]
-        if sites:
-            kinds[kind] = {"name": name, "sites": sites}
+        writes = newest.axes[sites[0]].writes
+        reading = READING["encoder that writes" if writes and kind == "encoder" else kind]
+        kinds[kind] = {"name": KIND_NAMES[kind], "sites": sites, "writes": writes, "reading": reading}
     texts = list(dict.fromkeys(probe.text for frame in reversed(frames) for probe in frame.probes))
     return {
         "seed": view.config.seed,
         "parts": PARTS,
-        "blocked": BLOCKED,
-        "look": {"taken": colors.TAKEN, "mark": colors.MARK},
+        "blocked": [
+            {"code": BLOCKED[reason], "color": color, "mark": mark, "why": why, "cells": cells}
+            for reason, color, mark, why, cells in _LOOKS
+        ],
+        "mark": colors.MARK,
+        "forced": is_forced(newest),
         "kinds": kinds,
         "heads": {
             site: [short_head_name(site, head) for head in range(view.config.model.n_heads)]
@@ -66,10 +99,11 @@ def _map_bytes(frame: Frame) -> int:
     return 2 * sum(frame.map(row, site).size for row in range(len(frame.probes)) for site in frame.axes)
 
 
-def packed(weights: Array) -> dict[str, Any]:
-    """Weights in [0, 1], NaN where blocked, as text: thousandths in 16 bits, deflated."""
+def packed(weights: Array, reasons: Array) -> dict[str, Any]:
+    """Weights in [0, 1], and why the others are blocked, as text: thousandths in 16 bits, deflated."""
     codes = np.rint(np.nan_to_num(weights).clip(0.0, 1.0) * PARTS).astype("<u2")
-    codes[np.isnan(weights)] = BLOCKED
+    for reason, code in BLOCKED.items():
+        codes[reasons == reason] = code
     return {"shape": codes.shape, "b": base64.b64encode(zlib.compress(codes.tobytes(), 9)).decode()}
 
 
@@ -91,29 +125,33 @@ def _frame(frame: Frame) -> dict[str, Any]:
             ]
             for site, scores in frame.scores.items()
         },
-        "probes": {probe.text: _probe(probe) for probe in frame.probes},
+        "probes": {probe.text: _probe(frame, probe) for probe in frame.probes},
     }
 
 
-def _probe(probe: Probe) -> dict[str, Any]:
+def _probe(frame: Frame, probe: Probe) -> dict[str, Any]:
     """What was written, each letter with whether it is right."""
+    writing = next(axes for axes in frame.axes.values() if axes.writes)
     return {
         "letters": probe.marked,
         "right": probe.right,
-        "wrong": wrong_predictions("tgt", probe.expected, probe.predicted),
+        "wrong": wrong_predictions(writing, probe.expected, probe.predicted),
     }
 
 
 def _word(frames: Sequence[Frame], text: str, kinds: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """One word's maps at every frame that has it, and how they are drawn."""
     numbers = [i for i, frame in enumerate(frames) if any(probe.text == text for probe in frame.probes)]
-    frame = frames[numbers[-1]]
-    row, probe = probe_of(frame, text)
+    whole = widest([frames[i] for i in numbers], text)
+    _, probe = probe_of(whole, text)
     drawn = {}
     for kind, described in kinds.items():
         sites = described["sites"]
-        axes = map_axes(frame.axes[sites[0]], probe, probe.expected)
-        maps = [np.zeros_like(frame.map(row, site)) for site in sites]  # only their shape is drawn here
+        # What is blocked may change from step to step, and is drawn by the page.
+        axes = replace(map_axes(whole.axes[sites[0]], probe, probe.expected), causal=False)
+        n_heads = len(whole.maps[sites[0]][0])
+        # Only their shape is drawn here.
+        maps = [np.zeros((n_heads, len(axes.rows), len(axes.columns)), np.float32) for _ in sites]
         n_tiles = sum(len(heads) for heads in maps)
         names = [[tile_name(site, head, n_tiles) for head in range(len(maps[0]))] for site in sites]
         unlit = [[False] * len(maps[0])] * len(sites)
@@ -128,19 +166,22 @@ def _word(frames: Sequence[Frame], text: str, kinds: dict[str, dict[str, Any]]) 
         "remark": remark,
         "drawn": drawn,
         "weights": {
-            site: packed(np.stack([frames[i].map(frames[i].row_of(text), site) for i in numbers]))
-            for site in frame.axes
+            site: packed(
+                *map(np.stack, zip(*(map_of(frames[i], text, site, whole) for i in numbers), strict=True))
+            )
+            for site in whole.axes
         },
     }
 
 
 def _curves(view: RunView) -> dict[str, Any]:
     """The whole run's loss and accuracy, with a pin at every moment."""
-    series = Series(*view.metrics.columns("step", "loss", "held_out_loss", "token_accuracy", "exact"))
+    names = ("step", "loss", "held_out_loss", "token_accuracy", "exact", "free_loss")
+    series = Series(*view.metrics.columns(*names))
     figure = curves(
         series,
         planned=max(view.step, 1),
-        highest_loss=highest_loss(view.config.model.tgt_vocab_size),
+        highest_loss=highest_loss(view.config.model.tgt_vocab_size, series.free_loss),
         run_id="run",
         ghost=None,
         moments=tuple((moment.step, moment.text) for moment in view.moments),

@@ -10,6 +10,7 @@ import numpy as np
 from transformer.exports.canvas import (
     BLOCKED,
     MARK,
+    PADDED,
     TAKEN,
     WRONG,
     Array,
@@ -18,6 +19,7 @@ from transformer.exports.canvas import (
     text_width,
     weight_index,
 )
+from transformer.exports.frames import BY_HAND, FUTURE, PADDING
 from transformer.figures.maps import MapAxes
 
 LARGEST_TYPE, SMALLEST_TYPE = 26, 9
@@ -69,14 +71,13 @@ class Still:
         """The pixel (x, y) in the middle of a cell."""
         return self.left + column * self.cell + self.cell // 2, self.top + row * self.cell + self.cell // 2
 
-    def draw_cells(self, canvas: Canvas, weights: Array) -> None:
-        """Draw the weights, (rows, columns) in [0, 1] and NaN where blocked."""
+    def draw_cells(self, canvas: Canvas, weights: Array, reasons: Array) -> None:
+        """Draw the weights, (rows, columns) in [0, 1], and what is blocked in the manner of its reason."""
         each = np.ones((self.cell, self.cell), dtype=np.uint8)
-        future, taken = blocked_cells(weights, self.axes)
         pixels = np.kron(weight_index(weights), each)
-        for cells, color, marks in ((future, BLOCKED, hatched), (taken, TAKEN, crossed)):
+        for reason, (color, marks, _) in LOOKS.items():
             flat = np.where(marks(*pixels.shape), np.uint8(MARK), np.uint8(color))
-            pixels = np.where(np.kron(cells, each) > 0, flat, pixels)
+            pixels = np.where(np.kron(reasons == reason, each) > 0, flat, pixels)
         gaps = np.ones(pixels.shape, dtype=bool)  # a line of paper between two cells, where there is room
         if self.cell >= 6:
             gaps[:: self.cell] = gaps[:, :: self.cell] = False
@@ -113,12 +114,6 @@ def _below(size: int) -> float:
     return 2 * 1.15 * size + 30
 
 
-def blocked_cells(weights: Array, axes: MapAxes) -> tuple[Array, Array]:
-    """(rows, columns) bool, twice: cells that lie in the future, and others that somebody has blocked."""
-    future = ~np.tri(*weights.shape, dtype=np.bool_) if axes.causal else np.zeros(weights.shape, np.bool_)
-    return future, np.isnan(weights) & ~future
-
-
 def hatched(height: int, width: int) -> Array:
     """(height, width) bool: thin lines that rise to the right, the mark of the future."""
     lines: Array = (np.add.outer(np.arange(height), np.arange(width)) % 9) < 2
@@ -130,19 +125,31 @@ def crossed(height: int, width: int) -> Array:
     return hatched(height, width) | hatched(height, width)[:, ::-1]
 
 
-def draw_legend(
-    canvas: Canvas, left: int, top: int, height: int, maps: Iterable[Array], axes: MapAxes
-) -> None:
-    """The colours of the weights from 0 to 100 %, and what is blocked in any of these maps looks like."""
+def dotted(height: int, width: int) -> Array:
+    """(height, width) bool: small dots, the mark of padding."""
+    dots: Array = np.logical_and.outer(np.arange(height) % 9 < 3, np.arange(width) % 9 < 3)
+    return dots
+
+
+LOOKS = {
+    FUTURE: (BLOCKED, hatched, "future"),
+    PADDING: (PADDED, dotted, "padding"),
+    BY_HAND: (TAKEN, crossed, "blocked"),
+}
+"""Why a cell is blocked, to its colour, its mark and its name."""
+
+
+def draw_legend(canvas: Canvas, left: int, top: int, height: int, reasons: Iterable[Array]) -> None:
+    """The colours of the weights from 0 to 100 %, and what the blocked cells of these maps look like."""
     canvas.text(left, top - 20, "weight", 17)
     shades = weight_index(np.linspace(1.0, 0.0, height)[:, None])
     canvas.fill((left, top, left + 18, top + height), shades)
     for share in (1.0, 0.5, 0.0):
         canvas.text(left + 26, top + (1.0 - share) * (height - 1), f"{share:.0%}", 17)
-    blocked = [blocked_cells(weights, axes) for weights in maps]
+    met = {int(reason) for one in reasons for reason in np.unique(one)}
     y = top + height + 34
-    for i, color, marks, text in ((0, BLOCKED, hatched, "future"), (1, TAKEN, crossed, "blocked")):
-        if any(cells[i].any() for cells in blocked):
+    for reason, (color, marks, text) in LOOKS.items():
+        if reason in met:
             swatch = np.where(marks(18, 18), np.uint8(MARK), np.uint8(color))
             canvas.fill((left, y - 9, left + 18, y + 9), swatch)
             canvas.text(left + 26, y, text, 17)

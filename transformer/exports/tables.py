@@ -25,7 +25,10 @@ def curves_csv(view: RunView) -> str:
 def frame_json(view: RunView, frame: Frame) -> str:
     """Everything recorded at one step: each word's tokens, output and attention maps, and the heads' scores.
 
-    A map is a list of rows (queries), each a list of weights (keys); null where a mask blocks.
+    A map is a list of rows (queries), each a list of weights (keys); null where a mask blocks. Of a site the
+    rows and columns say whose tokens they are (`src_tokens`, `tgt_tokens` or `seq_tokens` of each word);
+    `writes`, whether rows are to write tokens; `causal`, whether the future is hidden; `padding`, whether
+    [PAD] is, which is on the maps where it is not.
     """
     document = {
         "format": FORMAT,
@@ -39,7 +42,14 @@ def frame_json(view: RunView, frame: Frame) -> str:
         else {"right": frame.exact[0], "asked": frame.exact[1], "step": frame.exact_step},
         "interventions": frame.interventions.to_dict(),
         "sites": {
-            site: {"kind": axes.kind, "rows": axes.query, "columns": axes.key, "causal": axes.causal}
+            site: {
+                "kind": axes.kind,
+                "rows": axes.query,
+                "columns": axes.key,
+                "writes": axes.writes,
+                "causal": axes.causal,
+                "padding": axes.padding,
+            }
             for site, axes in frame.axes.items()
         },
         "scores": {
@@ -52,6 +62,7 @@ def frame_json(view: RunView, frame: Frame) -> str:
 
 
 def _probe(frame: Frame, row: int, probe: Probe) -> dict[str, Any]:
+    sides = dict.fromkeys(side for axes in frame.axes.values() for side in (axes.query, axes.key))
     return {
         "word": probe.text,
         "answer": probe.answer,
@@ -60,8 +71,7 @@ def _probe(frame: Frame, row: int, probe: Probe) -> dict[str, Any]:
         "right": probe.right,
         "held_out": probe.held_out,
         "too_long": probe.too_long,
-        "src_tokens": probe.src_tokens,
-        "tgt_tokens": probe.tgt_tokens,
+        **{f"{side}_tokens": probe.tokens(side) for side in sides},
         "expected": probe.expected,
         "predicted": probe.predicted,
         "maps": {site: _numbers(frame.map(row, site)) for site in frame.axes},

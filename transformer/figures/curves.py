@@ -14,7 +14,7 @@ from transformer.figures import colors
 from transformer.figures.picture import Array, Picture
 
 MAX_POINTS = 500
-PINS = 6
+PINS = 7
 """The trace whose points are the moments, where there are any."""
 PIN_HEIGHTS = 3
 PINS_APART = 0.04
@@ -30,6 +30,7 @@ class Series:
     held_out_loss: Array
     token_accuracy: Array
     exact: Array
+    free_loss: Array
 
 
 def thinned(steps: Array, values: Array, most: int = MAX_POINTS) -> tuple[Array, Array]:
@@ -44,9 +45,15 @@ def thinned(steps: Array, values: Array, most: int = MAX_POINTS) -> tuple[Array,
     return x, y
 
 
-def highest_loss(n_tokens: int) -> float:
-    """Top of a loss axis: a guess without knowledge costs log(vocabulary)."""
-    return round(float(np.log(n_tokens)) + 0.5, 1)
+def highest_loss(n_tokens: int, *losses: Array) -> float:
+    """Top of a loss axis: a guess without knowledge costs log(vocabulary); to be sure and wrong costs more.
+
+    Args:
+        losses: what has to find room as well. Where it does not, the axis grows in strides of two.
+    """
+    top = round(float(np.log(n_tokens)) + 0.5, 1)
+    highest = max((float(np.nanmax(one)) for one in losses if not np.isnan(one).all()), default=0.0)
+    return top if highest <= top else 2.0 * float(np.ceil(highest / 2.0))
 
 
 def marker_at(step: int | None, shape: int = 0) -> dict[str, Any]:
@@ -106,6 +113,8 @@ def curves(
     known = ~np.isnan(run.held_out_loss)
     arrays["4.x"], arrays["4.y"] = run.steps[known], run.held_out_loss[known]
     arrays["5.x"], arrays["5.y"] = thinned(run.steps, run.token_accuracy)
+    known = ~np.isnan(run.free_loss)
+    arrays["6.x"], arrays["6.y"] = run.steps[known], run.free_loss[known]
     for name in list(arrays):
         if not len(arrays[name]):
             arrays[name] = np.full(1, np.nan)
@@ -120,12 +129,14 @@ def curves(
 
 @lru_cache(maxsize=64)
 def _spec(planned: int, highest_loss: float, run_id: str, moments: tuple[tuple[int, str], ...]) -> str:
-    def line(name: str, axis: str, color: str, *, legend: bool = True, **style: object) -> dict[str, object]:
+    def line(
+        name: str, axis: str, color: str, *, legend: bool = True, short: str = "", **style: object
+    ) -> dict[str, object]:
         unit = "%{y:.1%}" if axis == "y2" else "%{y:.3f}"
         return {
             "type": "scatter",
             "mode": style.pop("mode", "lines"),
-            "name": name,
+            "name": short or name,
             "yaxis": axis,
             "line": {"color": color, **style},
             "marker": {"color": color, "size": 7},
@@ -138,8 +149,9 @@ def _spec(planned: int, highest_loss: float, run_id: str, moments: tuple[tuple[i
         line("previous run: words right", "y2", colors.GHOST, legend=False, width=1.5, dash="dot"),
         line("training", "y", colors.TRAIN, width=1.5),
         line("words right (held-out)", "y2", colors.HELD_OUT, legend=False, width=3, mode="lines+markers"),
-        line("held-out words", "y", colors.HELD_OUT, width=3, mode="lines+markers"),
+        line("held-out words", "y", colors.HELD_OUT, short="held-out", width=3, mode="lines+markers"),
         line("letters right (training)", "y2", colors.TRAIN, legend=False, width=1.5),
+        line("held-out, reading its own letters", "y", colors.FREE, short="free", width=2, dash="dash"),
     ]
     axis = {"zeroline": False, "fixedrange": False, "tickfont": {"size": 12}}
     # Pins have a strip of their own: among the curves, the pointer would find all of them at once.
@@ -149,7 +161,7 @@ def _spec(planned: int, highest_loss: float, run_id: str, moments: tuple[tuple[i
     layout: dict[str, Any] = {
         "margin": {"l": 40, "r": 6, "t": 24, "b": 34},
         "hovermode": "x",
-        "legend": {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "font": {"size": 12}},
+        "legend": {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "font": {"size": 11}},
         "xaxis": {**axis, "range": [0, planned], "title": {"text": "step", "standoff": 4}, "anchor": "y2"},
         "yaxis": {
             **axis,

@@ -18,3 +18,9 @@ def short_head_name(site: str, head: int) -> str:
     """One head where there is little room."""
     stack, layer, *_ = site.split(".")
     return f"{stack} {int(layer) + 1} · head {head + 1}"
+
+
+def full_head_name(site: str, head: int) -> str:
+    """One head among all of the model, in short: a decoder layer has two attentions."""
+    stack, layer, *kind = site.split(".")
+    return " ".join([stack[:3], str(int(layer) + 1), *kind]) + f" · head {head + 1}"

@@ -33,7 +33,7 @@ def narrate(
     Args:
         weights: (Q, K) of one head; NaN where the mask blocks.
         kind: encoder, decoder (its self-attention), cross or sequence.
-        rows: the Q tokens that look; of decoder, cross and sequence the decoder's inputs, each writing the next.
+        rows: the Q tokens that look; where a decoder looks, its inputs, each writing the next token.
         columns: the K tokens that are looked at.
         n_letters: of the word, whose answer is as long.
         row: which row; by default, of those that stand for a letter, the first with the highest weight.

@@ -36,12 +36,13 @@ def rollout(maps: Mapping[str, Array]) -> dict[str, Array]:
             to (H, Q, K); NaN where the mask blocks.
 
     Returns:
-        Of two stacks: "encoder", (S, S): what each source position holds of each source token. "cross", (T, S), and
-        "decoder", (T, T): what each target position holds of source and target tokens. All in 0..1; the
-        encoder's rows, and those of cross and decoder together, sum to 1. Of one stack: "encoder" or
-        "sequence" alone.
+        Of two stacks: "encoder", (S, S): what each source position holds of each source token. "cross",
+        (T, S), and "decoder", (T, T): what each target position holds of source and target tokens. All in
+        0..1; the encoder's rows, and those of cross and decoder together, sum to 1. Of one stack: "encoder"
+        or "sequence" alone.
     """
-    looks = {site: np.nan_to_num(pooled(heads, "mean")) for site, heads in maps.items()}
+    in_order = sorted(maps, key=lambda site: int(site.split(".")[1]))
+    looks = {site: np.nan_to_num(pooled(maps[site], "mean")) for site in in_order}
     encoder = [look for site, look in looks.items() if site.startswith("encoder.")]
     own = [look for site, look in looks.items() if site.endswith(".self")]
     cross = [look for site, look in looks.items() if site.endswith(".cross")]

@@ -29,7 +29,7 @@ where that is less: early on all scores are small."""
 
 
 def first_row(kind: str, n_letters: int) -> int:
-    """The row of the first letter: where it is written (cross, sequence: after [SEP]) or read (the others)."""
+    """The row of the first letter: where it is written (cross, sequence) or read (the others)."""
     return {"cross": 0, "sequence": n_letters + 1}.get(kind, 1)
 
 
@@ -50,9 +50,9 @@ def role_cells(kind: str, n_letters: int) -> dict[str, list[tuple[int, int]]]:
 
     Letter i of the word stands at i + 1, behind [SOS], and so does letter i of the answer among the
     decoder's inputs. A row of cross-attention is called by the letter that it writes, which is one further:
-    row i writes letter i. In a sequence of question, [SEP] and answer, [SEP] stands where [EOS] does here, and
-    the rows are those that write letters. Special tokens have no row here. In the middle of a word one cell
-    can speak for two roles.
+    row i writes letter i. In a sequence of question, [SEP] and answer, [SEP] stands where [EOS] does here,
+    and the rows are those that write letters. Special tokens have no row here. In the middle of a word one
+    cell can speak for two roles.
 
     Args:
         kind: encoder, decoder (its self-attention), cross or sequence.
@@ -79,7 +79,7 @@ def role_cells(kind: str, n_letters: int) -> dict[str, list[tuple[int, int]]]:
 
 @lru_cache(maxsize=16)  # a model asks the same three questions at every frame
 def _masks(
-    kind: str, lengths: tuple[int, ...], n_rows: int, n_columns: int
+    kind: str, causal: bool, lengths: tuple[int, ...], n_rows: int, n_columns: int
 ) -> tuple[dict[str, int], Array, Array]:
     """Where to look on the maps of these words.
 
@@ -96,17 +96,21 @@ def _masks(
             rows, columns = zip(*cells[role], strict=True)
             roles[b, rows, columns, r] = 1
         for row, last in cells["diagonal"]:
-            letters[b, row, 1 : 1 + (last if kind == "decoder" else lengths[b])] = 1
+            up_to = last if causal and kind in ("encoder", "decoder") else lengths[b]
+            letters[b, row, 1 : 1 + up_to] = 1
     return counts, roles.reshape(len(lengths), n_rows * n_columns, -1), letters
 
 
-def head_scores(weights: Array, kind: str, lengths: Sequence[int]) -> dict[str, Array]:
+def head_scores(
+    weights: Array, kind: str, lengths: Sequence[int], *, causal: bool | None = None
+) -> dict[str, Array]:
     """What each head of one attention does, as shares of weight: a mean over the letter rows of all words.
 
     Args:
         weights: (B, H, Q, K) of one attention, teacher-forced on the right answers of reversed words.
         kind: encoder, decoder (its self-attention), cross or sequence (question, [SEP] and answer in one).
         lengths: letters of each of the B words, at least 3.
+        causal: whether rows may not look at later columns; by default so in a decoder's self-attention.
 
     Returns:
         (H,) in 0..1 for each score. For the roles it is the weight as it is, on:
@@ -124,7 +128,8 @@ def head_scores(weights: Array, kind: str, lengths: Sequence[int]) -> dict[str, 
         are left out; a row with no weight on any letter prefers none and counts as 1.
     """
     n_words, n_heads, n_rows, n_columns = weights.shape
-    counts, roles, letters = _masks(kind, tuple(lengths), n_rows, n_columns)
+    causal = kind == "decoder" if causal is None else causal
+    counts, roles, letters = _masks(kind, causal, tuple(lengths), n_rows, n_columns)
     sums = (weights.reshape(n_words, n_heads, -1) @ roles).sum(axis=0)  # (H, roles)
     scores = {role: sums[:, r] / n for r, (role, n) in enumerate(counts.items())}
     scores["entropy"] = _entropy(weights, letters)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from transformer.insight.scores import ROLES, badge, clearest_head
-from transformer.interventions import NOTHING, Interventions, open_cells
+from transformer.interventions import NOTHING, PAD, Interventions, open_cells
 from transformer.recording.shelf import Shelf, bytes_in_memory
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -143,6 +143,14 @@ class Frame:
             n_heads=len(weights),
         )
         return np.where(may, weights, np.float32("nan"))
+
+    def on_padding(self, row: int, site: str) -> Array:
+        """(H,) share of the attention of one probe's tokens that [PAD] gets; 0 where it is hidden."""
+        axes, probe = self.axes[site], self.probes[row]
+        rows = np.array([token != PAD for token in probe.tokens(axes.query)])
+        columns = np.array([token == PAD for token in probe.tokens(axes.key)])
+        share: Array = np.nan_to_num(self.map(row, site))[:, rows][:, :, columns].sum(axis=-1).mean(axis=-1)
+        return share
 
     @cached_property
     def best(self) -> tuple[tuple[str, int], float]:

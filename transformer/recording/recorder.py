@@ -92,7 +92,7 @@ class Recorder:
         with record(self.model) as tape:
             self.model(*self._scored)
         return {
-            site: head_scores(tape.weights[site], axes.kind, self._scored_lengths)
+            site: head_scores(tape.weights[site], axes.kind, self._scored_lengths, causal=axes.causal)
             for site, axes in axes_of(self.model).items()
         }
 

@@ -14,8 +14,8 @@ from transformer.model.transformer import Transformer
 Array = np.ndarray[Any, np.dtype[Any]]
 
 RECORDABLE = frozenset({"query", "key", "value", "scores", "mask", "weights", "mixed"})
-"""query, key, value and mixed (what each head read) are (B, H, positions, K); scores (scaled, before the mask),
-mask (True where attention is allowed) and weights are (B, H, Q, S)."""
+"""query, key, value and mixed (what each head read) are (B, H, positions, K); scores (scaled, before the
+mask), mask (True where attention is allowed) and weights are (B, H, Q, S)."""
 WEIGHTS = frozenset({"weights"})
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from transformer.config import RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.interventions import Interventions, check_interventions
+from transformer.runs.machine import check_machine
 from transformer.runs.view import FAILED, FINISHED, IDLE, PAUSED, QUEUED, STOPPED, TRAINING, RunView
 from transformer.runs.worker import Worker
 from transformer.tasks import make_task
@@ -48,6 +49,7 @@ class Run:
     ) -> None:
         self.config = config
         """As asked for; the view's is completed with what the task needs."""
+        check_machine(config)
         self.task = make_task(config.train, config.model.topology)
         if words is None:
             words = tuple(word for word in DEFAULT_WORDS if len(word) <= config.train.max_letters)
@@ -197,6 +199,7 @@ class Run:
                 self.config.model.n_heads,
                 self.task.src_tokenizer.tokens(batch.src[0].tolist()),
                 self.task.tgt_tokenizer.tokens(batch.tgt_in[0].tolist()),
+                masks=self.config.model.masks,
             )
 
         def obey() -> None:

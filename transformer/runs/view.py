@@ -75,6 +75,11 @@ class RunView:
         return nearest(self.snapshots, step)
 
     @property
+    def masks(self) -> dict[str, bool]:
+        """Whether each mask, causal and padding, is on now."""
+        return {**self.config.model.masks, **dict(self.interventions.masks)}
+
+    @property
     def active(self) -> bool:
         """Whether anything will move without a command."""
         return self.state in (QUEUED, TRAINING) or (self.state == IDLE and not self.frames)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from transformer.config import TrainConfig
+from dataclasses import replace
+
+from transformer.config import RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.tasks.reverse import Reverse
 from transformer.tasks.task import Batch, Question, Task
 
-__all__ = ["Batch", "Question", "Task", "make_task"]
+__all__ = ["Batch", "Question", "Task", "completed", "make_task"]
 
 TASKS = {"reverse": Reverse}
 
@@ -26,3 +28,19 @@ def make_task(config: TrainConfig, topology: str) -> Task:
             "topology",
         )
     return kind(config, topology)
+
+
+def completed(config: RunConfig) -> RunConfig:
+    """A configuration with what its task needs filled in: the sizes of the vocabularies, and max_len.
+
+    Raises:
+        InputError: the task does not go with the topology.
+    """
+    task = make_task(config.train, config.model.topology)
+    model = replace(
+        config.model,
+        src_vocab_size=task.src_tokenizer.size,
+        tgt_vocab_size=task.tgt_tokenizer.size,
+        max_len=task.max_tokens,
+    )
+    return replace(config, model=model)

@@ -7,7 +7,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from transformer.tasks.arrange import arrange, sequence_limit
 from transformer.tasks.everyday import EVERYDAY_WORDS
 from transformer.tasks.task import Batch, Question
 from transformer.tasks.tokenizer import CharacterTokenizer
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 N_HELD_OUT = 1000
 HOLD_OUT_FROM = 3
@@ -48,6 +50,9 @@ class Reverse:
         self.src_tokenizer = self.tgt_tokenizer = CharacterTokenizer(separator=topology == "decoder-only")
         padded = sequence_limit(topology, (self.pad_to or 2) - 2)
         self.max_tokens = max(sequence_limit(topology, 2 * self.longest), padded)
+        # Of the finite set: drawn once, not at every batch. Each is replaced whole, so threads may share it.
+        self._kept_set: tuple[int, list[str]] | None = None
+        self._kept_order: tuple[tuple[int, int], Array] | None = None
 
     def words(self, seed: int, k: int) -> list[str]:
         """The words of training batch k: lengths uniform, letters uniform, none of them held out.
@@ -60,16 +65,21 @@ class Reverse:
         epoch, part = divmod(k, self.steps_per_epoch)
         chosen = self._order(seed, epoch)[part * self.batch_size : (part + 1) * self.batch_size]
         every = self._finite_set(seed)
-        return [every[i] for i in chosen]
+        return [every[i] for i in chosen.tolist()]
 
-    @lru_cache(maxsize=1)  # noqa: B019 - a task lives as long as its run
     def _finite_set(self, seed: int) -> list[str]:
-        return self._drawn(np.random.default_rng([seed, _FINITE]), self.examples or 0)
+        kept = self._kept_set
+        if kept is None or kept[0] != seed:
+            drawn = self._drawn(np.random.default_rng([seed, _FINITE]), self.examples or 0)
+            kept = self._kept_set = seed, drawn
+        return kept[1]
 
-    @lru_cache(maxsize=1)  # noqa: B019
-    def _order(self, seed: int, epoch: int) -> list[int]:
-        rng = np.random.default_rng([seed, _FINITE, epoch])
-        return [int(i) for i in rng.permutation(self.examples or 0)]
+    def _order(self, seed: int, epoch: int) -> Array:
+        kept = self._kept_order
+        if kept is None or kept[0] != (seed, epoch):
+            rng = np.random.default_rng([seed, _FINITE, epoch])
+            kept = self._kept_order = (seed, epoch), rng.permutation(self.examples or 0)
+        return kept[1]
 
     def _drawn(self, rng: np.random.Generator, count: int) -> list[str]:
         lengths = rng.integers(self.shortest, self.longest + 1, count)

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformer.config import RunConfig, TrainConfig
 from transformer.interventions import Interventions
 from transformer.model.transformer import Transformer
-from transformer.tasks import Batch, Task, make_task
+from transformer.tasks import Batch, Task, completed, make_task
 from transformer.training.device import resolve_device
 from transformer.training.schedule import Stretch
 
@@ -47,16 +47,8 @@ class TrainState:
             InputError: the device is not on this machine.
         """
         device = resolve_device(config.device)
+        config = completed(config)
         task = make_task(config.train, config.model.topology)
-        config = replace(
-            config,
-            model=replace(
-                config.model,
-                src_vocab_size=task.src_tokenizer.size,
-                tgt_vocab_size=task.tgt_tokenizer.size,
-                max_len=task.max_tokens,
-            ),
-        )
         # The first weights are drawn on the CPU, so that a seed means the same model on every device.
         model = Transformer(config.model, torch.Generator().manual_seed(config.seed)).to(device)
         # A stream of its own: with the same seed the first dropout masks would follow the first weights.

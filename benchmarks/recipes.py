@@ -1,0 +1,97 @@
+"""Every recipe at its small size, and one stack alone: does it learn, how fast, and which head turns?
+
+    python -m benchmarks.recipes [--seeds N] [--json]
+
+Each row is one run to its goal (99 % of 1,000 held-out words exactly right) or to the end of its schedule.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from typing import Any
+
+from transformer.config import RunConfig
+from transformer.insight.names import full_head_name
+from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
+from transformer.runs.run import Run
+
+EXACT, ALONE_EXACT, MIRROR = 0.95, 0.99, 0.7
+BEGINNINGS = {
+    **{name: recipe.small for name, recipe in RECIPES.items()},
+    ENCODER_ONLY.recipe: ENCODER_ONLY,
+    DECODER_ONLY.recipe: DECODER_ONLY,
+}
+
+
+def measure(config: RunConfig) -> dict[str, Any]:
+    """One run of these settings."""
+    run = Run(config, live=False)
+    run.start()
+    run.wait()
+    view = run.view
+    run.close()
+    run.join()
+    assert view.frame is not None
+    assert view.frame.exact is not None
+    right, asked = view.frame.exact
+    (site, head), mirror = view.frame.best
+    model = config.model
+    return {
+        "recipe": config.recipe,
+        "topology": model.topology,
+        "layers": [model.n_layers(kind) for kind in model.kinds if kind != "cross"],
+        "heads": model.n_heads,
+        "width": model.d_model,
+        "parameters": view.parameters,
+        "seed": config.seed,
+        "steps": view.step,
+        "seconds": round(view.seconds, 1),
+        "exact": right / asked,
+        "mirror": round(mirror, 3),
+        "where": full_head_name(site, head),
+        "turned_at": view.turned_at[0] if view.turned_at else None,
+    }
+
+
+def main() -> int:
+    """Print a row for each recipe and seed; exit status 1 where a claim does not hold."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    arguments = parser.parse_args()
+    write = sys.stdout.write
+    write(f"Python {platform.python_version()} on {platform.machine()}, one training thread\n")
+    write(
+        "recipe        topology         layers  heads  width  parameters  seed  steps  seconds  exact  "
+        "mirror  turned at  where\n"
+    )
+    rows = []
+    for config in BEGINNINGS.values():
+        for seed in range(arguments.seeds):
+            row = measure(config.with_changes(seed=seed))
+            rows.append(row)
+            layers = "+".join(str(n) for n in row["layers"])
+            write(
+                f"{row['recipe']:12s}  {row['topology']:15s}  {layers:>6s}  {row['heads']:5d}  "
+                f"{row['width']:5d}  {row['parameters']:10,}  {row['seed']:4d}  {row['steps']:5d}  "
+                f"{row['seconds']:7.1f}  {row['exact']:.3f}  {row['mirror']:6.3f}  "
+                f"{row['turned_at'] or 'never':>9}  {row['where']}\n"
+            )
+            sys.stdout.flush()
+    alone = [row for row in rows if row["recipe"] in (ENCODER_ONLY.recipe, DECODER_ONLY.recipe)]
+    encoders = [row for row in rows if row["recipe"] == ENCODER_ONLY.recipe]
+    met = {
+        "recipes_reach_95_percent": all(row["exact"] >= EXACT for row in rows),
+        "one_stack_alone_reaches_99_percent": all(row["exact"] >= ALONE_EXACT for row in alone),
+        "encoder_only_mirror_at_least_0.7": all(row["mirror"] >= MIRROR for row in encoders),
+    }
+    if arguments.json:
+        write(json.dumps({"rows": rows, "met": met}) + "\n")
+    return 0 if all(met.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Look inside: one forward pass of the model, stage by stage, with its numbers."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts import selection
+from pages.parts.asking import ask_word, asked_snapshot, step_box
+from pages.parts.entry import guard
+from pages.parts.presets import DEFAULT_PRESET, PRESETS
+from pages.parts.refresh import refresh_seconds, refreshing
+from pages.parts.run_list import run_list
+from pages.parts.style import style
+from pages.parts.time_control import draw_time, seconds_between_frames, time_control
+from pages.parts.walk import draw_stage, walk_controls, walked
+from pages.parts.wording import status_line
+from transformer.errors import InputError
+from transformer.runs.view import FAILED, RunView
+
+guard("anatomy")
+style()
+run = selection.chosen_run() or selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
+seen = run.view
+run_list(run)
+
+with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
+    word = ask_word(run)
+    step_box()
+    named = st.container(key="anatomy_named", width="stretch")
+time_places = time_control(seen)
+parts = walk_controls(seen, word)
+
+
+def interval(view: RunView) -> float | None:
+    """How often to look again: as often as the film plays, or while there may be a newer snapshot."""
+    return seconds_between_frames() or refresh_seconds(view)
+
+
+def fixed(view: RunView) -> tuple[object, ...]:
+    """What the choices depend on besides."""
+    return view.frame is None, view.interventions
+
+
+def live(view: RunView) -> None:
+    """The stage that is looked at, in the model of the nearest snapshot."""
+    draw_time(view, time_places)
+    snapshot = asked_snapshot(view)
+    stage, refused = None, view.reason if view.state == FAILED else ""
+    try:
+        stage = None if snapshot is None else walked(view, snapshot, word, parts)
+    except InputError as error:
+        refused = str(error)
+    with named:
+        if refused:
+            st.error(refused)
+        elif snapshot is None:
+            st.markdown("Building the untrained model…")
+        else:
+            st.markdown(f"The model of step **{snapshot.step:,}**. {status_line(view)}")
+    draw_stage(view, snapshot, stage, word, parts)
+    selection.keep_in_link(word)
+
+
+refreshing(run, seen, live, every=interval, fixed=fixed)

@@ -1,0 +1,79 @@
+"""Stages of a forward pass on a page: the same on Look inside and on Masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import streamlit as st
+from transformer.figures.matrix import matrix_picture, panel_of
+
+from pages.parts.live_figure import live_figure
+from transformer.anatomy.panels import Focus, Panel
+from transformer.config import RunConfig
+from transformer.runs.run import Run
+from transformer.runs.view import RunView, Snapshot
+
+if TYPE_CHECKING:  # it brings torch
+    from transformer.anatomy.passes import Passage
+
+
+def passage_of(
+    view: RunView,
+    snapshot: Snapshot,
+    word: str,
+    beside: tuple[str, ...] = (),
+    config: RunConfig | None = None,
+) -> Passage:
+    """The forward pass of a word through the model of a snapshot, perhaps arranged in another way.
+
+    Raises:
+        InputError: a word that cannot be asked.
+    """
+    from transformer.anatomy.passage import passage
+
+    return passage(config or view.config, snapshot, word, beside)
+
+
+def focus() -> Focus:
+    """The cell that is looked at, on every stage and page."""
+    return st.session_state.get("focus", Focus(row=1, column=1))
+
+
+def batch_of(run: Run, word: str) -> tuple[str, ...]:
+    """The other probes: with them a word travels in one batch, filled up with [PAD]."""
+    return tuple(question.text for question in run.questions if question.text != word)
+
+
+def draw_panels(
+    panels: Sequence[Panel],
+    *,
+    sources: Sequence[Panel] = (),
+    title: str,
+    step: int,
+    key: str,
+    height: str,
+    file_name: str,
+    moved: Callable[[], None] = lambda: None,
+) -> None:
+    """Show tables of numbers; a click on a cell looks at it.
+
+    Args:
+        moved: called after a click has moved the focus.
+    """
+    at = focus()
+    picture = matrix_picture(panels, focus=at, title=title, step=step, sources=sources)
+
+    def look_at(trace: int, point: object) -> None:
+        found = panel_of(picture, trace)
+        if found is None or found >= len(panels) or not isinstance(point, tuple):
+            return
+        places = dict(zip(panels[found].axes, point, strict=True))
+        st.session_state["focus"] = Focus(
+            row=places.get("row", at.row),
+            column=places.get("column", at.column),
+            feature=places.get("feature", at.feature),
+        )
+        moved()
+
+    live_figure([picture], key=key, height=height, file_name=file_name, on_click=look_at)

@@ -1,0 +1,127 @@
+"""A passage holds what the model computed: every number comes again from the weights by plain arithmetic."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.anatomy.conftest import BASES
+from transformer.anatomy.passage import passage
+from transformer.asking import asked
+from transformer.errors import InputError
+from transformer.interventions import Block, Interventions
+from transformer.recording.snapshot import Snapshot
+
+BESIDE = ("playground", "ox")
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_every_number_comes_again_from_the_weights_by_plain_arithmetic(name, made, truth, near):
+    config, snapshot = made(name)
+    passed = passage(config, snapshot, "frog", BESIDE)
+    expected = truth(passed, snapshot)
+    assert "[PAD]" in passed.src_tokens
+    assert list(passed.attentions) == list(expected.sites) == list(passed.axes)
+    for site, found in passed.attentions.items():
+        numbers = expected.sites[site]
+        assert np.array_equal(found.mask, numbers["mask"])
+        for field in "stream reads memory query key value scores mixed joined projected normed after".split():
+            near(getattr(found, field), numbers[field])
+        near(found.weights, np.nan_to_num(numbers["weights"]))
+    assert list(passed.stacks) == list(expected.stacks)
+    for stack, whole in passed.stacks.items():
+        numbers = expected.stacks[stack]
+        near(whole.embedded, numbers["raw"])
+        for field in ("positions", "entered", "output"):
+            near(getattr(whole, field), numbers[field])
+        for layer, layer_numbers in zip(whole.layers, numbers["layers"], strict=True):
+            for field in ("stream", "reads", "hidden", "output", "normed", "after"):
+                near(getattr(layer, field), layer_numbers[field])
+    near(passed.logits, expected.logits)
+    near(passed.probabilities, expected.probabilities)
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_it_is_what_the_asked_model_says_with_the_right_letters(name, made):
+    config, snapshot = made(name)
+    passed = passage(config, snapshot, "banana")
+    answer = asked(config, snapshot).answer("banana")
+    reading = answer.forced
+    assert (passed.src_tokens, passed.tgt_tokens) == (reading.src_tokens, reading.tgt_tokens)
+    assert passed.expected == reading.to_write(answer.expected)
+    assert passed.predicted == reading.predicted
+    np.testing.assert_allclose(passed.probabilities, reading.probabilities, atol=1e-6)
+    for site, weights in reading.maps.items():
+        found = passed.attentions[site]
+        np.testing.assert_allclose(
+            np.where(found.mask, found.weights, np.nan), weights, atol=1e-6, equal_nan=True
+        )
+
+
+def test_a_word_is_cleaned_and_checked_like_any_question(made):
+    config, snapshot = made("default")
+    passed = passage(config, snapshot, " Banana ")
+    assert (passed.word, passed.answer, passed.step) == ("banana", "ananab", 7)
+    with pytest.raises(InputError, match="Only the letters a to z"):
+        passage(config, snapshot, "b4nana")
+    with pytest.raises(InputError, match="letters is too long"):
+        passage(config, snapshot, "ox", ("x" * 25,))
+
+
+def test_longer_words_beside_it_fill_a_word_up_and_change_nothing_where_padding_is_hidden(made):
+    config, snapshot = made("default")
+    alone, beside = passage(config, snapshot, "frog"), passage(config, snapshot, "frog", BESIDE)
+    assert beside.src_tokens == (*alone.src_tokens, *["[PAD]"] * 6)
+    assert beside.tgt_tokens == (*alone.tgt_tokens, *["[PAD]"] * 6)
+    assert beside.expected == (*alone.expected, *[""] * 6)
+    assert beside.src_ids[-1] == 0
+    np.testing.assert_allclose(beside.logits[: len(alone.logits)], alone.logits, atol=1e-4)
+
+
+def test_padding_that_is_not_hidden_changes_the_numbers(made):
+    config, snapshot = made("lin")
+    alone, beside = passage(config, snapshot, "frog"), passage(config, snapshot, "frog", BESIDE)
+    assert np.abs(beside.logits[: len(alone.logits)] - alone.logits).max() > 0.01
+
+
+def test_what_was_taken_away_at_that_step_is_taken_away_here(made, truth, near):
+    taken = Interventions(
+        ablated=(("decoder.0.cross", 1),),
+        blocked=(Block(site="encoder.0", head=2, row=3, column=1),),
+        masks=(("causal", False),),
+    )
+    config, snapshot = made("default", taken)
+    passed = passage(config, snapshot, "frog", BESIDE)
+    k = config.model.d_head
+    assert not passed.attentions["decoder.0.cross"].joined[:, k : 2 * k].any()
+    assert passed.attentions["decoder.0.cross"].mixed[1].any()
+    open_to = passed.attentions["encoder.0"].mask
+    assert not open_to[2, 3, 1]
+    assert open_to[1, 3, 1]
+    assert not passed.axes["decoder.0.self"].causal
+    assert passed.attentions["decoder.0.self"].mask[0, 0, 3]
+    untouched = truth(passed, snapshot, causal=False)
+    near(passed.attentions["decoder.0.self"].query, untouched.sites["decoder.0.self"]["query"])
+
+
+def test_a_block_that_would_leave_a_row_nothing_is_refused(made):
+    taken = Interventions(blocked=(Block(site="decoder.0.self", row=0, column=0),))
+    config, snapshot = made("default", taken)
+    with pytest.raises(InputError, match="Leave it at least one"):
+        passage(config, snapshot, "frog")
+
+
+def test_weights_of_another_model_are_refused(made):
+    config, snapshot = made("default")
+    weights = {name: w for name, w in snapshot.weights.items() if not name.startswith("to_logits")}
+    with pytest.raises(InputError, match=r"The weights of step 7 do not fit this model"):
+        passage(config, Snapshot(step=7, weights=weights), "frog")
+
+
+def test_the_same_question_is_computed_once_and_another_snapshot_anew(made):
+    config, snapshot = made("default")
+    assert passage(config, snapshot, "frog") is passage(config, snapshot, "frog")
+    other = dataclasses.replace(snapshot, step=8)
+    assert passage(config, other, "frog").step == 8

@@ -1,0 +1,166 @@
+"""Look inside: the walk through one forward pass, on the page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pages.parts.walk import POSITION_STAGES, STAGES
+from transformer.anatomy.passage import passage
+from transformer.anatomy.stages import Focus, stages
+
+
+def opened(visit, **more):
+    """The page of an untrained tiny model, through the router as a cold link."""
+    return visit(session={"_deep_link": ("anatomy", {key: str(value) for key, value in more.items()})})
+
+
+@pytest.fixture
+def walk(visit):
+    """The page of a tiny model of three steps."""
+    return visit().press("run_start").until("finished").go("anatomy")
+
+
+def table(visitor, i=0):
+    """The numbers of the i-th table on the screen; blocked cells are NaN."""
+    drawn = visitor.drawn("anatomy_figure")
+    owners = drawn.layout["meta"]["panels"]
+    rows = [t["z"] for t, owner in zip(drawn.data, owners, strict=True) if owner == i]
+    return np.array([[np.nan if z is None else z for z in row] for row in rows[0]], dtype=float)
+
+
+def formulas(visitor):
+    return [element.value.strip("$\n") for element in visitor.at.latex]
+
+
+def expected(visitor, site, head=0, focus=Focus(row=1, column=1), word=None):  # noqa: B008
+    """The stages of the newest snapshot, computed beside the page."""
+    view = visitor.run.view
+    word = word or visitor.value("word")
+    return {s.key: s for s in stages(passage(view.config, view.snapshots[-1], word), site, head, focus)}
+
+
+def test_next_walks_through_every_stage_of_every_chapter_and_back_to_the_first(walk):
+    assert walk.says("**Tokens**")
+    seen = []
+    for _ in range(3 * len(STAGES) + len(POSITION_STAGES)):
+        seen.append((walk.value("anatomy_chapter"), walk.value("anatomy_stage")))
+        title = (STAGES | POSITION_STAGES)[seen[-1][1]]
+        assert walk.says(f"**{title}**")
+        assert len(formulas(walk)) == 2
+        assert walk.drawn("anatomy_figure").step == 3
+        walk.press("anatomy_next")
+    expected_walk = [(chapter, stage) for chapter in ("encoder", "decoder", "cross") for stage in STAGES]
+    assert seen == [*expected_walk, *(("positions", stage) for stage in POSITION_STAGES)]
+    assert (walk.value("anatomy_chapter"), walk.value("anatomy_stage")) == ("encoder", "tokens")
+    walk.press("anatomy_prev")
+    assert (walk.value("anatomy_chapter"), walk.value("anatomy_stage")) == ("positions", "likeness")
+
+
+@pytest.mark.parametrize(("chapter", "site"), [("encoder", "encoder.0"), ("decoder", "decoder.0.self")])
+@pytest.mark.parametrize("stage", ["scores", "weights", "feed_forward"])
+def test_the_numbers_on_the_page_are_those_of_the_forward_pass(walk, chapter, site, stage):
+    walk.set("anatomy_chapter", chapter).set("anatomy_stage", stage)
+    head = walk.value("anatomy_head")[1]
+    shown = expected(walk, site, head)[stage]
+    np.testing.assert_allclose(table(walk), shown.panels[0].values, atol=1e-3)
+    assert formulas(walk) == [shown.formula, shown.numbers]
+    assert walk.says(shown.sentence)
+
+
+def test_a_click_on_a_cell_puts_its_numbers_into_the_formula(walk):
+    walk.set("anatomy_chapter", "cross").set("anatomy_stage", "scale")
+    before = formulas(walk)
+    walk.click("anatomy_figure", 0, [2, 4])
+    after = formulas(walk)
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+    assert "s_{2,4}" in after[1]
+    assert [walk.value(f"focus_{name}") for name in ("row", "column")] == [2, 4]
+    walk.press("anatomy_next")  # the cell goes along
+    assert "m_{2,4}" in formulas(walk)[1]
+
+
+def test_a_cell_beyond_the_last_means_the_last_whoever_sends_it(walk):
+    walk.set("anatomy_chapter", "cross").set("anatomy_stage", "scores")
+    for value in (10**9, -5):
+        walk.set("focus_row", value)
+        assert walk.errors == []
+        assert len(formulas(walk)) == 2
+    walk.click("anatomy_figure", 10**6, [2, 4])
+    walk.click("anatomy_figure", 0, [99, -1])
+    walk.click("anatomy_figure", 0, "here")
+    assert walk.errors == []
+
+
+def test_any_step_that_has_a_snapshot_and_any_word_is_walked_through(walk):
+    walk.set("anatomy_stage", "embedding")
+    trained = table(walk)
+    walk.stand(0)
+    assert walk.drawn("anatomy_figure").step == 0
+    assert not np.allclose(table(walk), trained)
+    assert walk.says("The model of step **0**")
+    walk.set("explore_text", "zebra")
+    columns = [text for text in walk.drawn("anatomy_figure").layout["yaxis"]["ticktext"] if len(text) == 1]
+    assert columns == list("zebra")
+
+
+def test_a_word_that_cannot_be_asked_is_answered_in_place_and_the_last_stays(walk):
+    walk.set("anatomy_stage", "scores")
+    before = table(walk)
+    walk.set("explore_text", "café")
+    assert any("é" in error for error in walk.errors)
+    np.testing.assert_array_equal(table(walk), before)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "stage"),
+    [
+        ("norm_placement", "post", "residual"),
+        ("norm_placement", "branch", "residual"),
+        ("score_scale", "sqrt_d_model", "scale"),
+    ],
+)
+def test_what_if_the_model_were_arranged_in_another_way(walk, setting, value, stage):
+    walk.set("anatomy_chapter", "encoder").set("anatomy_stage", stage)
+    numbers, formula = table(walk), formulas(walk)[0]
+    walk.set(f"what_if_{setting}", value)
+    assert not np.allclose(table(walk), numbers)
+    assert formulas(walk)[0] != formula
+    assert walk.says("Not as this model was trained")
+    assert getattr(walk.run.config.model, setting) != value  # the run itself is not touched
+
+
+@pytest.mark.parametrize(
+    ("topology", "chapters"),
+    [("encoder-only", ["encoder", "positions"]), ("decoder-only", ["sequence", "positions"])],
+)
+def test_a_model_of_one_stack_has_one_chapter_and_the_positions(visit, topology, chapters):
+    visitor = visit(topology=topology).go("anatomy")
+    (choice,) = [box for box in visitor.at.get("button_group") if box.key == "anatomy_chapter"]
+    assert len(choice.options) == 2
+    walked = []
+    for _ in range(len(STAGES) + len(POSITION_STAGES)):
+        walked.append(visitor.value("anatomy_chapter"))
+        visitor.press("anatomy_next")
+    assert list(dict.fromkeys(walked)) == chapters
+
+
+def test_learned_positions_show_how_far_training_has_moved_them(visit):
+    link = {"recipe": "bloem", "width": 8, "heads": 2, "layers_encoder": 1, "steps": 3, "device": "cpu"}
+    visitor = visit(link).press("run_start").until("finished").go("anatomy")
+    visitor.set("anatomy_chapter", "positions").set("anatomy_stage", "moved")
+    steps = len(visitor.run.view.snapshots)
+    assert steps >= 4
+    moved = table(visitor)
+    assert moved.shape[1] >= steps  # a column for each snapshot
+    assert (np.diff(moved[2]) >= 0).all()  # in three steps the rate only rises: each moves on
+    assert moved.max() > 0
+
+
+def test_the_stage_is_in_the_link_and_a_forged_one_does_no_harm(visit):
+    visitor = opened(visit, stage="weights", kind="cross")
+    assert (visitor.value("anatomy_chapter"), visitor.value("anatomy_stage")) == ("cross", "weights")
+    assert opened(visit, stage="../../secret").value("anatomy_stage") == "tokens"
+    visitor.press("anatomy_next")
+    assert visitor.link["stage"] == "mixed"

@@ -1,0 +1,121 @@
+"""How questions and answers are laid out, token by token, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transformer import tasks
+from transformer.config import TrainConfig
+from transformer.errors import InputError
+from transformer.tasks import completed, make_task
+from transformer.tasks.arrange import arrange, sequence_limit
+from transformer.tasks.tokenizer import CharacterTokenizer
+
+PAD, SOS, EOS, SEP = 0, 1, 2, 7
+X, Y, Z = 4, 5, 6
+SIDES = ("src", "tgt_in", "tgt_out", "answers", "prompt")
+# Two questions with answers of their own length, one of them longer than the other.
+BY_HAND = {
+    "encoder-decoder": {
+        "src": [[SOS, X, Y, Z, EOS], [SOS, Z, EOS, PAD, PAD]],
+        "tgt_in": [[SOS, Z, Y, X], [SOS, Y, PAD, PAD]],
+        "tgt_out": [[Z, Y, X, EOS], [Y, EOS, PAD, PAD]],
+        "answers": [[Z, Y, X, EOS], [Y, EOS, PAD, PAD]],
+        "prompt": [[SOS], [SOS]],
+    },
+    "encoder-only": {
+        "src": [[SOS, X, Y, Z, EOS], [SOS, Z, EOS, PAD, PAD]],
+        "tgt_in": [[SOS, X, Y, Z, EOS], [SOS, Z, EOS, PAD, PAD]],
+        "tgt_out": [[PAD, Z, Y, X, EOS], [PAD, Y, EOS, PAD, PAD]],
+        "answers": [[Z, Y, X, EOS], [Y, EOS, PAD, PAD]],
+        "prompt": [[], []],
+    },
+    "decoder-only": {
+        "src": [[SOS, X, Y, Z, SEP, Z, Y, X], [SOS, Z, SEP, Y, PAD, PAD, PAD, PAD]],
+        "tgt_in": [[SOS, X, Y, Z, SEP, Z, Y, X], [SOS, Z, SEP, Y, PAD, PAD, PAD, PAD]],
+        "tgt_out": [[PAD, PAD, PAD, PAD, Z, Y, X, EOS], [PAD, PAD, Y, EOS, PAD, PAD, PAD, PAD]],
+        "answers": [[Z, Y, X, EOS], [Y, EOS, PAD, PAD]],
+        "prompt": [[SOS, X, Y, Z, SEP], [SOS, Z, SEP, PAD, PAD]],
+    },
+}
+
+
+def tokenizer(topology):
+    return CharacterTokenizer("xyz", separator=topology == "decoder-only")
+
+
+@pytest.mark.parametrize("topology", BY_HAND)
+def test_question_and_answer_stand_where_each_topology_reads_and_writes_them(topology):
+    batch = arrange(topology, tokenizer(topology), ["xyz", "z"], ["zyx", "y"])
+    for side, expected in BY_HAND[topology].items():
+        found = getattr(batch, side)
+        assert found.tolist() == expected, side
+        assert found.dtype == np.int64
+    assert batch.words == ("xyz", "z")
+
+
+def test_answers_may_be_longer_or_shorter_than_their_questions():
+    two = arrange("encoder-decoder", tokenizer("encoder-decoder"), ["x", "yz"], ["zzzz", ""])
+    assert two.src.tolist() == [[SOS, X, EOS, 0, 0, 0], [SOS, Y, Z, EOS, 0, 0]]
+    assert two.tgt_in.tolist() == [[SOS, Z, Z, Z, Z], [SOS, 0, 0, 0, 0]]
+    assert two.tgt_out.tolist() == two.answers.tolist() == [[Z, Z, Z, Z, EOS], [EOS, 0, 0, 0, 0]]
+    one = arrange("decoder-only", tokenizer("decoder-only"), ["x", "yz"], ["zzzz", ""])
+    assert one.tgt_in.tolist() == [[SOS, X, SEP, Z, Z, Z, Z], [SOS, Y, Z, SEP, 0, 0, 0]]
+    assert one.tgt_out.tolist() == [[0, 0, Z, Z, Z, Z, EOS], [0, 0, 0, EOS, 0, 0, 0]]
+    assert one.prompt.tolist() == [[SOS, X, SEP, 0], [SOS, Y, Z, SEP]]
+
+
+@pytest.mark.parametrize("topology", BY_HAND)
+def test_padding_to_a_length_adds_only_padding_and_makes_all_shapes_equal(topology):
+    """Question and answer are given nine tokens each; in one sequence the two share [SEP] and lose [EOS]."""
+    words = [["xyz", "z"], ["xyzxyzx", "y"]]
+    batches = [arrange(topology, tokenizer(topology), w, [x[::-1] for x in w], pad_to=9) for w in words]
+    widths = {"src": 9, "tgt_in": 8, "tgt_out": 8, "answers": 8}
+    widths |= {"tgt_in": 9, "tgt_out": 9} if topology == "encoder-only" else {}
+    widths |= dict.fromkeys(("src", "tgt_in", "tgt_out"), 16) if topology == "decoder-only" else {}
+    for batch, w in zip(batches, words, strict=True):
+        loose = arrange(topology, tokenizer(topology), w, [x[::-1] for x in w])
+        for side in SIDES:
+            wide, narrow = getattr(batch, side), getattr(loose, side)
+            assert np.array_equal(wide[:, : narrow.shape[1]], narrow)
+            assert not wide[:, narrow.shape[1] :].any()
+            assert wide.shape[1] == widths.get(side, narrow.shape[1])
+
+
+@pytest.mark.parametrize("letters", [3, 12])
+@pytest.mark.parametrize("topology", BY_HAND)
+def test_the_limit_has_room_for_a_question_its_answer_and_three_letters_more(topology, letters):
+    batch = arrange(topology, tokenizer(topology), ["x" * letters], ["z" * letters])
+    needed = batch.tgt_in.shape[1] + 3 if topology == "decoder-only" else batch.src.shape[1]
+    assert sequence_limit(topology, letters) == needed
+
+
+@pytest.mark.parametrize("topology", BY_HAND)
+def test_a_run_s_configuration_is_completed_with_what_its_layout_needs(tiny, topology):
+    config = completed(tiny(topology=topology, max_letters=4))
+    tokens = 31 if topology == "decoder-only" else 30
+    assert (config.model.src_vocab_size, config.model.tgt_vocab_size) == (tokens, tokens)
+    assert config.model.max_len == (21 if topology == "decoder-only" else 10)
+    assert config.train == tiny(max_letters=4).train
+
+
+def test_a_task_with_answers_of_other_lengths_is_refused_by_an_encoder_alone(monkeypatch, tiny):
+    class Shortening(tasks.Reverse):
+        name = "reverse"
+        same_length = False
+
+    monkeypatch.setitem(tasks.TASKS, "reverse", Shortening)
+    for topology in ("encoder-decoder", "decoder-only"):
+        assert isinstance(make_task(TrainConfig(), topology), Shortening)
+    for refused in (
+        lambda: make_task(TrainConfig(), "encoder-only"),
+        lambda: completed(tiny(topology="encoder-only")),
+    ):
+        with pytest.raises(InputError) as error:
+            refused()
+        assert error.value.field == "topology"
+        assert str(error.value) == (
+            "The task reverse has answers of other lengths than their questions, and encoder-only "
+            "writes one token in the place of each; choose encoder-decoder or decoder-only."
+        )

@@ -1,0 +1,115 @@
+"""How large a model is and what its training needs: against models that are built, and in its words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from transformer.config import ModelConfig, RunConfig
+from transformer.errors import InputError
+from transformer.model.transformer import Transformer
+from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
+from transformer.size import check_memory, parameter_count, training_bytes
+from transformer.training.state import TrainState
+
+TOPOLOGIES = ["encoder-decoder", "encoder-only", "decoder-only"]
+BASE = ModelConfig(
+    src_vocab_size=13,
+    tgt_vocab_size=17,
+    max_len=11,
+    n_encoder_layers=1,
+    n_decoder_layers=3,
+    n_heads=2,
+    d_model=6,
+    d_ff=10,
+)
+FLAGS = list(product([True, False], [True, False], [True, False], ["layer", "scalar"]))
+
+
+def built(model):
+    return sum(parameter.numel() for parameter in Transformer(model).parameters())
+
+
+@pytest.mark.parametrize(("qkv_bias", "output_bias", "final_norm", "norm"), FLAGS)
+@pytest.mark.parametrize("positions", ["sinusoid", "learned", "none"])
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_the_count_is_that_of_the_model_that_is_built(
+    topology, positions, qkv_bias, output_bias, final_norm, norm
+):
+    model = replace(
+        BASE,
+        topology=topology,
+        positions=positions,
+        qkv_bias=qkv_bias,
+        output_bias=output_bias,
+        final_norm=final_norm,
+        norm=norm,
+    )
+    assert parameter_count(model) == built(model)
+    one_table = replace(model, tgt_vocab_size=13, embedding_tables="one", padding_row=True)
+    assert parameter_count(one_table) == built(one_table)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [ENCODER_ONLY, DECODER_ONLY, *(recipe.small for recipe in RECIPES.values())],
+    ids=lambda c: c.recipe,
+)
+def test_the_count_of_a_recipe_is_that_of_its_run(config):
+    state = TrainState.begin(config)
+    assert parameter_count(state.config.model) == state.n_parameters
+
+
+def test_a_model_by_hand():
+    """A width of 6: an attention is 4 * (6 * 6 + 6), a feed-forward part 6 * 10 + 10 + 10 * 6 + 6."""
+    attention, feed_forward, norm = 168, 136, 12
+    encoder = attention + feed_forward + 3 * norm  # a layer of two norms, and the last one
+    decoder = 3 * (2 * attention + feed_forward + 3 * norm) + norm
+    assert parameter_count(BASE) == 13 * 6 + encoder + 17 * 6 + decoder + 6 * 17 + 17
+
+
+def test_training_needs_its_weights_four_times_and_more_for_larger_batches_words_and_models():
+    config = RunConfig()
+    needed = training_bytes(config)
+    assert needed > 4 * 4 * parameter_count(config.model)
+    for larger in (
+        {"batch_size": 65},
+        {"max_letters": 13},
+        {"pad_to": 20},
+        {"n_encoder_layers": 3},
+        {"n_decoder_layers": 3},
+        {"n_heads": 8},
+        {"d_model": 36},
+        {"d_ff": 129},
+    ):
+        assert training_bytes(config.with_changes(**larger)) > needed, larger
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_what_training_needs_grows_in_proportion_to_the_batch(topology):
+    needed = [
+        training_bytes(RunConfig().with_changes(topology=topology, batch_size=size)) for size in (1, 2, 3)
+    ]
+    assert needed[2] - needed[1] == needed[1] - needed[0] > 0
+
+
+def test_a_training_that_fits_is_let_through():
+    config = RunConfig()
+    check_memory(config, training_bytes(config))
+
+
+def test_a_training_that_does_not_fit_is_refused_with_what_it_needs_what_there_is_and_what_to_choose():
+    config = RunConfig(model=RECIPES["torres"].model)
+    needed = training_bytes(config)
+    with pytest.raises(InputError) as refused:
+        check_memory(config, 500_000_000)
+    assert str(refused.value) == (
+        f"This model has 75,169,791 parameters and needs about {needed / 1e9:.1f} GB to train; 0.5 GB of "
+        "memory are free. Choose a smaller width, fewer layers or a smaller batch."
+    )
+    assert refused.value.field == "d_model"
+    with pytest.raises(InputError, match=re.escape("0.0 GB of memory are free.")):
+        check_memory(RunConfig(), training_bytes(RunConfig()) - 1)

@@ -1,0 +1,114 @@
+"""The mask, and why a cell is blocked: by the causal mask, by padding, by both, or by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+import numpy as np
+
+from transformer.anatomy import latex
+from transformer.anatomy.latex import number
+from transformer.anatomy.panels import BOTH, BY_HAND, FUTURE, OPEN, PADDED, Array, Panel, Stage
+from transformer.anatomy.spot import Spot
+from transformer.interventions import open_cells
+
+WHY = {
+    OPEN: "open",
+    FUTURE: "blocked: it lies in the future",
+    PADDED: "blocked: it is padding",
+    BOTH: "blocked: it lies in the future and is padding",
+    BY_HAND: "blocked by hand",
+}
+
+
+def mask_codes(spot: Spot, head: int) -> Array:
+    """(Q, S) codes of a head: derived from the tokens, and the same as what the model went by."""
+    axes, n_heads = spot.axes, len(spot.attention.mask)
+
+    def may(*, causal: bool = False, padding: bool = False, by_hand: bool = False) -> Array:
+        blocks = spot.passage.interventions.blocks_at(spot.site) if by_hand else ()
+        cells = open_cells(blocks, spot.queries, spot.keys, causal=causal, padding=padding, n_heads=n_heads)
+        return np.asarray(cells[head])
+
+    codes = FUTURE * ~may(causal=axes.causal) + PADDED * ~may(padding=axes.padding)
+    codes = np.where((codes == OPEN) & ~may(by_hand=True), BY_HAND, codes)
+    assert np.array_equal(codes == OPEN, spot.attention.mask[head])
+    return codes
+
+
+def words_of(spot: Spot, codes: Array) -> tuple[str, ...]:
+    """A sentence for each row: what it may look at, and why not at the rest."""
+    sentences = []
+    for i, query in enumerate(spot.queries):
+        groups = [(code, np.flatnonzero(codes[i] == code)) for code in WHY]
+        said = [
+            f"{'' if code == OPEN else 'not at '}{_listed(spot.keys[j] for j in found)}{_reason(code)}"
+            for code, found in groups
+            if len(found)
+        ]
+        sentences.append(f"“{query}” (position {i}) may look at {'; '.join(said)}.")
+    return tuple(sentences)
+
+
+def _reason(code: int) -> str:
+    return "" if code == OPEN else f" ({WHY[code].removeprefix('blocked: ').removeprefix('blocked ')})"
+
+
+def _listed(tokens: Iterable[str]) -> str:
+    """Tokens one after the other; equal neighbours are counted."""
+    runs = [(token, len(list(group))) for token, group in groupby(tokens)]
+    return " ".join(f"{token} ×{n}" if n > 2 else " ".join([token] * n) for token, n in runs)
+
+
+def mask(spot: Spot) -> Stage:
+    """Who may look at whom."""
+    i, j, codes = spot.row, spot.column, mask_codes(spot, spot.head)
+    code = int(codes[i, j])
+    fill = r"-\infty" if spot.model.mask_fill == "-inf" else "-10^9"
+    on = [m for m, is_on in (("the future", spot.axes.causal), ("[PAD]", spot.axes.padding)) if is_on]
+    on += ["what was blocked by hand"] if spot.passage.interventions.blocks_at(spot.site) else []
+    listed = " and ".join(filter(None, [", ".join(on[:-1]), *on[-1:]]))
+    hidden = f"hides {listed}" if on else "hides nothing here"
+    words = words_of(spot, codes)
+    return Stage(
+        key="mask",
+        title="Mask",
+        sentence=f"The mask of this attention {hidden}: {words[i]}",
+        shape=spot.shape("Q", "S"),
+        panels=(spot.map("mask", codes.astype(np.float32), "mask", words),),
+        formula=rf"m_{{ij}} = \begin{{cases}} 0 & \text{{where }} i \text{{ may look at }} j \\ "
+        rf"{fill} & \text{{elsewhere}} \end{{cases}}",
+        numbers=f"m_{{{i},{j}}} = {fill if code else 0} \\quad {latex.text(f'({WHY[code]})')}",
+        result=float(code),
+    )
+
+
+def masked_map(spot: Spot, name: str, values: Array, role: str, head: int | None = None) -> Panel:
+    """A number for each row and column, (Q, S), NaN where a head is blocked; by default this one."""
+    codes = mask_codes(spot, spot.head if head is None else head)
+    shown = np.where(codes == OPEN, values, np.float32("nan"))
+    return spot.map(name, shown, role, codes=codes)
+
+
+def masked(spot: Spot) -> Stage:
+    """Scores of what may be looked at."""
+    i, j, open_to = spot.row, spot.column, mask_codes(spot, spot.head) == OPEN
+    before = spot.attention.scores[spot.head]
+    value = float(before[i, j]) if open_to[i, j] else None
+    if value is not None:
+        end = f"0 = {number(value)}"
+    else:
+        end = r"(-\infty) = -\infty" if spot.model.mask_fill == "-inf" else r"(-10^9) \approx -10^9"
+    return Stage(
+        key="masked",
+        title="Masked scores",
+        sentence=f"Mask and scores are added, so {int((~open_to).sum())} of {open_to.size} scores are out "
+        "of the game before the softmax sees them.",
+        shape=spot.shape("Q", "S"),
+        panels=(masked_map(spot, "masked scores", before, "scores"),),
+        formula=r"\tilde{s}_{ij} = s_{ij} + m_{ij}",
+        numbers=rf"\tilde{{s}}_{{{i},{j}}} = {number(float(before[i, j]))} + {end}",
+        sources=(spot.score_strip(f"scaled scores of {spot.query_token}", before[i]),),
+        result=value,
+    )

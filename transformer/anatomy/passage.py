@@ -1,0 +1,183 @@
+"""One word's way through the model of one step, with every number on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer.anatomy.passes import AttentionPass, FeedForwardPass, Passage, StackPass
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.interventions import check_interventions
+from transformer.model.transformer import Site, Transformer
+from transformer.recording.frame import Array
+from transformer.recording.recorder import axes_of, expected_tokens
+from transformer.recording.snapshot import Snapshot
+from transformer.recording.tape import RECORDABLE, record
+from transformer.tasks import Question, make_task
+
+__all__ = ["Passage", "passage"]
+
+SIDES = {
+    "encoder-decoder": {"encoder": "src", "decoder": "tgt"},
+    "encoder-only": {"encoder": "src"},
+    "decoder-only": {"decoder": "seq"},
+}
+"""Topology to its stacks, and whose positions the rows of each are."""
+Heard = dict[str, list[tuple[tuple[Any, ...], Tensor]]]
+"""Name of a module to its calls: the arguments and the result of each."""
+
+
+@contextmanager
+def _listen(model: nn.Module) -> Iterator[Heard]:
+    """Keep what goes into and comes out of every module while this lasts."""
+    heard: Heard = {}
+
+    def keep(name: str) -> Any:
+        def hook(_module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+            heard.setdefault(name, []).append((inputs, output))
+
+        return hook
+
+    handles = [module.register_forward_hook(keep(name)) for name, module in model.named_modules()]
+    try:
+        yield heard
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _array(tensor: Tensor) -> Array:
+    """The first sequence of a batch, as an array of its own."""
+    return tensor[0].detach().float().numpy().copy()
+
+
+def _attention(model: Transformer, site: Site, heard: Heard, tape: Mapping[str, Array]) -> AttentionPass:
+    module = next(name for name, part in model.named_modules() if part is site.attention)
+    residual = f"{module.removesuffix('_attention')}_residual"
+    ((inputs, _),) = heard[module]
+    (((joined,), projected),) = heard[f"{module}.to_output"]
+    (stream, *_), after = heard[residual][0]
+    memory = inputs[1] if len(inputs) > 1 and inputs[1] is not None else inputs[0]
+    recorded = {name: values[0] for name, values in tape.items()}
+    return AttentionPass(
+        module=module,
+        residual=residual,
+        stream=_array(stream),
+        reads=_array(inputs[0]),
+        memory=_array(memory),
+        **recorded,
+        joined=_array(joined),
+        projected=_array(projected),
+        normed=_array(heard[f"{residual}.norm"][0][1]),
+        after=_array(after),
+    )
+
+
+def _feed_forward(layer: str, heard: Heard) -> FeedForwardPass:
+    module, residual = f"{layer}.feed_forward", f"{layer}.feed_forward_residual"
+    (((reads,), output),) = heard[module]
+    (stream, *_), after = heard[residual][0]
+    return FeedForwardPass(
+        module=module,
+        residual=residual,
+        stream=_array(stream),
+        reads=_array(reads),
+        hidden=_array(heard[f"{module}.activation"][0][1]),
+        output=_array(output),
+        normed=_array(heard[f"{residual}.norm"][0][1]),
+        after=_array(after),
+    )
+
+
+def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
+    """Both stacks, or the one there is, in the order of the forward pass."""
+    config = model.config
+    found: dict[str, StackPass] = {}
+    for stack, side in SIDES[config.topology].items():
+        table = "src_embedding" if stack == "encoder" else "tgt_embedding"
+        shared = table not in heard  # one table: its second call is the decoder's
+        _, embedded = heard["src_embedding" if shared else table][-1 if shared else 0]
+        (entered,), _ = heard["embedding_dropout"][len(found)]
+        n = entered.size(1)
+        if config.positions == "sinusoid":
+            positions = model.positions[:n]
+        elif config.positions == "learned":
+            positions = model.learned_positions.weight[:n]
+        else:
+            positions = torch.zeros_like(entered[0])
+        found[stack] = StackPass(
+            side=side,
+            table=f"{table}.weight",
+            scaled=config.embedding_scale == "both" or (config.embedding_scale, stack) == ("encoder",) * 2,
+            embedded=_array(embedded),
+            positions=_array(positions[None]),
+            entered=_array(entered),
+            layers=tuple(_feed_forward(f"{stack}.{i}", heard) for i in range(len(getattr(model, stack)))),
+            output=_array(heard[f"{stack}_norm"][0][1]),
+        )
+    return found
+
+
+def _model_of(config: RunConfig, snapshot: Snapshot) -> Transformer:
+    model = Transformer(config.model)
+    try:
+        model.load_state_dict({name: torch.from_numpy(w) for name, w in snapshot.weights.items()})
+    except (RuntimeError, TypeError) as error:  # other names, shapes or kinds of number, from a file
+        why = str(error).splitlines()[-1].strip()
+        raise InputError(f"The weights of step {snapshot.step:,} do not fit this model ({why}).") from error
+    return model.eval()
+
+
+@lru_cache(maxsize=8)
+def passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...] = ()) -> Passage:
+    """Send a word through the model of a snapshot, with the right answer as the decoder's input.
+
+    What was taken away from the model at that step is taken away here too.
+
+    Args:
+        config: of the run, completed with what the task needs.
+        beside: other words of the same batch; where one is longer, the word is filled up with [PAD].
+
+    Raises:
+        InputError: a word that cannot be asked, or weights that are not those of such a model.
+    """
+    task = make_task(config.train, config.model.topology)
+    questions: list[Question] = [task.question(text) for text in (word, *beside)]
+    batch, model = task.encode([question.text for question in questions]), _model_of(config, snapshot)
+    taken = snapshot.interventions
+    src_tokens = task.src_tokenizer.tokens(batch.src[0].tolist())
+    tgt_tokens = task.tgt_tokenizer.tokens(batch.tgt_in[0].tolist())
+    masks, n_heads = config.model.masks, config.model.n_heads
+    check_interventions(taken, axes_of(model), n_heads, src_tokens, tgt_tokens, masks=masks)
+    model.intervene(taken, task.src_tokenizer.id_of)
+    with record(model, RECORDABLE) as tape, _listen(model) as heard:
+        logits = model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
+    tokenizer = task.tgt_tokenizer
+    return Passage(
+        step=snapshot.step,
+        config=config,
+        word=questions[0].text,
+        answer=questions[0].answer,
+        src_tokens=src_tokens,
+        tgt_tokens=tgt_tokens,
+        src_ids=tuple(batch.src[0].tolist()),
+        tgt_ids=tuple(batch.tgt_in[0].tolist()),
+        vocabulary=tokenizer.tokens(range(tokenizer.size)),
+        expected=expected_tokens(task, batch.tgt_out[0].tolist()),
+        predicted=tokenizer.tokens(logits[0].argmax(dim=-1).tolist()),
+        axes=axes_of(model),
+        attentions={
+            site.name: _attention(model, site, heard, tape.sites[site.name]) for site in model.sites()
+        },
+        stacks=_stacks(model, heard),
+        logits=_array(logits),
+        probabilities=_array(logits.softmax(dim=-1)),
+        parameters={name: w.float().numpy().copy() for name, w in model.state_dict().items()},
+        interventions=taken,
+    )

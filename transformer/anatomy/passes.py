@@ -1,0 +1,137 @@
+"""What is kept of one word's way through a model: numbers as the model computed them, free of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from transformer.config import RunConfig
+from transformer.interventions import Interventions
+from transformer.recording.frame import Array, Axes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AttentionPass:
+    """One attention, from the residual stream before it to the residual stream behind it."""
+
+    module: str
+    """Where its four projections are in the parameters, such as decoder.0.cross_attention."""
+    residual: str
+    """Where its norm is in the parameters, such as decoder.0.cross_residual."""
+    stream: Array
+    """(Q, D), the residual stream before it."""
+    reads: Array
+    """(Q, D), what queries are made of: the stream, or its norm where the norm comes first."""
+    memory: Array
+    """(S, D), what keys and values are made of; in self-attention the same as `reads`."""
+    query: Array
+    """(H, Q, K)."""
+    key: Array
+    """(H, S, K)."""
+    value: Array
+    """(H, S, K)."""
+    scores: Array
+    """(H, Q, S), scaled, before the mask."""
+    mask: Array
+    """(H, Q, S) bool, True where attention is allowed."""
+    weights: Array
+    """(H, Q, S)."""
+    mixed: Array
+    """(H, Q, K), what each head read."""
+    joined: Array
+    """(Q, D), the heads side by side, a switched-off head as zeros."""
+    projected: Array
+    """(Q, D), joined through the output projection."""
+    normed: Array
+    """(Q, D), what the norm of this part gives, wherever it stands."""
+    after: Array
+    """(Q, D), the residual stream behind it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FeedForwardPass:
+    """The feed-forward part of one layer, from the residual stream to the residual stream."""
+
+    module: str
+    """Where its two matrices are in the parameters, such as encoder.0.feed_forward."""
+    residual: str
+    """Where its norm is in the parameters."""
+    stream: Array
+    """(Q, D), the residual stream before it."""
+    reads: Array
+    """(Q, D), the stream, or its norm where the norm comes first."""
+    hidden: Array
+    """(Q, d_ff), after the activation."""
+    output: Array
+    """(Q, D), what the second matrix gives."""
+    normed: Array
+    """(Q, D), what the norm of this part gives, wherever it stands."""
+    after: Array
+    """(Q, D), the residual stream behind it, which is also behind the layer."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StackPass:
+    """One stack, from its tokens to its output."""
+
+    side: str
+    """Whose positions are its rows: src, tgt or seq."""
+    table: str
+    """Where its token vectors are in the parameters."""
+    scaled: bool
+    """Whether token vectors are multiplied by the root of d_model."""
+    embedded: Array
+    """(Q, D), the rows of the table."""
+    positions: Array
+    """(Q, D), what is added for the positions; zeros where nothing is."""
+    entered: Array
+    """(Q, D), what enters the first layer."""
+    layers: tuple[FeedForwardPass, ...]
+    """The feed-forward part of each layer, whose `after` is the stream behind that layer."""
+    output: Array
+    """(Q, D), behind the final norm, if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Passage:
+    """One forward pass over one word: numbers as the model computed them, float32."""
+
+    step: int
+    """Of the snapshot."""
+    config: RunConfig
+    word: str
+    answer: str
+    src_tokens: tuple[str, ...]
+    """What the encoder reads, with the [PAD]s of its batch; without two stacks the same as `tgt_tokens`."""
+    tgt_tokens: tuple[str, ...]
+    """What the decoder reads, with the [PAD]s of its batch: the right answer so far."""
+    src_ids: tuple[int, ...]
+    tgt_ids: tuple[int, ...]
+    vocabulary: tuple[str, ...]
+    """(V,) the tokens that can be written, in the order of the logits."""
+    expected: tuple[str, ...]
+    """(T,) what each position is to write; empty where that is nothing."""
+    predicted: tuple[str, ...]
+    """(T,) the most probable token of each position."""
+    axes: Mapping[str, Axes]
+    """Every site, in the order of the forward pass."""
+    attentions: Mapping[str, AttentionPass]
+    """By site."""
+    stacks: Mapping[str, StackPass]
+    """encoder and decoder, as far as there are both."""
+    logits: Array
+    """(T, V)."""
+    probabilities: Array
+    """(T, V)."""
+    parameters: Mapping[str, Array]
+    """The model's weights, by their names in the state dictionary."""
+    interventions: Interventions
+    """What was taken away at that step, and is in this pass."""
+
+    def tokens(self, side: str) -> tuple[str, ...]:
+        """The tokens of one side: src, tgt or seq."""
+        return self.src_tokens if side == "src" else self.tgt_tokens
+
+    def ids(self, side: str) -> tuple[int, ...]:
+        """The token ids of one side: src, tgt or seq."""
+        return self.src_ids if side == "src" else self.tgt_ids

@@ -1,0 +1,57 @@
+"""The forward pass stage by stage: what is computed, from what, and what it gives for one chosen cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from transformer.anatomy.attending import ATTENDING
+from transformer.anatomy.entering import ENTERING
+from transformer.anatomy.leaving import LEAVING
+from transformer.anatomy.panels import Focus, Panel, Stage
+from transformer.anatomy.positions import position_table, positions
+from transformer.anatomy.spot import Spot
+from transformer.anatomy.writing import WRITING
+
+if TYPE_CHECKING:
+    from transformer.anatomy.passes import Passage
+    from transformer.recording.frame import Axes
+
+__all__ = ["CHAPTERS", "Focus", "Panel", "Stage", "chapters", "position_table", "positions", "stages"]
+
+CHAPTERS = {
+    "encoder": "Encoder self-attention",
+    "decoder": "Decoder self-attention",
+    "cross": "Cross-attention",
+    "sequence": "Self-attention",
+    "positions": "Positions",
+}
+"""Every chapter that a model can have, by the kind of attention; positions is of no attention."""
+
+
+def chapters(axes: Mapping[str, Axes]) -> list[tuple[str, str]]:
+    """The kinds of attention of a model, in the order of its forward pass, then positions; with titles."""
+    kinds = dict.fromkeys(one.kind for one in axes.values())
+    return [(kind, CHAPTERS[kind]) for kind in [*kinds, "positions"]]
+
+
+def stages(passage: Passage, site: str, head: int, focus: Focus) -> tuple[Stage, ...]:
+    """Every stage from tokens to probabilities, as one head of one attention sees it.
+
+    Args:
+        site: such as decoder.0.cross.
+        head: counted from 0.
+        focus: the cell that formulas, numbers and sources are about.
+
+    Raises:
+        ValueError: the model has no such attention or head.
+    """
+    if site not in passage.axes:
+        raise ValueError(f"There is no attention {site!r}; choose one of {', '.join(passage.axes)}.")
+    n_heads = passage.config.model.n_heads
+    if not 0 <= head < n_heads:
+        raise ValueError(f"There is no head {head}; choose one from 0 to {n_heads - 1}.")
+    if min(focus.row, focus.column, focus.feature) < 0:
+        raise ValueError(f"{focus} points before the first cell; choose numbers from 0 on.")
+    spot = Spot(passage, site, head, focus)
+    return tuple(make(spot) for make in (*ENTERING, *ATTENDING, *LEAVING, *WRITING))

@@ -1,0 +1,116 @@
+"""The last two stages: a number for every token that could come next, and how likely that makes each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transformer.anatomy import latex
+from transformer.anatomy.latex import number
+from transformer.anatomy.panels import Array, Panel, Stage, linear_strips, strip
+from transformer.anatomy.spot import Spot
+
+MOST_NAMED = 3
+"""Tokens that the last stage names."""
+
+
+def _written(spot: Spot) -> tuple[int, int]:
+    """Which row of the logits is explained, and which token of it: the right one, or the likeliest."""
+    passage = spot.passage
+    row = spot.row if spot.axes.writes else 0
+    return row, passage.vocabulary.index(passage.expected[row] or passage.predicted[row])
+
+
+def _over_vocabulary(
+    spot: Spot, name: str, values: Array, role: str, hover_rows: tuple[str, ...] = ()
+) -> Panel:
+    """A number for each position and each token that can be written, (T, V), the right tokens marked."""
+    passage = spot.passage
+    pairs = list(zip(passage.tgt_tokens, passage.expected, strict=True))
+    return Panel(
+        name=name,
+        values=values,
+        rows=tuple(f"{read} → {to}" if to else read for read, to in pairs),
+        columns=passage.vocabulary,
+        role=role,
+        axes=("row" if spot.axes.writes else "", ""),
+        row_title="after reading → writes",
+        column_title="token that may be written",
+        hover_rows=hover_rows,
+        marked=tuple((i, passage.vocabulary.index(to)) for i, (_, to) in enumerate(pairs) if to),
+    )
+
+
+GOES_ON = (
+    "The encoder writes nothing itself: its output goes to the decoder's cross-attention as keys and values, "
+    "and "
+)
+
+
+def logits(spot: Spot) -> Stage:
+    """A number for every token that could come next."""
+    passage = spot.passage
+    row, token = _written(spot)
+    out = passage.stacks["decoder" if "decoder" in passage.stacks else "encoder"].output[row]
+    weight, bias = spot.linear("to_logits", token)
+    value, name = float(passage.logits[row, token]), passage.vocabulary[token]
+    terms = latex.products(out, weight, bias)
+    does = "a last matrix turns the output of the stack into one number for every token that can be written"
+    return Stage(
+        key="logits",
+        title="Logits",
+        sentence=f"{does[0].upper()}{does[1:]}." if spot.axes.writes else f"{GOES_ON}there {does}.",
+        shape=spot.shape("T", "V"),
+        panels=(_over_vocabulary(spot, "logits", passage.logits, "scores"),),
+        formula=r"z_i = \mathrm{out}_i W + b",
+        numbers=rf"z_{{{row},{latex.text(name)}}} = {terms} \approx {number(value)}",
+        sources=linear_strips(
+            (f"output of the stack for “{passage.tgt_tokens[row]}”", out, "plain"),
+            f"the weights of “{name}”",
+            weight,
+            bias,
+        ),
+        result=value,
+    )
+
+
+def _verdict(spot: Spot, row: int) -> str:
+    """The likeliest next tokens of one row, and which is right."""
+    passage = spot.passage
+    likeliest = np.argsort(-passage.probabilities[row], kind="stable")[:MOST_NAMED]
+    named = [f"“{passage.vocabulary[k]}” {passage.probabilities[row, k]:.1%}" for k in likeliest]
+    said = f"after “{passage.tgt_tokens[row]}” (position {row}) the likeliest are {', '.join(named)}"
+    right, first = passage.expected[row], passage.vocabulary[likeliest[0]]
+    if not right:
+        return f"{said}, but nothing is to be written here"
+    if right == first:
+        return f"{said}, and “{right}” is right ✓"
+    share = passage.probabilities[row, passage.vocabulary.index(right)]
+    return f"{said}, but “{right}” ({share:.1%}) would be right ✗"
+
+
+def probabilities(spot: Spot) -> Stage:
+    """How likely every token is to come next."""
+    passage = spot.passage
+    row, token = _written(spot)
+    value, verdicts = (
+        float(passage.probabilities[row, token]),
+        [_verdict(spot, i) for i in range(len(passage.tgt_tokens))],
+    )
+    upper = tuple(f"{text[0].upper()}{text[1:]}." for text in verdicts)
+    z, name = passage.logits[row], latex.text(passage.vocabulary[token])
+    return Stage(
+        key="probabilities",
+        title="Probabilities",
+        sentence=upper[row] if spot.axes.writes else f"{GOES_ON}{verdicts[row]}.",
+        shape=spot.shape("T", "V"),
+        panels=(_over_vocabulary(spot, "probabilities", passage.probabilities, "weights", upper),),
+        formula=r"p_{i,t} = \frac{e^{z_{i,t}}}{\sum_{t'} e^{z_{i,t'}}}",
+        numbers=rf"p_{{{row},{name}}} = {latex.share(z, token)} \approx {number(value)}",
+        sources=(
+            strip(f"logits after “{passage.tgt_tokens[row]}”", z, passage.vocabulary, "scores", "token"),
+        ),
+        result=value,
+    )
+
+
+WRITING = (logits, probabilities)
