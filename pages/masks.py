@@ -117,7 +117,7 @@ def live(view: RunView) -> None:
             stage = drawn[stage_key]
             draw_panels(
                 stage.panels,
-                title=f"<b>{name}</b>",
+                title=f"<b>{name}</b> · step {snapshot.step:,}",
                 step=snapshot.step,
                 key=f"{key}_figure",
                 height=TALL,

@@ -9,6 +9,7 @@ from pages.parts.commands import obey
 from pages.parts.controls import controls
 from pages.parts.entry import guard
 from pages.parts.kinds import kind_choice
+from pages.parts.look_inside import look_inside_link
 from pages.parts.model_size import at_once
 from pages.parts.presets import DEFAULT_PRESET, PRESETS, look_for
 from pages.parts.refresh import refresh_seconds, refreshing
@@ -54,13 +55,14 @@ with middle:
 places = Places(
     large=left.container(), strip=middle.container(), curves=last, narrator=left.container(key="narrator")
 )
-with left:
+with left, st.container(horizontal=True, gap="medium", vertical_alignment="center"):
     outline = st.toggle(
         "Outline the mirrored letters",
         key="outline",
         persist_state="session",
         help="The cells on which a perfect reader of backwards words would put all its weight.",
     )
+    look_inside_link()
 
 
 def interval(view: RunView) -> float | None:

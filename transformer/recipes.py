@@ -219,8 +219,8 @@ _ALL = (
         small=_small(
             _ETIENNE, "etienne", d_model=64, d_ff=64, steps=1200, learning_rate=3e-3, warmup_steps=100
         ),
-        look_for="One layer each, and each norm stands on its branch: the residual stream itself is never "
-        "normalised.",
+        look_for="One layer each, and nothing ever normalises the residual stream: the heads of the decoder's "
+        "cross-attention turn anti-diagonal slowly, from step 400 or so on, and stay smeared.",
     ),
     Recipe(
         name="bloem",
@@ -242,13 +242,14 @@ _ALL = (
             _BLOEM,
             "bloem",
             n_encoder_layers=2,
-            d_model=32,
-            d_ff=128,
-            steps=1000,
-            learning_rate=3e-3,
+            d_model=64,  # at 32 some seeds never learn the longest words' first letter
+            d_ff=256,
+            steps=800,
+            learning_rate=2e-3,
             warmup_steps=100,
         ),
-        look_for="Scores are divided by the root of the whole width, so attention stays softer.",
+        look_for="At first all attention is even; near step 160 the heads of encoder layer 2 turn "
+        "anti-diagonal, all together. Scores divided by the root of the whole width end up sharp all the same.",
     ),
     Recipe(
         name="sengupta",
@@ -265,7 +266,8 @@ _ALL = (
             learning_rate=3e-3,
             warmup_steps=200,
         ),
-        look_for="Every matrix begins almost at zero, so nothing happens for long; then it goes fast.",
+        look_for="Every matrix begins almost at zero, so nothing happens for 300 steps; near step 450 one "
+        "head of encoder layer 2 after another turns anti-diagonal, the clearest almost without a smear.",
     ),
     Recipe(
         name="lin",
@@ -284,7 +286,8 @@ _ALL = (
             learning_rate=3e-3,
             warmup_steps=100,
         ),
-        look_for="No padding mask: watch how much weight [PAD] gets in the shorter words.",
+        look_for="No padding mask: in short words the first layers give [PAD] a third of their attention and "
+        "more. The cross-attention of decoder layer 2 gives it none, and turns anti-diagonal near step 260.",
     ),
     Recipe(
         name="torres",
@@ -312,11 +315,12 @@ _ALL = (
             n_heads=4,
             d_model=64,
             d_ff=256,
-            steps=1200,
-            learning_rate=3e-3,
+            steps=1000,
+            learning_rate=4e-3,
             warmup_steps=100,
         ),
-        look_for="Its norm has one gain for all features, and dropout acts in four places.",
+        look_for="Dropout in four places makes it slow: the heads of decoder layer 2 turn anti-diagonal "
+        "near step 300, side by side, and it is 600 steps more until almost every word is right.",
     ),
 )
 

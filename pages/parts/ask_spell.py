@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts import selection
 from pages.parts.kinds import kind_choice
 from pages.parts.live_figure import live_figure
+from pages.parts.look_inside import look_at_cell, look_inside_link
 from pages.parts.pictures import sites_of
 from pages.parts.readings import reading_lines, reading_map, reading_strip
 from transformer.figures.bars import next_token_bars
@@ -86,6 +87,8 @@ def spell_controls(run: Run, word: str) -> SpellParts:
                 "itself (free-running).",
             )
         )
+    with st.sidebar:
+        look_inside_link()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button("Back", key="explore_back", icon=":material/chevron_left:", on_click=_move, args=(-1,))
         st.button("Next letter", key="explore_next", type="primary", on_click=_move, args=(1,))
@@ -143,6 +146,7 @@ def draw_spell(
             key="explore_map_figure",
             height=tall,
             file_name=f"{name}-{site}",
+            on_click=lambda _trace, point: look_at_cell(parts.kind, site, head, point),
         )
     with parts.narrator:
         one = parts.pool == "head"

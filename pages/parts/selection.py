@@ -152,7 +152,7 @@ def keep_in_link(word: str | None = None) -> None:
     parts = {
         "step": step(),
         "word": word or st.session_state.get("word"),
-        "kind": st.session_state["kind"] if st.session_state.get("kind_chosen") else None,
+        "kind": _chosen_kind(),
         "head": f"{kept[0]}.{kept[1] + 1}" if kept else None,
         "stage": st.session_state.get("stage"),
     }
@@ -161,6 +161,12 @@ def keep_in_link(word: str | None = None) -> None:
             st.query_params.pop(name, None)
         elif st.query_params.get(name) != str(value):
             st.query_params[name] = str(value)
+
+
+def _chosen_kind() -> str | None:
+    """None where nothing was chosen, or what every page but Masks opens on."""
+    chosen = st.session_state.get("kind") if st.session_state.get("kind_chosen") else None
+    return None if chosen == "cross" else chosen
 
 
 def draft(config: RunConfig | None, *, keep: bool = False) -> Run | None:

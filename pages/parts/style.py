@@ -39,7 +39,8 @@ _CSS = f"""<style>
   color: {colors.HELD_OUT}; }}
 .hl-lengths i {{ display: block; font-size: .62rem; font-style: normal; color: var(--st-text-color);
   opacity: .75; }}
-.hl-batch {{ width: auto; border-collapse: collapse; font-family: var(--st-code-font, monospace); font-size: .72rem; }}
+.hl-batch {{ width: auto; border-collapse: collapse; font-family: var(--st-code-font, monospace);
+  font-size: .72rem; }}
 .hl-batch td {{ border: 0; padding: .05rem .22rem; text-align: center; }}
 .hl-batch td.pad {{ color: {colors.PADDING}; opacity: .8; }}
 .hl-batch tr.chosen {{ font-weight: 700; }}

@@ -253,7 +253,8 @@ def draw_stage(
         draw_panels(
             stage.panels,
             sources=stage.sources,
-            title="",
+            title=f"<span style='font-size:0.75em'>“{word}” · step {snapshot.step:,} · "
+            f"seed {view.config.seed} · {parts.chapter}</span>",
             step=snapshot.step,
             key="anatomy_figure",
             height=TALL,

@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts import selection
 from pages.parts.live_figure import live_figure
+from pages.parts.look_inside import look_at_cell
 from pages.parts.pictures import curves_picture, large_picture, narration, sites_of, strip_picture
 from pages.parts.tiles import chosen_tiles, n_choices
 from pages.parts.wording import by_length, outputs
@@ -67,6 +68,7 @@ def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> 
             key="live_map_figure",
             height=TALL,
             file_name=f"{name}-{site}-head{head + 1}",
+            on_click=lambda _trace, point: look_at_cell(choice.kind, site, head, point),
         )
     with places.narrator:
         st.markdown(narration(frame, choice.word, site, head))

@@ -17,10 +17,9 @@ def probe_words(run: Run) -> str:
         del st.session_state["typed_word"]
     elif run_id == run.id:
         words.append(typed)  # the run's thread takes it up after its present step
-    if st.session_state.get("word", st.query_params.get("word")) not in words:
-        st.session_state["word"] = words[0]
-    elif "word" not in st.session_state:
-        st.session_state["word"] = st.query_params["word"]  # after a reload, or from a link
+    word = st.session_state.get("word", st.query_params.get("word"))  # from a link after a reload
+    # Written and not only read: on the first run of another page the new widget would not find the old one's.
+    st.session_state["word"] = word if word in words else words[0]
     with st.container(key="probe_words", horizontal=True, vertical_alignment="center", gap="small"):
         st.pills(
             "Word",

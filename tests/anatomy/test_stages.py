@@ -14,6 +14,7 @@ import torch
 
 from tests.anatomy.conftest import BASES, softmax
 from transformer.anatomy import latex
+from transformer.anatomy.breaking import LONGEST, broken_formula, broken_numbers, width
 from transformer.anatomy.panels import Panel
 from transformer.anatomy.passage import passage
 from transformer.anatomy.stages import Focus, chapters, position_table, positions, stages
@@ -94,6 +95,7 @@ def test_every_cell_of_every_stage_is_that_of_an_independent_forward_pass(name, 
 
 def printed(numbers):
     """The value that a formula ends with, and half a unit of its last digit."""
+    numbers = numbers.removesuffix(r" \end{aligned}")
     found = re.search(
         r"(?:=|\\approx) (-?[\d.]+)(?: \\cdot 10\^\{(-?\d+)\})?(?: \\quad .*)?$|10\^\{(-?\d+)\}$", numbers
     )
@@ -242,9 +244,38 @@ def test_long_sums_show_their_first_terms_dots_and_the_last():
     ones = np.ones(4)
     assert latex.products(ones[:2], -ones[:2]) == r"1 \cdot (-1) + 1 \cdot (-1)"
     five = latex.products(np.array([1.0, 2, 3, 4, 5]), np.ones(5), bias=0.5)
-    assert five == (
-        r"1 \cdot 1 + 2 \cdot 1 + 3 \cdot 1 + \dots + 5 \cdot 1 + \underbrace{0.500}_{\text{bias}}"
+    assert five == r"1 \cdot 1 + 2 \cdot 1 + \dots + 5 \cdot 1 + \underbrace{0.500}_{\text{bias}}"
+
+
+def test_long_formulas_are_broken_so_that_their_value_is_not_cut_off():
+    short = r"s_{1,2} = \frac{3}{4} \approx 0.750"
+    assert broken_numbers(short) == short
+    fraction = r"\frac{e^{1.234}}{e^{1.234} + e^{2.345} + \dots + e^{3.456}}"
+    assert width(fraction) < 24
+    two = rf"w = {fraction} = {fraction} \approx 0.512"
+    assert broken_numbers(two) == (
+        rf"\begin{{aligned}} w &= {fraction} \\ &= {fraction} \approx 0.512 \end{{aligned}}"
     )
+    start, end = r"q = 1.234 \cdot (-1.234) + 1.234 \cdot (-1.234) + \dots", r" + 1.234 \cdot (-1.234)"
+    assert broken_numbers(rf"{start}{end} \approx -9.999") == (
+        rf"\begin{{aligned}} {start.replace('=', '&=')} \\ &\quad{end} \approx -9.999 \end{{aligned}}"
+    )
+    statement = r"x = \mathrm{norm}(a + b + c + d + e + f + g + h + i)"
+    assert broken_formula(rf"{statement}, \quad {statement}") == (
+        rf"\begin{{gathered}} {statement} \\ {statement} \end{{gathered}}"
+    )
+    assert broken_formula(r"x = a, \quad y = b") == r"x = a, \quad y = b"
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_no_line_of_a_formula_is_too_long_for_half_a_page(name, made):
+    passed, _ = opened(made, name)
+    for site in passed.axes:
+        for stage in stages(passed, site, 0, Focus(2, 1, 5)):
+            for formula in (stage.formula, stage.numbers):
+                inside = re.sub(r"\\(begin|end)\{(aligned|gathered)\}", "", formula)
+                lines = [inside] if "cases" in inside else inside.split(r" \\ ")
+                assert max(map(width, lines)) <= LONGEST + 4, formula
 
 
 def test_a_steep_softmax_is_written_less_its_largest_exponent():
@@ -417,7 +448,7 @@ def test_a_sinusoid_is_written_with_its_position_and_its_pair_of_features(made):
 
 
 def test_learned_positions_have_moved_by_the_length_of_the_difference(made):
-    config, snapshot = made("bloem")
+    config, snapshot = made("bloem", d_model=32)
     now = position_table(config, snapshot.weights)
     first, middle = now.copy(), now.copy()
     first[2] -= 3.0  # of 32 features

@@ -126,7 +126,12 @@ def test_step_word_kind_and_head_are_one_selection_on_every_page_and_in_the_link
     press(watch, "Home")
     press(watch, "ArrowRight", 4)
     watch.until(lambda: "step=4" in watch.page.url, 5, "the step in the link")
-    for page, name in (("Ask", "explore_map_figure"), ("Masks", "mask_figure"), ("Watch", "live_map_figure")):
+    for page, name in (
+        ("Ask", "explore_map_figure"),
+        ("Masks", "mask_weights_figure"),
+        ("Look inside", "anatomy_figure"),
+        ("Watch", "live_map_figure"),
+    ):
         watch.page.get_by_role("link", name=page, exact=True).click()
         watch.page.wait_for_selector(f".st-key-{name} svg.main-svg")
         watch.until(lambda: watch.number(name, "step") in (4, 5), 10, f"step 4 on {page}")  # noqa: B023

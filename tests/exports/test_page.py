@@ -19,6 +19,7 @@ from transformer.exports.page import html_page
 from transformer.figures import colors
 
 SITE = "decoder.1.cross"
+FUTURE, PADDING, BY_HAND = 65534, 65533, 65535
 
 
 class Elements(HTMLParser):
@@ -55,11 +56,15 @@ def data_of(text):
     )
 
 
+def codes_of(packed):
+    codes = np.frombuffer(zlib.decompress(base64.b64decode(packed["b"])), dtype="<u2")
+    return codes.reshape(packed["shape"])
+
+
 def unpacked(packed):
-    codes = np.frombuffer(zlib.decompress(base64.b64decode(packed["b"])), dtype="<u2").reshape(
-        packed["shape"]
-    )
-    return np.where(codes == 65535, np.nan, codes / 1000)
+    codes = codes_of(packed)
+    assert set(codes[codes > 1000].tolist()) <= {FUTURE, PADDING, BY_HAND}
+    return np.where(codes > 1000, np.nan, codes / 1000)
 
 
 def test_nothing_in_the_page_refers_to_anything_outside(view):
@@ -138,9 +143,27 @@ def test_weights_are_those_of_every_frame_and_head_in_thousandths(view):
     assert data["words"]["ox"]["asked"] == 4
 
 
+def test_a_blocked_cell_says_whether_it_lies_in_the_future_or_was_blocked_by_hand(view):
+    data = data_of(made(view))
+    codes = codes_of(data["words"]["banana"]["weights"]["decoder.0.self"])
+    assert codes.shape == (7, 3, 7, 7)
+    for i, frame in enumerate(view.frames):
+        for head in range(3):
+            expected = np.where(np.triu(np.ones((7, 7), bool), 1), FUTURE, 0)
+            if frame.step >= 4 and head == 1:
+                expected[4, 2] = BY_HAND
+            assert np.array_equal(np.where(codes[i, head] > 1000, codes[i, head], 0), expected)
+    told = [(one["code"], one["color"], one["mark"]) for one in data["blocked"]]
+    assert told == [
+        (FUTURE, colors.CAUSAL, "╱"),
+        (PADDING, colors.PADDING, "•"),
+        (BY_HAND, colors.TAKEN, "✕"),
+    ]
+
+
 def test_labels_are_the_tokens_really_attended_to_and_colours_are_the_app_s(view):
     drawn = data_of(made(view))["words"]["banana"]["drawn"]
-    cross, decoder = json.loads(drawn["cross"]["large"]), json.loads(drawn["decoder"]["large"])
+    cross, decoder = (json.loads(drawn[kind]["large"]) for kind in ("cross", "decoder"))
     assert drawn["cross"]["rows"][:3] == ["[SOS] → a", "a → n", "n → a"]
     assert cross["layout"]["yaxis"]["title"]["text"] == "after reading → writes"
     assert [t.replace("<br>", "") for t in cross["layout"]["xaxis"]["ticktext"]] == [
@@ -154,8 +177,7 @@ def test_labels_are_the_tokens_really_attended_to_and_colours_are_the_app_s(view
         colors.WEIGHTS,
     )
     assert "colorbar" in cross["data"][0]
-    assert len(cross["data"]) == 1  # what was blocked at one step is drawn at that step
-    assert decoder["data"][1]["colorscale"] == [[0, colors.CAUSAL], [1, colors.CAUSAL]]
+    assert len(cross["data"]) == len(decoder["data"]) == 1  # what is blocked at a step is drawn at that step
     assert len(json.loads(drawn["encoder"]["strip"])["data"]) == 3
     assert len(json.loads(drawn["cross"]["strip"])["data"]) == 6
     assert drawn["cross"]["names"][1][2] == "dec 2 · head 3"

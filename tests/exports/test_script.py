@@ -18,6 +18,7 @@ from transformer.errors import InputError
 from transformer.exports.script import script
 from transformer.insight.scores import head_scores
 from transformer.model.layers import Dropout
+from transformer.recording.recorder import Recorder
 from transformer.recording.tape import record
 from transformer.tasks.reverse import is_held_out
 from transformer.training.evaluation import evaluate
@@ -29,8 +30,14 @@ BASE = RunConfig(
     train=TrainConfig(max_letters=5, batch_size=6, steps=9, warmup_steps=3, evaluate_every=4),
     device="cpu",
 )
+TOPOLOGIES = ["encoder-decoder", "encoder-only", "decoder-only"]
 # Settings that a script honours, and their other values: with the defaults, all that are accepted.
 FLIPS = {
+    "topology": ["encoder-only", "decoder-only"],
+    "causal_mask": [True, False],
+    "padding_mask": [False],
+    "mask_fill": ["-1e9"],
+    "examples": [7],
     "n_encoder_layers": [3],
     "n_decoder_layers": [1],
     "n_heads": [2, 1],
@@ -69,12 +76,7 @@ FLIPS = {
 }
 # Settings of which one value is built, as a script writes it; another one is refused.
 FIXED = {
-    "topology": "encoder-only",
-    "causal_mask": False,
-    "padding_mask": False,
-    "mask_fill": "-1e9",
     "task": "copy",
-    "examples": 100,
     "tokenizer": "words",
     "decoding": "beam",
     "tensorboard": True,
@@ -117,6 +119,53 @@ MIXED = [
         "d_model": 15,
     },
     {"norm_placement": "post", "optimizer": "adam", "weight_decay": 0.5, "goal": 0.5, "recipe": 'a"""\nb\\'},
+    *(
+        {"topology": topology, "causal_mask": causal, "padding_mask": padding}
+        for topology in TOPOLOGIES
+        for causal in (None, not topology.startswith("encoder-o"), topology.startswith("encoder-o"))
+        for padding in (True, False)
+        if (causal, padding) != (None, True)
+    ),
+    {
+        "topology": "encoder-only",
+        "n_encoder_layers": 3,
+        "embedding_tables": "one",
+        "padding_row": True,
+        "padding_mask": False,
+        "embedding_scale": "encoder",
+        "positions": "learned",
+        "final_norm": False,
+        "dropout": 0.3,
+        "dropout_on": ("encoder_attention",),
+        "pad_to": 11,
+        "examples": 20,
+        "goal": 0.5,
+    },
+    {
+        "topology": "decoder-only",
+        "n_decoder_layers": 3,
+        "embedding_tables": "one",
+        "padding_row": True,
+        "mask_fill": "-1e9",
+        "embedding_scale": "encoder",
+        "positions": "learned",
+        "initialisation": "xavier",
+        "embedding_std": None,
+        "dropout": 0.3,
+        "dropout_on": ("encoder_attention",),
+        "pad_to": 20,
+        "examples": 20,
+        "batch_size": 8,
+    },
+    {
+        "topology": "decoder-only",
+        "causal_mask": False,
+        "mask_fill": "-1e9",
+        "pad_to": 11,
+        "norm_placement": "post",
+        "dropout": 0.3,
+        "dropout_on": DROPOUT_PLACES,
+    },
 ]
 CASES = [{}, *({name: value} for name, values in FLIPS.items() for value in values), *MIXED]
 
@@ -138,10 +187,21 @@ def twin(names, state, fill=None):
     if fill is not None:
         fill(state.model)
         if state.config.model.padding_row:
-            state.model.tgt_embedding.weight.data[0] = 0.0
+            table_of(state.model).weight.data[0] = 0.0
     model = names["Transformer"]()
     model.load_state_dict(state.model.state_dict())  # every name is there, and no other
     return model
+
+
+def table_of(model):
+    """The table of the stack that writes."""
+    return model.tgt_embedding if hasattr(model, "tgt_embedding") else model.src_embedding
+
+
+def inputs(state, batch):
+    """What the script's model takes of a batch, and its labels."""
+    src, tgt, labels = state.to_device(batch)
+    return ((src, tgt) if state.config.model.topology == "encoder-decoder" else (src,)), labels
 
 
 def test_every_setting_is_honoured_or_refused():
@@ -163,19 +223,17 @@ def test_with_our_weights_it_gives_our_logits(changes, fill):
     names, state = run_of(**changes)
     model, batch = twin(names, state, fill), state.task.encode(["abcde", "a", "zz", "helo"])
     state.model.double(), model.double()  # so that only a difference of meaning is seen
-    src, tgt, labels = state.to_device(batch)
-    assert len({int((row != 0).sum()) for row in src}) == 4
-    ours = state.model.eval()(src, tgt)
-    theirs = model.eval()(src, tgt)
+    given, labels = inputs(state, batch)
+    assert len({int((row != 0).sum()) for row in given[0]}) == 4
+    ours = state.model.eval()(*state.to_device(batch)[:2])
+    theirs = model.eval()(*given)
     torch.testing.assert_close(theirs, ours, rtol=0.0, atol=1e-5)
     assert ours.std() > 0.01
 
-    made = names["as_tensors"](["abcde", "a", "zz", "helo"])
-    real = labels != 0
-    assert torch.equal(made[0], src)
-    assert torch.equal(made[2], labels)
-    assert torch.equal(made[1][real], tgt[real])
-    torch.testing.assert_close(model(*made[:2])[real], ours[real], rtol=0.0, atol=1e-5)
+    *made, made_labels = names["as_tensors"](["abcde", "a", "zz", "helo"])
+    assert len(made) == len(given)
+    assert all(torch.equal(theirs, ours) for theirs, ours in zip(made, given, strict=True))
+    assert torch.equal(made_labels, labels)
 
 
 @pytest.mark.parametrize("changes", [c for c in CASES if not c.get("dropout")], ids=label)
@@ -188,7 +246,7 @@ def test_from_our_weights_and_words_it_learns_as_we_do(changes):
     ours = [loss for report in itertools.islice(train(state), n_steps) for loss in report.losses]
     assert theirs == pytest.approx(ours, rel=2e-4, abs=2e-5)
     if state.config.model.padding_row:
-        assert not model.tgt_embedding.weight[0].any()
+        assert not table_of(model).weight[0].any()
 
 
 @pytest.mark.parametrize("decay", ["linear", "cosine", "constant"])
@@ -199,23 +257,34 @@ def test_the_rate_is_ours_at_every_step(decay, warmup):
     assert theirs == pytest.approx([state.stretch.rate(step) for step in range(1, 301)], rel=1e-12)
 
 
-@pytest.mark.parametrize("placement", ["pre", "post", "branch"])
+@pytest.mark.parametrize(
+    ("placement", "topology"),
+    [
+        ("pre", TOPOLOGIES[0]),
+        ("post", TOPOLOGIES[0]),
+        ("branch", TOPOLOGIES[0]),
+        *(("pre", t) for t in TOPOLOGIES[1:]),
+    ],
+)
 @pytest.mark.parametrize(
     "places", [(), *((place,) for place in DROPOUT_PLACES), ("residual", "encoder_attention"), DROPOUT_PLACES]
 )
-def test_dropout_acts_where_ours_does(places, placement, fill, monkeypatch):
-    names, state = run_of(dropout=0.3, dropout_on=places, norm_placement=placement)
+def test_dropout_acts_where_ours_does(places, placement, topology, fill, monkeypatch):
+    names, state = run_of(dropout=0.3, dropout_on=places, norm_placement=placement, topology=topology)
     model = twin(names, state, fill)
-    assert {m.p for m in model.modules() if isinstance(m, torch.nn.Dropout)} == ({0.3} if places else set())
+    acts = bool(set(places) - ({"encoder_attention"} if topology == "decoder-only" else set()))
+    assert {m.p for m in model.modules() if isinstance(m, torch.nn.Dropout)} == ({0.3} if acts else set())
     # Both made to do the same visible thing wherever they act.
     monkeypatch.setattr(Dropout, "forward", lambda self, x: x * 1.7 - 0.1 if self.active else x)
     monkeypatch.setattr(torch.nn.Dropout, "forward", lambda self, x: x * 1.7 - 0.1 if self.training else x)
-    src, tgt, _ = state.to_device(state.task.encode(["abcde", "zz"]))
-    torch.testing.assert_close(model.train()(src, tgt), state.model.train()(src, tgt), rtol=0.0, atol=1e-5)
-    moved = not torch.allclose(model(src, tgt), model.eval()(src, tgt))
-    assert moved == bool(places)
+    batch = state.task.encode(["abcde", "zz"])
+    given, _ = inputs(state, batch)
+    ours = state.model.train()(*state.to_device(batch)[:2])
+    torch.testing.assert_close(model.train()(*given), ours, rtol=0.0, atol=1e-5)
+    moved = not torch.allclose(model(*given), model.eval()(*given))
+    assert moved == acts
     dropping = []
-    model.register_forward_pre_hook(lambda module, _: dropping.append(module.training and bool(places)))
+    model.register_forward_pre_hook(lambda module, _: dropping.append(module.training and acts))
     names["exact_share"](model.train(), ["abc"])
     assert dropping == [False]
     assert model.training
@@ -273,6 +342,54 @@ def test_its_measures_are_ours(half_trained):
     )
 
 
+@pytest.mark.parametrize("padding", [True, False])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_its_measures_are_ours_for_every_topology_and_mask(topology, causal, padding):
+    """Where rows look ahead, one pass would say that all is right: it has to write by itself."""
+    names, state = run_of(
+        topology=topology,
+        causal_mask=causal,
+        padding_mask=padding,
+        d_model=24,
+        max_letters=3,
+        batch_size=32,
+        steps=90,
+        learning_rate=0.01,
+        evaluate_every=1000,
+    )
+    for _ in train(state):
+        pass
+    words = [a + b for a in "abcdef" for b in "abcdef"] + [*"abcdefgh", "abc", "cab"]
+    ours, model = evaluate(state, words), twin(names, state)
+    assert names["exact_share"](model, words) == ours.exact
+    if topology != "encoder-only" and not causal:
+        assert ours.token_accuracy > ours.exact + 0.2
+    else:
+        assert 0 < ours.exact <= 1
+    scored = [word for word in state.task.held_out() if len(word) >= 3][:64]
+    kind = state.config.model.kinds[0]
+    sites = [
+        site for site in Recorder(state.model, state.task).head_scores() if kind != "cross" or "cross" in site
+    ]
+    expected = [Recorder(state.model, state.task).head_scores()[site]["mirror"] for site in sites]
+    found = names["mirror_scores"](model, scored)
+    assert found.shape == (len(sites), 3)
+    for theirs, mirror in zip(found.tolist(), expected, strict=True):
+        assert theirs == pytest.approx(mirror, abs=1e-5)
+
+
+def test_a_finite_set_is_seen_once_in_each_epoch_in_ever_other_orders():
+    names, _ = run_of(examples=14, batch_size=6)
+    assert names["EXAMPLES"] == 14
+    examples = [chr(97 + i) for i in range(14)]
+    batches = list(itertools.islice(names["in_epochs"](names["random"].Random(1), examples), 9))
+    assert [len(words) for words in batches] == [6, 6, 2] * 3
+    epochs = [sum(batches[i : i + 3], []) for i in (0, 3, 6)]
+    assert all(sorted(epoch) == examples for epoch in epochs)
+    assert len(set(map(tuple, epochs))) == 3
+
+
 SMALL = RunConfig(
     model=ModelConfig(n_encoder_layers=1, n_decoder_layers=1, n_heads=2, d_model=32, d_ff=64),
     train=TrainConfig(max_letters=4, batch_size=64, steps=250, warmup_steps=30, evaluate_every=50),
@@ -295,8 +412,9 @@ def printed(config, folder):
     return done.stdout
 
 
-def test_it_trains_and_says_what_was_learned(tmp_path):
-    out = printed(SMALL, tmp_path)
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_it_trains_and_says_what_was_learned(tmp_path, topology):
+    out = printed(SMALL.with_changes(topology=topology, n_encoder_layers=2, n_decoder_layers=2), tmp_path)
     steps = re.findall(
         r"^step +(\d+)   loss (\d\.\d{4})   exact +([\d.]+)% of 200 held-out words$", out, re.M
     )
@@ -304,12 +422,27 @@ def test_it_trains_and_says_what_was_learned(tmp_path):
     assert float(steps[-1][1]) < float(steps[0][1]) / 2
     exact = re.search(r"^([\d.]+)% of 1,000 words that were never trained on are exact$", out, re.M)
     assert float(exact[1]) > 50
-    assert re.search(r"^Clearest: decoder layer 1, head [12]; mirror score 0\.\d\d\.$", out, re.M)
+    stack = "encoder" if topology == "encoder-only" else "decoder"
+    assert re.search(rf"^Clearest: {stack} layer [12], head [12]; mirror score 0\.\d\d\.$", out, re.M)
     rows = [line.split() for line in out.split("(rows; columns are read):\n\n")[1].splitlines()]
-    assert rows[0] == ["[SOS]", "c", "a", "t", "[EOS]"]
-    for row in rows[1:]:
-        assert len(row) == 6
+    read = ["[SOS]", "c", "a", "t", "[EOS]"]
+    if topology == "decoder-only":
+        read = ["[SOS]", "c", "a", "t", "[SEP]", *(row[0] for row in rows[1:-1])]
+    assert rows[0] == read
+    assert [row[0] for row in rows[1:]] == ["t", "a", "c", "[EOS]"]
+    for i, row in enumerate(rows[1:]):
+        assert len(row) == 1 + (5 + i if topology == "decoder-only" else 5)
         assert sum(float(w) for w in row[1:] if w != ".") == pytest.approx(100, abs=4)
+
+
+@pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
+def test_without_the_causal_mask_it_says_that_a_low_loss_is_no_learning(tmp_path, topology):
+    config = SMALL.with_changes(topology=topology, causal_mask=False, examples=150, steps=150)
+    out = printed(config, tmp_path)
+    steps = re.findall(r"^step +(\d+)   loss (\d\.\d{4})   exact +([\d.]+)% of 200", out, re.M)
+    assert float(steps[-1][1]) < 0.5
+    assert float(steps[-1][2]) < 5
+    assert "Its weights in % while it writes cat backwards" in out
 
 
 def test_it_stops_at_the_goal_and_evaluates_when_it_is_told(tmp_path):
@@ -343,6 +476,8 @@ def test_it_has_what_the_configuration_uses_and_no_more(changes):
     assigned = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     constant = BASE.with_changes(**changes).train.schedule == "constant"
     assert defined | assigned - {"_"} <= used | ({"STEPS"} if constant else set())
+    finite = BASE.with_changes(**changes).train.examples is not None
+    assert ("EXAMPLES" in assigned) == ("in_epochs" in defined) == finite
     attributes = {
         n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
     }
@@ -384,7 +519,7 @@ def test_the_text_of_a_recipe_stays_in_its_comment():
     ],
 )
 def test_the_word_shown_has_a_length_that_is_trained_on(shortest, longest, word):
-    assert f'as_tensors(["{word}"])' in script(
+    assert f"while it writes {word} backwards" in script(
         RunConfig(train=TrainConfig(min_letters=shortest, max_letters=longest))
     )
 

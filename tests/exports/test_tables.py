@@ -49,6 +49,17 @@ def test_the_json_says_of_which_run_and_step_it_is(view, frame, document):
     assert view.id not in frame_json(view, frame)  # who knows it may watch the run
 
 
+def test_each_site_says_what_its_axes_are_and_which_masks_are_on(document):
+    keys = ("kind", "rows", "columns", "writes", "causal", "padding")
+    assert {site: tuple(said[key] for key in keys) for site, said in document["sites"].items()} == {
+        "encoder.0": ("encoder", "src", "src", False, False, True),
+        "decoder.0.self": ("decoder", "tgt", "tgt", True, True, True),
+        "decoder.0.cross": ("cross", "tgt", "src", True, False, True),
+        "decoder.1.self": ("decoder", "tgt", "tgt", True, True, True),
+        "decoder.1.cross": ("cross", "tgt", "src", True, False, True),
+    }
+
+
 def test_every_row_of_every_map_adds_up_to_one_and_has_a_weight_for_each_token(document):
     seen = 0
     for probe in document["probes"]:

@@ -219,6 +219,13 @@ class Visitor:
             frame["arrays"] = {name: unpacked(packed) for name, packed in frame["arrays"].items()}
         return Drawn(**json.loads(message["spec"]), frames=message["frames"])
 
+    def table(self, key: str, i: int = 0) -> np.ndarray:
+        """The numbers of the i-th table of a picture of stages; blocked cells are NaN."""
+        drawn = self.drawn(key)
+        owners = drawn.layout["meta"]["panels"]
+        rows = next(t["z"] for t, owner in zip(drawn.data, owners, strict=True) if owner == i)
+        return np.array([[np.nan if z is None else z for z in row] for row in rows], dtype=float)
+
 
 def end_all_runs() -> None:
     """Forget every run and draft of the process, and wait for their threads."""

@@ -21,14 +21,6 @@ def walk(visit):
     return visit().press("run_start").until("finished").go("anatomy")
 
 
-def table(visitor, i=0):
-    """The numbers of the i-th table on the screen; blocked cells are NaN."""
-    drawn = visitor.drawn("anatomy_figure")
-    owners = drawn.layout["meta"]["panels"]
-    rows = [t["z"] for t, owner in zip(drawn.data, owners, strict=True) if owner == i]
-    return np.array([[np.nan if z is None else z for z in row] for row in rows[0]], dtype=float)
-
-
 def formulas(visitor):
     return [element.value.strip("$\n") for element in visitor.at.latex]
 
@@ -63,7 +55,7 @@ def test_the_numbers_on_the_page_are_those_of_the_forward_pass(walk, chapter, si
     walk.set("anatomy_chapter", chapter).set("anatomy_stage", stage)
     head = walk.value("anatomy_head")[1]
     shown = expected(walk, site, head)[stage]
-    np.testing.assert_allclose(table(walk), shown.panels[0].values, atol=1e-3)
+    np.testing.assert_allclose(walk.table("anatomy_figure"), shown.panels[0].values, atol=1e-3)
     assert formulas(walk) == [shown.formula, shown.numbers]
     assert walk.says(shown.sentence)
 
@@ -95,10 +87,10 @@ def test_a_cell_beyond_the_last_means_the_last_whoever_sends_it(walk):
 
 def test_any_step_that_has_a_snapshot_and_any_word_is_walked_through(walk):
     walk.set("anatomy_stage", "embedding")
-    trained = table(walk)
+    trained = walk.table("anatomy_figure")
     walk.stand(0)
     assert walk.drawn("anatomy_figure").step == 0
-    assert not np.allclose(table(walk), trained)
+    assert not np.allclose(walk.table("anatomy_figure"), trained)
     assert walk.says("The model of step **0**")
     walk.set("explore_text", "zebra")
     columns = [text for text in walk.drawn("anatomy_figure").layout["yaxis"]["ticktext"] if len(text) == 1]
@@ -107,10 +99,10 @@ def test_any_step_that_has_a_snapshot_and_any_word_is_walked_through(walk):
 
 def test_a_word_that_cannot_be_asked_is_answered_in_place_and_the_last_stays(walk):
     walk.set("anatomy_stage", "scores")
-    before = table(walk)
+    before = walk.table("anatomy_figure")
     walk.set("explore_text", "café")
     assert any("é" in error for error in walk.errors)
-    np.testing.assert_array_equal(table(walk), before)
+    np.testing.assert_array_equal(walk.table("anatomy_figure"), before)
 
 
 @pytest.mark.parametrize(
@@ -123,9 +115,9 @@ def test_a_word_that_cannot_be_asked_is_answered_in_place_and_the_last_stays(wal
 )
 def test_what_if_the_model_were_arranged_in_another_way(walk, setting, value, stage):
     walk.set("anatomy_chapter", "encoder").set("anatomy_stage", stage)
-    numbers, formula = table(walk), formulas(walk)[0]
+    numbers, formula = walk.table("anatomy_figure"), formulas(walk)[0]
     walk.set(f"what_if_{setting}", value)
-    assert not np.allclose(table(walk), numbers)
+    assert not np.allclose(walk.table("anatomy_figure"), numbers)
     assert formulas(walk)[0] != formula
     assert walk.says("Not as this model was trained")
     assert getattr(walk.run.config.model, setting) != value  # the run itself is not touched
@@ -152,7 +144,7 @@ def test_learned_positions_show_how_far_training_has_moved_them(visit):
     visitor.set("anatomy_chapter", "positions").set("anatomy_stage", "moved")
     steps = len(visitor.run.view.snapshots)
     assert steps >= 4
-    moved = table(visitor)
+    moved = visitor.table("anatomy_figure")
     assert moved.shape[1] >= steps  # a column for each snapshot
     assert (np.diff(moved[2]) >= 0).all()  # in three steps the rate only rises: each moves on
     assert moved.max() > 0

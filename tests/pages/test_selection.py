@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-PAGES = ("train", "explore", "masks")
+PAGES = ("train", "explore", "anatomy", "masks")
 
 
 @pytest.fixture
@@ -53,11 +53,10 @@ def test_the_link_carries_the_whole_selection_and_shows_it_to_someone_else(train
         assert shown.step == 4
         np.testing.assert_allclose(shown.arrays["0.z"], expected, atol=1e-4)
         assert {name: visitor.link.get(name) for name in chosen} == chosen
-    masks = open_(trained, "masks", chosen).drawn("mask_figure")
-    assert masks.step == 4
-    np.testing.assert_allclose(
-        masks.arrays["0.z"][: len(expected), : len(expected)], expected, atol=2e-3, equal_nan=True
-    )
+    masks = open_(trained, "masks", chosen)
+    assert masks.drawn("mask_weights_figure").step == 4
+    weights = masks.table("mask_weights_figure")[: len(expected), : len(expected)]
+    np.testing.assert_allclose(weights, expected, atol=2e-3, equal_nan=True)
     asked = open_(trained, "explore", chosen).drawn("explore_map_figure")
     assert asked.step == 4
     np.testing.assert_allclose(asked.arrays["0.z"], expected, atol=2e-3)
@@ -75,11 +74,9 @@ def test_a_click_pins_a_head_for_every_page_and_a_second_lets_go(trained):
     assert trained.link["head"] == "decoder.1.cross.4"
     trained.go("explore")
     assert "decoder 2 · head 4" in trained.drawn("explore_map_figure").changing["title.text"]
-    trained.go("masks").set("mask_site", "cross")
-    boxes = {box.label: box.value for box in trained.at.selectbox}
-    assert (boxes["Layer"], boxes["Head"]) == (1, 3)
-    headings = [note["text"] for note in trained.drawn("mask_figure").layout["annotations"]]
-    assert headings[-1] == "weights: <b>decoder 2 · head 4</b>"
+    trained.go("masks").set("kind", "cross")
+    assert trained.value("mask_head") == ("decoder.1.cross", 3)
+    assert trained.says("decoder.1.cross, head 4")
     trained.go("explore").click("explore_strip_figure", 7)
     assert "head" not in trained.link
     clearest = trained.run.view.frame.clearest
@@ -99,26 +96,24 @@ def test_a_click_on_the_cells_that_the_future_blocks_means_their_tile(trained):
 
 
 def test_the_head_chosen_on_masks_is_large_on_watch(trained):
-    trained.go("masks")
-    boxes = {box.label: box for box in trained.at.selectbox}
-    boxes["Layer"].select_index(1)
-    trained.look()
-    next(box for box in trained.at.selectbox if box.label == "Head").select_index(2)
-    trained.look()
+    trained.go("masks").set("mask_head", ("decoder.1.self", 2))
     assert trained.link["head"] == "decoder.1.self.3"
     trained.go("train").set("kind", "decoder")
     assert large(trained) == "decoder 2 · head 3"
 
 
 def test_the_kind_of_attention_goes_from_page_to_page(trained):
-    assert trained.go("masks").value("mask_site") == "decoder"  # nothing was chosen: what has both masks
+    assert trained.go("masks").value("kind") == "decoder"  # nothing was chosen: what has both masks
+    assert trained.go("train").value("kind") == "cross"
+    assert trained.go("anatomy").value("anatomy_chapter") == "encoder"  # where the forward pass begins
     trained.go("train").set("kind", "encoder").go("masks")
-    assert trained.value("mask_site") == "encoder"
-    trained.set("mask_site", "decoder").go("explore")
+    assert trained.value("kind") == "encoder"
+    trained.set("kind", "decoder").go("explore")
     assert trained.value("kind") == "decoder"
     assert trained.link["kind"] == "decoder"
     trained.set("kind", "cross").go("masks")
-    assert trained.value("mask_site") == "cross"
+    assert trained.value("kind") == "cross"
+    assert trained.go("anatomy").value("anatomy_chapter") == "cross"
     trained.go("train")
     assert trained.value("kind") == "cross"
     assert "kind" not in trained.link
@@ -131,7 +126,7 @@ def test_the_word_goes_from_page_to_page(trained):
     assert (trained.value("word"), columns(trained, "live_map_figure")) == ("cat", "cat")
     trained.set("word", "banana").go("explore")  # once more: what was asked before is over
     assert (trained.value("explore_text"), columns(trained, "explore_map_figure")) == ("banana", "banana")
-    trained.go("masks").set("mask_word", "kayak").go("explore")
+    trained.go("masks").set("word", "kayak").go("explore")
     assert columns(trained, "explore_map_figure") == "kayak"
     trained.go("train")
     assert trained.value("word") == "kayak"
@@ -177,13 +172,20 @@ FORGED = [
 ]
 
 
+MAPS_OF = {"train": "live_map_figure", "explore": "explore_map_figure"}
+STAGES_OF = {"masks": "mask_weights_figure", "anatomy": "anatomy_figure"}
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_forged_link_does_no_harm(trained, page):
-    figure = {"train": "live_map_figure", "explore": "explore_map_figure", "masks": "mask_figure"}[page]
     for name, value in FORGED:
         guest = open_(trained, page, {"run": trained.run.id, name: value})
         assert guest.errors == []
-        shown = guest.drawn(figure).arrays["0.z"]
+        if page in STAGES_OF:
+            assert np.isfinite(guest.table(STAGES_OF[page])).any(), value
+            assert "kind" not in guest.link
+            continue
+        shown = guest.drawn(MAPS_OF[page]).arrays["0.z"]
         np.testing.assert_allclose(np.nansum(shown, axis=1), 1.0, atol=1e-2, err_msg=value)
         assert "kind" not in guest.link
         assert guest.link.get("head") not in ("decoder.0.cross.0", "decoder.0.self.0", "__class__.1")
@@ -197,7 +199,8 @@ def test_a_head_that_a_smaller_model_does_not_have_is_passed_over(trained, visit
     for page, figure in (
         ("train", "live_map_figure"),
         ("explore", "explore_map_figure"),
-        ("masks", "mask_figure"),
+        ("masks", "mask_weights_figure"),
+        ("anatomy", "anatomy_figure"),
     ):
         trained.go(page)
         assert trained.errors == []

@@ -10,7 +10,7 @@ import numpy as np
 from transformer.anatomy.panels import Array
 from transformer.config import ModelConfig
 
-TERMS = 3
+TERMS = 2
 """Terms of a sum that are shown before the dots."""
 STEEP = 20.0
 """Larger exponents are shown less the largest of them, as every softmax computes them."""

@@ -36,7 +36,7 @@ class Panel:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     role: str = "plain"
-    """query, key, value, weights (0 to 1), scores, mask (codes), ids (whole numbers) or plain."""
+    """query, key, value, weights or probabilities (0 to 1), scores, distances, mask (codes), ids or plain."""
     axes: tuple[str, str] = ("", "")
     """What a click sets by its row and its column: "row", "column", "feature" or ""."""
     row_title: str = ""

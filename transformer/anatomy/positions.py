@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from transformer.anatomy import latex
+from transformer.anatomy.breaking import laid_out
 from transformer.anatomy.entering import sinusoid_formula, sinusoid_numbers
 from transformer.anatomy.latex import number
 from transformer.anatomy.panels import Array, Focus, Panel, Stage, feature_names, product_strips, vector_strip
@@ -57,7 +58,7 @@ def positions(
     found = [_table(config, table, at), _likeness(config, table, at)]
     if config.model.positions == "learned" and tables:
         found.append(_moved(table, {step: tables[step] for step in sorted(tables)}, at))
-    return tuple(found)
+    return tuple(map(laid_out, found))
 
 
 def _panel(name: str, values: Array) -> Panel:
@@ -186,6 +187,7 @@ def _moved(table: Array, tables: Mapping[int, Array], at: Focus) -> Stage:
                 values=distances,
                 rows=tuple(map(str, range(len(distances)))),
                 columns=(*(f"{step:,}" for step in tables), "now"),
+                role="distances",
                 axes=("row", ""),
                 row_title="position",
                 column_title="step",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from transformer.anatomy.attending import ATTENDING
+from transformer.anatomy.breaking import laid_out
 from transformer.anatomy.entering import ENTERING
 from transformer.anatomy.leaving import LEAVING
 from transformer.anatomy.panels import Focus, Panel, Stage
@@ -54,4 +55,4 @@ def stages(passage: Passage, site: str, head: int, focus: Focus) -> tuple[Stage,
     if min(focus.row, focus.column, focus.feature) < 0:
         raise ValueError(f"{focus} points before the first cell; choose numbers from 0 on.")
     spot = Spot(passage, site, head, focus)
-    return tuple(make(spot) for make in (*ENTERING, *ATTENDING, *LEAVING, *WRITING))
+    return tuple(laid_out(make(spot)) for make in (*ENTERING, *ATTENDING, *LEAVING, *WRITING))

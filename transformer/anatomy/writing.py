@@ -103,7 +103,7 @@ def probabilities(spot: Spot) -> Stage:
         title="Probabilities",
         sentence=upper[row] if spot.axes.writes else f"{GOES_ON}{verdicts[row]}.",
         shape=spot.shape("T", "V"),
-        panels=(_over_vocabulary(spot, "probabilities", passage.probabilities, "weights", upper),),
+        panels=(_over_vocabulary(spot, "probabilities", passage.probabilities, "probabilities", upper),),
         formula=r"p_{i,t} = \frac{e^{z_{i,t}}}{\sum_{t'} e^{z_{i,t'}}}",
         numbers=rf"p_{{{row},{name}}} = {latex.share(z, token)} \approx {number(value)}",
         sources=(

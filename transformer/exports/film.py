@@ -120,7 +120,7 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
     labels = 1.5 * size + max(text_width(label, size) for label in axes.rows)
     first = round(_EDGE + max(labels, text_width(axes.row_title, 17) / 2))
     stills = [replace(one, left=first + i * (EACH_MAP + 24)) for i in range(len(frames))]
-    under = one.bottom + 3 * size
+    under = one.bottom + (4 if "[PAD]" in axes.columns else 3) * size
     canvas = Canvas(max(stills[-1].right + 150, round(text_width(title, 28)) + 400), under + 90)
     canvas.text(_EDGE, 36, f"{title} · “{word}” · seed {view.config.seed}", 28)
     canvas.text(first, one.top - 18, axes.row_title, 17, align="m")

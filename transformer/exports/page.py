@@ -61,7 +61,8 @@ def _facts(view: RunView) -> str:
     if model.topology == "encoder-decoder":
         layers = f"{model.n_encoder_layers} + {model.n_decoder_layers} layers"
     else:
-        layers = f"{model.topology} · {model.n_layers(model.kinds[0])} layers"
+        n = model.n_layers(model.kinds[0])
+        layers = f"{model.topology} · {n} layer{'s' if n > 1 else ''}"
     usual = replace(model, causal_mask=None, padding_mask=True).masks
     masks = [
         f"{mask} mask {'on' if on else 'off'} · " for mask, on in model.masks.items() if on != usual[mask]

@@ -49,10 +49,10 @@ READING = {
     f"word. {_BACKWARDS}.",
     "encoder": "Each row is a letter of the word at work, each column a letter that it looks at.",
     "decoder": "Each row is a letter being written, each column a letter written so far.",
-    "sequence": "Rows and columns are the word, [SEP] and what is written so far; from [SEP] on each row writes "
-    f"(“after reading → writes”). {_BACKWARDS}, there and over the letters of the word.",
-    "encoder that writes": "Each row is a letter of the word and what it becomes, each column a letter that it "
-    f"looks at. {_BACKWARDS}.",
+    "sequence": "Rows and columns are the word, [SEP] and what is written so far; from [SEP] on each row "
+    f"writes (“after reading → writes”). {_BACKWARDS}, there and over the letters of the word.",
+    "encoder that writes": "Each row is a letter of the word and what it becomes, each column a letter that "
+    f"it looks at. {_BACKWARDS}.",
 }
 """How to read the maps of a kind of attention."""
 

@@ -7,9 +7,10 @@ from string import Template
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.exports.script_template import TEMPLATE
+from transformer.tasks import completed
 
 _WRITTEN: dict[str, tuple[object, ...]] = {
-    "topology": ("encoder-decoder",),
+    "topology": ("encoder-decoder", "encoder-only", "decoder-only"),
     "score_scale": ("sqrt_d_head", "sqrt_d_model"),
     "norm_placement": ("pre", "post", "branch"),
     "norm": ("layer", "scalar"),
@@ -17,12 +18,11 @@ _WRITTEN: dict[str, tuple[object, ...]] = {
     "embedding_scale": ("none", "encoder", "both"),
     "positions": ("sinusoid", "learned", "none"),
     "embedding_tables": ("two", "one"),
-    "causal_mask": (True,),
-    "padding_mask": (True,),
-    "mask_fill": ("-inf",),
+    "causal_mask": (None, True, False),
+    "padding_mask": (True, False),
+    "mask_fill": ("-inf", "-1e9"),
     "initialisation": ("xavier", "pytorch", "normal"),
     "task": ("reverse",),
-    "examples": (None,),
     "tokenizer": ("characters",),
     "optimizer": ("adamw", "adam"),
     "schedule": ("linear", "cosine", "constant"),
@@ -30,6 +30,77 @@ _WRITTEN: dict[str, tuple[object, ...]] = {
     "tensorboard": (False,),
 }
 """Values that the template has lines for. Another one is refused: a script that ignores it would be wrong."""
+_BY_TOPOLOGY: dict[str, dict[str, object]] = {
+    "encoder-decoder": {
+        "of_abc": "src [SOS] a b c [EOS], tgt [SOS] c b a, labels c b a [EOS]; tgt[i] is to answer "
+        "labels[i].",
+        "sep": "",
+        "layer": "EncoderLayer",
+        "what_it_does": "Reads a source and, given the target so far, predicts each next token.",
+        "n_encoder": "N_ENCODER_LAYERS",
+        "n_decoder": "N_DECODER_LAYERS",
+        "n_looking": "N_DECODER_LAYERS",
+        "stack": "decoder",
+        "written": "tgt_embedding",
+        "looking": "cross_attention",
+        "told": "  # all places at once, each told the right letters before it",
+        "row_writes": "row i writes the letter of column n - i; 0 is [SOS]",
+        "mirrored_row": "i",
+        "columns": "src[0]",
+        "spelled": "written[1:]",
+    },
+    "encoder-only": {
+        "of_abc": "ids [SOS] a b c [EOS], labels [PAD] c b a [EOS]; ids[i] becomes labels[i], [PAD] is "
+        "nothing.",
+        "sep": "",
+        "layer": "EncoderLayer",
+        "what_it_does": "Reads a word and predicts, in the place of each letter, that of the answer.",
+        "n_encoder": "N_LAYERS",
+        "n_looking": "N_LAYERS",
+        "stack": "encoder",
+        "written": "src_embedding",
+        "looking": "attention",
+        "told": "  # all places at once",
+        "row_writes": "row i + 1 becomes that of column n - i; 0 is [SOS]",
+        "mirrored_row": "i + 1",
+        "columns": "columns",
+        "spelled": "written",
+    },
+    "decoder-only": {
+        "of_abc": "ids [SOS] a b c [SEP] c b a, labels c b a [EOS] from [SEP] on and before it [PAD], "
+        "nothing.",
+        "sep": ', "[SEP]"',
+        "layer": "DecoderLayer",
+        "what_it_does": "Reads a word, [SEP] and the answer so far in one, and predicts each next token.",
+        "n_decoder": "N_LAYERS",
+        "n_looking": "N_LAYERS",
+        "stack": "decoder",
+        "written": "tgt_embedding",
+        "looking": "attention",
+        "told": "  # all places at once, each told the right letters before it",
+        "row_writes": "row n + 1 + i writes that of column n - i; 0 is [SOS]",
+        "mirrored_row": "n + 1 + i",
+        "columns": "columns[:-1]",
+        "spelled": "columns[-len(rows) :]",
+    },
+}
+"""What differs from one topology to another in the middle of a line."""
+_PADDED = {
+    "at_least": ", at_least",
+    "pad_parameter": ", pad_to=0",
+    "pad_src": ", pad_to",
+    "pad_tgt": ", pad_to - 1",
+    "pad_both": ", 2 * pad_to - 2",
+    "pad_argument": ", PAD_TO",
+}
+"""What the script has where the length of batches is fixed."""
+_ENDLESS = (
+    "batches = ([draw_word(rng, MIN_LETTERS, held_out=False) for _ in range(BATCH_SIZE)] "
+    "for _ in range(STEPS))"
+)
+_ONE_PASS = (
+    "# One pass tells: writing alone goes wrong first where a token is wrong after the right ones before it."
+)
 _AUTO = '"cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"'
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -76,8 +147,22 @@ def _kept(template: str, conditions: dict[str, bool]) -> str:
 def _conditions(config: RunConfig) -> dict[str, bool]:
     """What a line of the template may depend on."""
     model, train = config.model, config.train
+    two, causal = model.topology == "encoder-decoder", model.masks["causal"]
     dropped = set(model.dropout_on) if model.dropout else set()
+    if model.topology == "decoder-only":
+        dropped.discard("encoder_attention")
     return {
+        "two": two,
+        "encoder_only": model.topology == "encoder-only",
+        "decoder_only": model.topology == "decoder-only",
+        "reads": model.topology != "decoder-only",
+        "writes": model.topology != "encoder-only",
+        "causal": causal,
+        "padding": model.padding_mask,
+        "masked": causal or model.padding_mask,
+        "optional": two and causal and not model.padding_mask,  # then only the decoder's own letters
+        "one_pass": causal or model.topology == "encoder-only",
+        "finite": train.examples is not None,
         "by_head": model.score_scale == "sqrt_d_head",
         "scalar": model.norm == "scalar",
         "pre": model.norm_placement == "pre",
@@ -87,7 +172,7 @@ def _conditions(config: RunConfig) -> dict[str, bool]:
         "positions": model.positions != "none",
         "sinusoid": model.positions == "sinusoid",
         "learned": model.positions == "learned",
-        "one_table": model.embedding_tables == "one",
+        "one_table": two and model.embedding_tables == "one",
         "padding_row": model.padding_row,
         "pytorch": model.initialisation == "pytorch",
         "xavier": model.initialisation == "xavier",
@@ -119,15 +204,37 @@ def _values(config: RunConfig) -> dict[str, object]:
     numbers = {name: repr(float(v)) if isinstance(v, float) else v for name, v in settings.items()}
     hidden = f"F.{model.activation}(self.widen(x))"
     branch = "branch(self.norm(x))" if conditions["pre"] else "branch(x)"
-    attention = "self.attention(y, y, mask)"
+    two, padding = conditions["two"], conditions["padding"]
+    mask = ", mask" if (padding if two else conditions["masked"]) else ""
+    attention = f"self.attention(y, y{mask})"
     scale = " * math.sqrt(D_MODEL)"
+    scaled = {
+        "encoder": model.embedding_scale in ("encoder", "both"),
+        "decoder": model.embedding_scale == "both",
+    }
     table = {"sinusoid": "positions", "learned": "learned_positions.weight", "none": None}[model.positions]
+    layout = _BY_TOPOLOGY[model.topology]
+    fill = 'float("-inf")' if model.mask_fill == "-inf" else model.mask_fill
+    nothing = f"e^{model.mask_fill} = 0: no weight at all"
     return {
         **numbers,
         "drawn": "Words, first weights and dropout" if conditions["dropout"] else "Words and first weights",
         "recipe": ascii(config.recipe),  # free text: it must not leave its comment
         "device": _AUTO if config.device == "auto" else f'"{config.device}"',
-        "max_len": max(2 * train.max_letters + 2, train.pad_to or 0),
+        "max_len": completed(config).model.max_len,
+        "n_layers": model.n_layers(model.kinds[0]),
+        **layout,
+        "mask_parameter": (", mask=None" if conditions["optional"] else ", mask")
+        if conditions["masked"]
+        else "",
+        "mask": mask,
+        "self_mask": ", self_mask" if conditions["masked"] else "",
+        "cross_mask": ", cross_mask" if padding else "",
+        "fill_line": f"scores = scores.masked_fill(~mask, {fill})  # {nothing} where masked",
+        "not_ahead": "  # nobody reads ahead"
+        + (", where its own answer stands" if conditions["writes"] else ""),
+        "endless": _ENDLESS,
+        "one_pass": _ONE_PASS,
         "warmup_steps": min(train.warmup_steps, train.steps),
         "beta_1": float(train.betas[0]),
         "beta_2": float(train.betas[1]),
@@ -138,14 +245,15 @@ def _values(config: RunConfig) -> dict[str, object]:
         "branch_of_x": f"self.dropout({branch})" if conditions["drop_residual"] else branch,
         "attention_of_y": f"self.dropout({attention})" if conditions["drop_encoder_attention"] else attention,
         "even_width": "[:, :D_MODEL]" if model.d_model % 2 else "",
-        "src_scale": scale if model.embedding_scale in ("encoder", "both") else "",
-        "tgt_scale": scale if model.embedding_scale == "both" else "",
+        "src_scale": scale if scaled["encoder"] else "",
+        "tgt_scale": scale if scaled["decoder"] else "",
+        "ids_scale": scale if scaled[str(layout["stack"])] else "",
         "src_positions": f" + self.{table}[: src.size(1)]" if table else "",
         "tgt_positions": f" + self.{table}[: tgt.size(1)]" if table else "",
+        "ids_positions": f" + self.{table}[: ids.size(1)]" if table else "",
         "optimizer": {"adamw": "torch.optim.AdamW", "adam": "torch.optim.Adam"}[train.optimizer],
         "smoothing": ", label_smoothing=LABEL_SMOOTHING" if conditions["label_smoothing"] else "",
-        "length_parameter": ", length=None" if conditions["pad_to"] else "",
-        "length_argument": ", PAD_TO" if conditions["pad_to"] else "",
+        **{name: text if conditions["pad_to"] else "" for name, text in _PADDED.items()},
         "word": _word(train.min_letters, train.max_letters),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +49,7 @@ class Still:
         n_rows, n_columns = len(axes.rows), len(axes.columns)
         for size in range(LARGEST_TYPE, SMALLEST_TYPE - 1, -1):
             before = max((text_width(label, size) for label in labels), default=0.0) + (size if labels else 0)
-            below = _below(size)
+            below = _below(size, axes.columns)
             cell = int(min((right - left - before) / n_columns, (bottom - top - below) / n_rows))
             if cell >= 1.25 * size:
                 break
@@ -95,13 +95,13 @@ class Still:
     def draw_columns(self, canvas: Canvas, *, title: bool = True) -> None:
         """Write what stands under each column."""
         size = self.type_size
+        lines = _lines(self.axes.columns)
         for i in self._labelled(len(self.axes.columns)):
-            token = self.axes.columns[i]
-            line = 2 if len(token) > WIDE else 1
-            y = self.bottom + (line - 0.3) * 1.15 * size
-            canvas.text(self.middle(0, i)[0], y, token, size, align="m")
+            if lines[i]:
+                y = self.bottom + (lines[i] - 0.3) * 1.15 * size
+                canvas.text(self.middle(0, i)[0], y, self.axes.columns[i], size, align="m")
         if title:
-            y = self.bottom + _below(size) - 12
+            y = self.bottom + _below(size, self.axes.columns) - 12
             canvas.text((self.left + self.right) / 2, y, self.axes.column_title, 17, align="m")
 
     def _labelled(self, n: int) -> range:
@@ -109,9 +109,19 @@ class Still:
         return range(0, n, -(-self.type_size // self.cell))
 
 
-def _below(size: int) -> float:
-    """What the two lines of tokens and the title under a map take."""
-    return 2 * 1.15 * size + 30
+def _lines(tokens: Sequence[str]) -> list[int]:
+    """On which line under a map each token stands; 0 for a [PAD] that only repeats the one before."""
+    lines: list[int] = []
+    for i, token in enumerate(tokens):
+        repeats = i > 0 and token == tokens[i - 1]
+        beside = i > 0 and lines[-1] == 2
+        lines.append(1 if len(token) <= WIDE else 0 if repeats else 3 if beside else 2)
+    return lines
+
+
+def _below(size: int, columns: Sequence[str]) -> float:
+    """What the lines of tokens and the title under a map take."""
+    return max(2, *_lines(columns)) * 1.15 * size + 30
 
 
 def hatched(height: int, width: int) -> Array:

@@ -98,15 +98,16 @@ def _beside(panels: Sequence[Table], places: Sequence[int], top: float, bottom: 
     gutters = {i: (_gutter(panels[i].rows) + LINE if labelled[i] else 0.0) for i in places}
     room = WIDTH - sum(gutters.values()) - GAP * (len(places) - 1)
     shares = {i: len(panels[i].columns) ** 0.5 * (1.3 if i == 0 else 1.0) for i in places}
-    total, left, boxes = sum(shares.values()), 0.0, []
+    widths = {i: room * share / sum(shares.values()) for i, share in shares.items()}
+    tight = {i: w for i in places if (w := (LETTER + 1) * len(panels[i].name)) > widths[i]}
+    if len(tight) < len(places) and sum(tight.values()) < room / 2:  # each as wide as its heading
+        left_over = (room - sum(tight.values())) / sum(shares[i] for i in places if i not in tight)
+        widths = {i: tight.get(i, left_over * shares[i]) for i in places}
+    left, boxes = 0.0, []
     for i in places:
-        width = min(room * shares[i] / total, WIDEST_CELL * len(panels[i].columns))
+        width = min(widths[i], WIDEST_CELL * len(panels[i].columns))
         left += gutters[i]
-        floor = (
-            bottom
-            - 2 * LINE
-            - (column_ticks(panels[i].columns, width / len(panels[i].columns))[2] - 1) * LINE
-        )
+        floor = bottom - _below(panels[i], width)
         if len(panels[i].rows) == 1:
             floor = min(floor, top + HEADING + 2 * STRIP)
         boxes.append(
@@ -126,7 +127,8 @@ def _beside(panels: Sequence[Table], places: Sequence[int], top: float, bottom: 
 def column_ticks(labels: Sequence[str], width: float) -> tuple[list[float], list[str], int]:
     """Places and texts of labels below columns of this width, and the lines that they need.
 
-    Equal long neighbours, such as [PAD]s, have one label together; long ones stand lower where there is no room.
+    Equal long neighbours, such as [PAD]s, have one label together; long ones stand lower where there is no
+    room, and where there is none for letters there are no labels.
     """
     if all(label.replace(",", "").isdigit() for label in labels[:-1]):  # features; the last may be a bias
         step = _step(max(map(len, labels)) * LETTER + 4, width)
@@ -135,14 +137,15 @@ def column_ticks(labels: Sequence[str], width: float) -> tuple[list[float], list
         if last and shown and (last[0] - shown[-1]) * width < 5 * LETTER:
             shown.pop()
         return [float(i) for i in shown + last], [labels[i] for i in shown + last], 1
-    step = _step(LETTER + 2, width)
-    runs = list(_runs(labels))
+    if width < LETTER + 2:
+        return [], [], 1
+    runs = _runs(labels)
     texts = [labels[start] + (f" ×{count}" if count > 1 else "") for start, count in runs]
     places = [start + (count - 1) / 2 for start, count in runs]
     short = [count == 1 and len(labels[start]) <= SHORT for start, count in runs]
     spans = [_span(x * width, text) for x, text in zip(places, texts, strict=True)]
-    chosen = [n for n, (start, _) in enumerate(runs) if short[n] and start % step == 0]
-    lines = {n: 0 for n in chosen}
+    chosen = [n for n, is_short in enumerate(short) if is_short]
+    lines = dict.fromkeys(chosen, 0)
     taken = [[spans[n] for n in chosen]]
     for n in (n for n, is_short in enumerate(short) if not is_short):
         line = next(

@@ -21,11 +21,15 @@ BLOCKED = {
 ROLES = {"query": colors.QUERY, "key": colors.KEY, "value": colors.VALUE}
 SCALES = {
     "weights": colors.WEIGHTS,
+    "probabilities": colors.WEIGHTS,
     **{role: [[0, colors.NEGATIVE], [0.5, colors.NEUTRAL], [1, color]] for role, color in ROLES.items()},
+    "distances": [[0, colors.BELOW_ZERO], [0.5, colors.NEUTRAL], [1, colors.ABOVE_ZERO]],
     "scores": [[0, colors.BELOW_ZERO], [0.5, colors.NEUTRAL], [1, colors.ABOVE_ZERO]],
     "plain": [[0, colors.BELOW_ZERO], [0.5, colors.NEUTRAL], [1, colors.ABOVE_ZERO]],
 }
 """Role of a table to its colours; masks and ids are flat."""
+SHARES = ("weights", "probabilities")
+"""Roles whose numbers go from 0 to 1."""
 FLAT = [[0, colors.ALLOWED], [1, colors.ALLOWED]]
 MOST_HOVERS = 6000
 """Cells of a picture beyond which the pointer shows places in numbers, to keep the picture small."""
@@ -54,7 +58,7 @@ class Table(Protocol):
 
     @property
     def role(self) -> str:
-        """query, key, value, weights (0 to 1), scores, mask (codes), ids (whole numbers) or plain."""
+        """query, key, value, weights or probabilities (0 to 1), scores, distances, mask, ids or plain."""
 
     @property
     def axes(self) -> tuple[str, str]:
@@ -126,7 +130,7 @@ def _said(table: Table, row: int, column: int, code: int) -> str:
     value = float(table.values[row, column])
     if table.role == "mask":
         return "open"
-    return f"{value:.1%}" if table.role == "weights" else f"{value:.5g}"
+    return f"{value:.1%}" if table.role in SHARES else f"{value:.5g}"
 
 
 def _hover(texts: list[list[str]] | None, template: str) -> dict[str, Any]:
@@ -153,7 +157,7 @@ def cell_traces(
         hovers: whether each cell says its labels; else its place in numbers.
     """
     codes = blocked_of(table)
-    gap = 1 if min(width, height) >= 6 else 0
+    gap = 1 if min(width, height) >= 9 else 0
     common = {**place, "type": "heatmap", "xgap": gap, "ygap": gap, "hoverongaps": False}
     shown = _hovers(table, codes) if hovers else None
     main: dict[str, Any] = {
@@ -180,11 +184,11 @@ def cell_traces(
             "showscale": False,
             **_hover(shown, f"%{{y}} · %{{x}}<br>{name}"),
         }
-        if width >= 2 * LETTER and height >= LINE - 2:
+        if width >= 1.5 * LETTER and height >= 7:
             flat |= {
                 "text": [[mark if cell else "" for cell in row] for row in cells.tolist()],
                 "texttemplate": "%{text}",
-                "textfont": {"color": colors.MARK, "size": 11},
+                "textfont": {"color": colors.MARK, "size": min(11, int(height))},
             }
         traces.append(flat)
     return traces

@@ -18,6 +18,7 @@ from transformer.figures.cells import (
     OPEN,
     ROLES,
     SCALES,
+    SHARES,
     Table,
     blocked_of,
     cell_traces,
@@ -25,9 +26,15 @@ from transformer.figures.cells import (
 from transformer.figures.maps import TITLE
 from transformer.figures.picture import Picture
 
-SATURATED = 0.97
-"""Share of the numbers within the ends of a scale: a few large ones would leave the others pale."""
-SCALE_NAMES = {"weights": "weight", "scores": "score", "plain": "number"}
+SATURATED, MANY = 0.97, 300
+"""Share of many numbers within the ends of their scale: a few large ones would leave the others pale."""
+SCALE_NAMES = {
+    "weights": "weight",
+    "probabilities": "probability",
+    "scores": "score",
+    "distances": "distance",
+    "plain": "number",
+}
 
 
 class Place(Protocol):
@@ -63,7 +70,7 @@ def matrix_picture(
     owners: list[int] = []
     layout: dict[str, Any] = {
         "title": TITLE | {"text": title},
-        "margin": {"l": 2, "r": 58 if scales else 2, "t": 30 if title else 4, "b": 2},
+        "margin": {"l": 2, "r": 58 if scales else 2, "t": 30 if title else 4, "b": 6},
         "annotations": legend,
         "shapes": [],
         "showlegend": False,
@@ -107,6 +114,7 @@ def _axes(box: Box, inside: Sequence[Table], suffix: str) -> dict[str, Any]:
     bare = {"showgrid": False, "showline": False, "zeroline": False, "ticks": "", "tickangle": 0}
     x_places, x_texts, _ = column_ticks(first.columns, width)
     tall = box.bottom - box.top >= len(first.row_title) * LETTER
+    wide = box.right - box.left >= len(first.column_title) * LETTER
     if box.strips:
         y_places, y_texts = [float(i) for i in range(n_rows)], [_named(table, 34) for table in inside]
     else:
@@ -115,17 +123,17 @@ def _axes(box: Box, inside: Sequence[Table], suffix: str) -> dict[str, Any]:
     return {
         f"xaxis{suffix}": bare
         | {
-            "domain": [box.left / WIDTH, box.right / WIDTH],
+            "domain": [box.left / WIDTH, min(1.0, box.right / WIDTH)],
             "anchor": f"y{suffix}",
             "tickvals": x_places,
             "ticktext": x_texts,
             "tickfont": {"size": 11},
             "range": [-0.5, n_columns - 0.5],
-            "title": title | {"text": first.column_title},
+            "title": title | {"text": first.column_title if wide else ""},
         },
         f"yaxis{suffix}": bare
         | {
-            "domain": [1 - box.bottom / HEIGHT, 1 - box.top / HEIGHT],
+            "domain": [max(0.0, 1 - box.bottom / HEIGHT), 1 - box.top / HEIGHT],
             "anchor": f"x{suffix}",
             "tickvals": y_places,
             "ticktext": y_texts,
@@ -214,29 +222,36 @@ def _scale(role: str, tables: Sequence[Table], place: int, count: int) -> dict[s
         "tickfont": {"size": 10},
         "outlinewidth": 0,
     }
-    if role == "weights":
+    if role in SHARES:
         bar |= {"tickvals": [0, 0.5, 1], "tickformat": ".0%"}
         return {"cmin": 0, "cmax": 1, "colorscale": SCALES[role], "colorbar": bar}
     sizes = np.abs(np.concatenate([table.values.ravel() for table in tables if table.role == role]))
     sizes = sizes[np.isfinite(sizes)]
-    end = float(np.quantile(sizes, SATURATED)) if sizes.size else 0.0
-    end = end or float(sizes.max(initial=0.0)) or 1.0
-    beyond = sizes.size and sizes.max() > end
+    end = float(np.quantile(sizes, SATURATED)) if sizes.size >= MANY else 0.0
+    largest = float(sizes.max(initial=0.0))
+    beyond = 0 < 1.01 * end < largest
+    end = end if beyond else largest or 1.0
     low, high = ("≤ −", "≥ ") if beyond else ("−", "")
-    bar |= {"tickvals": [-end, 0, end], "ticktext": [f"{low}{end:.2g}", "0", f"{high}{end:.2g}"]}
+    bar |= {"tickvals": [-end, 0, end], "ticktext": [f"{low}{_short(end)}", "0", f"{high}{_short(end)}"]}
     return {"cmin": -end, "cmax": end, "colorscale": SCALES[role], "colorbar": bar}
 
 
+def _short(size: float) -> str:
+    return f"{size:.0f}" if size >= 99.5 else f"{size:.2g}"
+
+
 def _legend(tables: Sequence[Table]) -> list[dict[str, Any]]:
-    """Why cells are blocked, by colour, mark and name; nothing where none is."""
+    """Why cells are blocked, by colour, mark and name, and what stands out; nothing where nothing does."""
     codes = {int(code) for table in tables for code in np.unique(blocked_of(table))} - {OPEN}
     masks = any(table.role == "mask" for table in tables)
-    if not codes and not masks:
-        return []
     parts = [f'<span style="color:{colors.MARKER}">□</span> may be looked at'] if masks else []
     for code, (color, mark, name) in BLOCKED.items():
         if code in codes:
             parts.append(f'<span style="color:{color}">■</span> {mark} {name}')
+    if any(table.marked for table in tables):
+        parts.append(f'<span style="color:{colors.RIGHT}"><b>□</b></span> the right token')
+    if not parts:
+        return []
     return [
         {
             "text": "   ".join(parts),

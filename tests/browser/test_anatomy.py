@@ -1,0 +1,73 @@
+"""Look inside in a real browser: walked through by keyboard alone, and by clicks on cells."""
+
+from __future__ import annotations
+
+import pytest
+
+from pages.parts.walk import POSITION_STAGES, STAGES
+
+
+def inside(watch, stage="tokens", link="/?word=cat"):
+    """Open the app, go to the page, and walk to a stage by keyboard."""
+    watch.open(link, "live_map")
+    watch.page.get_by_role("link", name="Look inside").click()
+    watch.page.wait_for_selector(".st-key-anatomy_picture svg.main-svg")
+    for title in [*STAGES.values()][1 : list(STAGES).index(stage) + 1]:
+        watch.page.keyboard.press("ArrowRight")
+        watch.until(lambda t=title: f"{t} " in shown_title(watch), 10, title)
+
+
+def shown_title(watch):
+    return watch.page.locator(".st-key-anatomy_title").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_whole_walk_is_walked_by_keyboard_alone(watch, scheme):
+    watch.page.emulate_media(color_scheme=scheme)
+    inside(watch)
+    titles, walk = [], [*3 * list(STAGES.values()), *POSITION_STAGES.values()]
+    for title in walk:
+        watch.until(lambda t=title: f"{t} " in shown_title(watch), 10, title)
+        titles.append(title)
+        formulas = watch.page.locator(".st-key-anatomy_formula .katex-display")
+        watch.until(lambda found=formulas: found.count() == 2, 10, "two formulas")
+        assert watch.page.locator(".st-key-anatomy_formula .katex-error").count() == 0
+        drawn = watch.plot("anatomy_picture", "gd.data.length")
+        assert drawn >= 1
+        watch.page.keyboard.press("ArrowRight")
+    watch.until(lambda: "Tokens " in shown_title(watch), 10, "the first stage again")
+    watch.page.keyboard.press("ArrowLeft")
+    last = list(POSITION_STAGES.values())[-1]
+    watch.until(lambda: last in shown_title(watch), 10, last)
+    assert titles == walk
+
+
+def test_a_click_on_a_score_shows_the_query_and_the_key_that_it_was_computed_from(watch):
+    inside(watch, "scores", "/?word=cat&kind=cross")
+    picture = watch.page.locator(".st-key-anatomy_picture .live-figure")
+    row, column = 2, 3
+    box = picture.bounding_box()
+    x, y = watch.plot(
+        "anatomy_picture",
+        f"[gd._fullLayout.xaxis._offset + gd._fullLayout.xaxis.l2p({column}),"
+        f" gd._fullLayout.yaxis._offset + gd._fullLayout.yaxis.l2p({row})]",
+    )
+    watch.page.mouse.click(box["x"] + x, box["y"] + y)
+    formula = watch.page.locator(".st-key-anatomy_formula")
+    watch.until(lambda: formula.locator("annotation").all_text_contents()[1].startswith("q_{2} \\cdot k_{3}"))
+    score = watch.plot("anatomy_picture", f"gd.data[0].z[{row}][{column}]")
+    strips = watch.plot("anatomy_picture", "gd.data.slice(-3).map((trace) => trace.z[0])")
+    query, key, products = strips
+    assert sum(q * k for q, k in zip(query, key, strict=True)) == pytest.approx(score, abs=2e-3)
+    assert sum(products) == pytest.approx(score, abs=2e-3)
+
+
+def test_the_keys_of_the_walk_do_not_move_while_typing_or_on_the_step_control(watch):
+    inside(watch, "mask")
+    box = watch.page.locator(".st-key-explore_text input")
+    box.click()
+    box.press("ArrowRight")
+    watch.page.locator(".st-key-time_step input").focus()
+    watch.page.keyboard.press("ArrowRight")
+    watch.page.wait_for_timeout(600)
+    assert "Mask " in shown_title(watch)

@@ -1,0 +1,205 @@
+"""Exports of one stack alone, and of runs whose masks are off or were switched in the middle."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image, ImageColor
+
+from tests.exports.conftest import CONFIG, sharpened
+from tests.exports.test_film import color_at, decoded, maps_in, viridis
+from tests.exports.test_page import FUTURE, PADDING, codes_of, data_of, unpacked
+from transformer.exports.film import film_gif, filmstrip_png
+from transformer.exports.frames import head_title, map_of, widest
+from transformer.exports.page import html_page
+from transformer.exports.tables import frame_json
+from transformer.figures import colors
+from transformer.interventions import Interventions
+from transformer.runs.run import Run
+
+SITES = {"encoder-only": "encoder.0", "decoder-only": "decoder.1.self"}
+KINDS = {"encoder-only": "encoder", "decoder-only": "sequence"}
+TOPOLOGIES = ["encoder-decoder", *SITES]
+BOTH_OFF = Interventions(masks=(("causal", False), ("padding", False)))
+SWITCHED = {"encoder-decoder": "decoder.1.self", **SITES}
+
+
+@pytest.fixture(scope="session")
+def run_of(changed_midway):
+    """The finished run of a topology, from whose fourth step on both masks were off; "ox" is asked then."""
+    made = {}
+
+    def make(topology, taken=BOTH_OFF, **settings):
+        key = topology, taken, *settings.items()
+        if key not in made:
+            config = CONFIG.with_changes(topology=topology, **settings)
+            made[key] = changed_midway(Run(config, words=("banana", "cat")), 4, taken, "ox")
+        return made[key]
+
+    return make
+
+
+def page_of(view, word="cat", kind=None, site=None):
+    kind = kind or view.config.model.kinds[0]
+    site = site or next(site for site, axes in view.frame.axes.items() if axes.kind == kind)
+    return html_page(view, word=word, kind=kind, site=site, head=2)
+
+
+@pytest.mark.parametrize("topology", SITES)
+def test_a_page_of_one_stack_has_its_one_kind_of_attention(run_of, topology):
+    view = run_of(topology, taken=Interventions(ablated=((SITES[topology], 1),)))
+    text = page_of(view)
+    data = data_of(text)
+    kind = KINDS[topology]
+    assert list(data["kinds"]) == [kind]
+    assert data["kinds"][kind]["sites"] == list(view.frame.axes)
+    assert data["kinds"][kind]["writes"]
+    assert data["forced"] == (topology == "decoder-only")
+    layers = "1 layer" if topology == "encoder-only" else "2 layers"
+    assert f"{topology} · {layers} × 3 heads · width 12 · {view.parameters:,} parameters" in text
+    drawn = data["words"]["cat"]["drawn"][kind]
+    if topology == "encoder-only":
+        assert drawn["rows"] == ["[SOS]", "c → t", "a → a", "t → c", "[EOS] → [EOS]"]
+    else:
+        assert drawn["rows"] == ["[SOS]", "c", "a", "t", "[SEP] → t", "t → a", "a → c", "c → [EOS]"]
+    columns = json.loads(drawn["large"])["layout"]["xaxis"]["ticktext"]
+    assert len(columns) == len(drawn["rows"])
+    for i, frame in enumerate(view.frames):
+        probe = frame.probes[1]
+        pairs = enumerate(zip(probe.expected, probe.predicted, strict=True))
+        expected = {str(i): would for i, (right, would) in pairs if right and right != would}
+        assert data["frames"][i]["probes"]["cat"]["wrong"] == expected
+        assert set(data["frames"][i]["lit"]) == set(frame.scores) == set(frame.axes)
+    for site in view.frame.axes:
+        found = unpacked(data["words"]["cat"]["weights"][site])
+        expected = np.stack([frame.map(1, site) for frame in view.frames])
+        np.testing.assert_allclose(found, expected, atol=0.00051)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_page_shows_at_each_step_what_its_masks_hid_then(run_of, topology):
+    """Before the switch [PAD] is hidden, and later it stands beside the word: in maps of one size."""
+    view, site = run_of(topology), SWITCHED[topology]
+    data = data_of(page_of(view, kind=view.frame.axes[site].kind, site=site))
+    codes = codes_of(data["words"]["cat"]["weights"][site])
+    numbers = unpacked(data["words"]["cat"]["weights"][site])
+    n = len(view.frame.probes[1].tokens(view.frame.axes[site].query))
+    real = {"src": 5, "tgt": 4, "seq": 8}[view.frame.axes[site].query]
+    assert codes.shape == (7, 3, n, n)
+    assert n > real
+    for i, frame in enumerate(view.frames):
+        expected = np.zeros((n, n), int)
+        if frame.step < 4:
+            expected[real:] = expected[:, real:] = PADDING
+            if topology != "encoder-only":
+                expected[:real, :real][np.triu_indices(real, 1)] = FUTURE
+        for head in range(3):
+            assert np.array_equal(np.where(codes[i, head] > 1000, codes[i, head], 0), expected)
+        shown = frame.map(1, site)
+        inside = numbers[i, :, : shown.shape[1], : shown.shape[2]]
+        np.testing.assert_allclose(inside, shown, atol=0.00051)
+        if frame.step >= 4:
+            assert shown.shape == (3, n, n)
+            np.testing.assert_allclose(np.nansum(numbers[i], axis=-1), 1.0, atol=0.006)
+    rows = data["words"]["cat"]["drawn"][view.frame.axes[site].kind]["rows"]
+    assert rows[real:] == ["[PAD]"] * (n - real)
+    assert [bool(frame["taken"]) for frame in data["frames"]] == [f.step >= 4 for f in view.frames]
+    assert data["frames"][-1]["taken"] == "causal mask off; padding mask off"
+
+
+def test_a_page_says_which_masks_a_run_began_without(run_of):
+    off = page_of(run_of("encoder-decoder", padding_mask=False, causal_mask=False))
+    assert "1 + 2 layers × 3 heads · width 12 · causal mask off · padding mask off · " in off
+    on = page_of(run_of("encoder-only", causal_mask=True))
+    assert "encoder-only · 1 layer × 3 heads · width 12 · causal mask on · " in on
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_map_is_made_as_large_as_another_with_its_reasons(run_of, topology):
+    view = run_of(topology)
+    first, whole = view.frames[0], widest(view.frames, "cat")
+    assert whole.step >= 4
+    for site in first.axes:
+        weights, reasons = map_of(first, "cat", site, whole)
+        shown, like = first.map(1, site), whole.map(1, site)
+        assert weights.shape == reasons.shape == like.shape
+        np.testing.assert_array_equal(weights[:, : shown.shape[1], : shown.shape[2]], shown)
+        assert np.array_equal(reasons == 0, ~np.isnan(weights))
+        same, open_ = map_of(whole, "cat", site, whole)
+        np.testing.assert_array_equal(same, like)
+        assert not open_.any()
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_film_shows_padding_as_hidden_before_and_with_its_weights_after_the_switch(run_of, topology):
+    view, site = run_of(topology), SWITCHED[topology]
+    view = replace(view, frames=tuple(sharpened(frame) for frame in view.frames))
+    _, frames = decoded(film_gif(view, word="cat", site=site, head=2))
+    assert len(frames) == len(view.frames)
+    whole = widest(view.frames, "cat")
+    n = whole.map(1, site).shape[1]
+    real = view.frames[0].map(1, site).shape[1]
+    box = maps_in(frames[-1][0])[0]
+    for (pixels, _), frame in zip(frames, view.frames, strict=True):
+        shown = frame.map(1, site)[2]
+        for row, column in [(0, 0), (real - 1, 1), (1, 0)]:
+            found = color_at(pixels, box, (n, n), row, column)
+            np.testing.assert_allclose(found, viridis(shown[row, column]), atol=3)
+        hidden = colors_in(pixels, box, n, real, 0) | colors_in(pixels, box, n, 0, n - 1)
+        flat = {ImageColor.getrgb(colors.PADDING), ImageColor.getrgb(colors.MARK)}
+        assert (hidden == flat) == (frame.step < 4)
+        if frame.step >= 4:
+            found = color_at(pixels, box, (n, n), 1, n - 1)
+            np.testing.assert_allclose(found, viridis(shown[1, n - 1]), atol=3)
+
+
+def colors_in(pixels, box, n, row, column):
+    """The colours of one cell, its edge left out."""
+    left, top, right, bottom = box
+    high, wide = (bottom - top) / n, (right - left) / n
+    cell = pixels[
+        round(top + row * high) + 3 : round(top + (row + 1) * high) - 3,
+        round(left + column * wide) + 3 : round(left + (column + 1) * wide) - 3,
+    ]
+    return {tuple(c) for c in cell.reshape(-1, 3).tolist()}
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_strip_is_made_of_every_topology(run_of, topology):
+    view, site = run_of(topology), SWITCHED[topology]
+    view = replace(view, frames=tuple(sharpened(frame) for frame in view.frames))
+    picture = Image.open(io.BytesIO(filmstrip_png(view, word="ox", site=site, head=0)))
+    assert len(maps_in(np.asarray(picture.convert("RGB")).astype(int))) == 3  # asked at step 4
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_numbers_of_every_topology_are_those_of_the_frame_with_the_tokens_of_both_axes(run_of, topology):
+    view = run_of(topology)
+    for frame in (view.frames[0], view.frames[-1]):
+        document = json.loads(frame_json(view, frame))
+        off = frame.step >= 4
+        for row, probe in enumerate(document["probes"]):
+            for site, heads in probe["maps"].items():
+                said = document["sites"][site]
+                rows, columns = (probe[f"{said[axis]}_tokens"] for axis in ("rows", "columns"))
+                found = np.array(heads, dtype=float)
+                assert found.shape == (3, len(rows), len(columns))
+                np.testing.assert_allclose(found, frame.map(row, site), atol=5.1e-5)
+                assert said["padding"] == (not off)
+                assert ("[PAD]" in columns) == (off and probe["word"] != "banana")
+            assert probe["expected"] == list(frame.probes[row].expected)
+        sides = {"encoder-decoder": {"src", "tgt"}, "encoder-only": {"src"}, "decoder-only": {"seq"}}
+        tokens = {f"{side}_tokens" for side in sides[topology]}
+        assert {name for name in document["probes"][0] if name.endswith("_tokens")} == tokens
+
+
+def test_heads_are_titled_with_their_kind_of_attention(run_of):
+    one, other = run_of("decoder-only").frame, run_of("encoder-only").frame
+    assert head_title(one, "decoder.1.self", 2) == (
+        "self-attention (question and answer in one) · decoder 2 · head 3"
+    )
+    assert head_title(other, "encoder.0", 0) == "encoder self-attention · encoder 1 · head 1"

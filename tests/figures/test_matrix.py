@@ -1,0 +1,337 @@
+"""The tables of a stage: every number is in its cell, every blocked cell says why, the focus is framed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from plotly.graph_objects import Figure
+
+from transformer.figures import colors
+from transformer.figures.arranging import HEIGHT, WIDTH, arranged, column_ticks, row_ticks
+from transformer.figures.matrix import matrix_picture, panel_of
+
+ROWS = ("[SOS] → a", "a → a", "a → [EOS]", "[PAD]")
+COLUMNS = ("[SOS]", "a", "b", "a", "[PAD]", "[PAD]")
+CODES = np.array([[0, 1, 1, 1, 3, 3], [0, 0, 1, 1, 3, 3], [0, 0, 0, 1, 3, 3], [0, 4, 0, 0, 2, 3]])
+LOOKS = {  # code to colour and mark
+    1: (colors.CAUSAL, "╱"),
+    2: (colors.PADDING, "•"),
+    3: (colors.PADDING, "╱•"),
+    4: (colors.TAKEN, "✕"),
+}
+
+
+@dataclass(frozen=True)
+class Focus:
+    row: int = 0
+    column: int = 0
+    feature: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    name: str = "numbers"
+    values: np.ndarray
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    role: str = "plain"
+    axes: tuple[str, str] = ("", "")
+    row_title: str = "row title"
+    column_title: str = "column title"
+    hover_rows: tuple[str, ...] = ()
+    marked: tuple[tuple[int, int], ...] = ()
+    codes: np.ndarray | None = None
+
+
+def numbers(n_rows, n_columns, role="plain", seed=0, **more):
+    values = np.random.default_rng(seed).normal(size=(n_rows, n_columns)).astype(np.float32)
+    labels = tuple(map(str, range(n_columns)))
+    return Table(values=values, rows=tuple(map(str, range(n_rows))), columns=labels, role=role, **more)
+
+
+def weights(**more):
+    raw = np.random.default_rng(1).random((4, 6)) * (CODES == 0)
+    shares = np.where(CODES == 0, raw / raw.sum(axis=1, keepdims=True), np.nan)
+    table = Table(name="weights", values=shares, rows=ROWS, columns=COLUMNS, role="weights", codes=CODES)
+    return replace(table, axes=("row", "column"), **more)
+
+
+def mask(**more):
+    values = CODES.astype(np.float32)
+    return Table(name="mask", values=values, rows=ROWS, columns=COLUMNS, role="mask", **more)
+
+
+def picture(*panels, focus=None, sources=(), title=""):
+    return matrix_picture(panels, focus=focus or Focus(), title=title, step=7, sources=sources)
+
+
+def drawn(made):
+    return Figure(made.figure())
+
+
+def scale_of(figure, trace):
+    return figure.layout[trace.coloraxis]
+
+
+def test_every_number_stands_in_its_cell_to_four_digits():
+    table = numbers(5, 7)
+    (trace,) = drawn(picture(table)).data
+    np.testing.assert_allclose(np.array(trace.z, dtype=float), table.values, rtol=5e-4)
+
+
+def test_numbers_beyond_one_are_in_the_picture_itself_and_not_among_its_moving_arrays():
+    made = picture(numbers(2, 3), sources=(numbers(1, 3),))
+    assert not made.arrays
+    assert made.step == 7
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is no JSON")
+
+    json.loads(picture(weights()).spec, parse_constant=refuse)
+
+
+@pytest.mark.parametrize("table", [weights(), mask()], ids=lambda table: table.name)
+def test_each_blocked_cell_is_drawn_once_in_the_colour_and_with_the_mark_of_its_reason(table):
+    main, *flat = drawn(picture(table)).data
+    found = {}
+    for trace in flat:
+        (color,) = {color for _, color in trace.colorscale}
+        for row in range(4):
+            for column in range(6):
+                if trace.z[row][column] is not None:
+                    assert (row, column) not in found
+                    found[row, column] = color, trace.text[row][column]
+    assert found == {
+        (row, column): LOOKS[CODES[row, column]] for row, column in np.argwhere(CODES != 0).tolist()
+    }
+    for row, column in np.ndindex(4, 6):
+        assert (main.z[row][column] is None) == (CODES[row, column] != 0)
+
+
+def test_the_legend_names_the_reasons_that_occur_and_no_others():
+    (legend,) = (a for a in drawn(picture(weights())).layout.annotations if "■" in a.text)
+    for name in ("in the future", "padding", "padding in the future", "blocked by hand"):
+        assert name in legend.text
+    only_future = replace(
+        weights(), codes=np.minimum(CODES, 1), values=np.where(CODES == 0, weights().values, np.nan)
+    )
+    texts = [a.text for a in drawn(picture(only_future)).layout.annotations]
+    assert any("in the future" in text for text in texts)
+    assert not any("padding" in text or "by hand" in text for text in texts)
+    assert not any("■" in a.text for a in drawn(picture(numbers(3, 3))).layout.annotations)
+
+
+def test_weights_go_from_zero_to_one_in_the_colours_of_all_weights():
+    for scale in (1.0, 0.01):
+        table = replace(weights(), values=weights().values * scale)
+        figure = drawn(picture(table))
+        axis = scale_of(figure, figure.data[0])
+        assert (axis.cmin, axis.cmax) == (0, 1)
+        assert axis.colorscale[0][1] == "#440154"  # Viridis begins so
+        assert axis.colorbar.title.text.startswith("weight")
+
+
+def test_other_scales_are_even_about_zero_and_shared_by_tables_of_one_kind():
+    small, large = numbers(3, 4, "scores"), numbers(3, 4, "scores", seed=1)
+    large.values[1, 2] = -9.0
+    figure = drawn(picture(small, large, numbers(3, 4, "query")))
+    axes = [scale_of(figure, trace) for trace in figure.data]
+    assert axes[0] == axes[1] != axes[2]
+    assert (axes[0].cmin, axes[0].cmax) == (-9, 9)
+    assert axes[2].cmax == -axes[2].cmin == pytest.approx(np.abs(small.values).max())
+    assert list(axes[0].colorbar.ticktext) == ["−9", "0", "9"]
+
+
+def test_a_few_very_large_numbers_do_not_make_the_others_pale_and_the_legend_says_so():
+    table = numbers(20, 40)
+    table.values[3, 3] = 1000.0
+    figure = drawn(picture(table))
+    axis = scale_of(figure, figure.data[0])
+    assert axis.cmax < 4
+    assert axis.colorbar.ticktext[2].startswith("≥ ")
+    assert axis.colorbar.ticktext[0].startswith("≤ −")
+
+
+def test_nothing_but_zeros_can_be_drawn():
+    table = replace(numbers(3, 4), values=np.zeros((3, 4)))
+    figure = drawn(picture(table))
+    assert scale_of(figure, figure.data[0]).cmax == 1
+
+
+@pytest.mark.parametrize(
+    ("role", "color"), [("query", colors.QUERY), ("key", colors.KEY), ("value", colors.VALUE)]
+)
+def test_queries_keys_and_values_have_one_colour_each_and_another_below_zero(role, color):
+    beside = drawn(picture(numbers(3, 4, role, name="a table"), numbers(3, 4)))
+    strip = drawn(picture(numbers(3, 4), sources=(numbers(1, 4, role, name="a table"),)))
+    for figure, place in ((beside, 0), (strip, 1)):
+        scale = dict(scale_of(figure, figure.data[place]).colorscale)
+        assert scale == {0: colors.NEGATIVE, 0.5: colors.NEUTRAL, 1: color}
+        assert color in {shape.line.color for shape in figure.layout.shapes}
+        names = [a.text for a in figure.layout.annotations] + list(figure.layout.yaxis2.ticktext or ())
+        assert any(color in name and "a table" in name for name in names)
+    assert len({colors.QUERY, colors.KEY, colors.VALUE, colors.MIRROR, colors.TAKEN}) == 5
+
+
+def rectangles(figure, color):
+    return {
+        (s.xref, s.x0, s.x1, s.y0, s.y1) for s in figure.layout.shapes if s.line.color == color
+    }  # fmt: skip
+
+
+def test_the_focused_row_and_column_are_framed_in_each_table_by_what_its_axes_stand_for():
+    vectors = numbers(4, 5, axes=("row", "feature"))
+    keys = numbers(6, 5, seed=2, axes=("column", "feature"))
+    unmoved = numbers(3, 5, axes=("", ""))
+    figure = drawn(picture(weights(), vectors, keys, unmoved, focus=Focus(row=2, column=3, feature=1)))
+    assert rectangles(figure, colors.MIRROR) == {
+        ("x", -0.5, 5.5, 1.5, 2.5),
+        ("x", 2.5, 3.5, -0.5, 3.5),
+        ("x2", -0.5, 4.5, 1.5, 2.5),
+        ("x2", 0.5, 1.5, -0.5, 3.5),
+        ("x3", -0.5, 4.5, 2.5, 3.5),
+        ("x3", 0.5, 1.5, -0.5, 5.5),
+    }
+
+
+def test_a_focus_beyond_the_last_cell_frames_the_last():
+    figure = drawn(picture(numbers(4, 5, axes=("row", "feature")), focus=Focus(99, 99, 99)))
+    assert rectangles(figure, colors.MIRROR) == {("x", -0.5, 4.5, 2.5, 3.5), ("x", 3.5, 4.5, -0.5, 3.5)}
+
+
+def test_cells_that_stand_out_are_framed_in_the_colour_of_what_is_right():
+    figure = drawn(picture(weights(marked=((1, 0), (2, 5)))))
+    assert rectangles(figure, colors.RIGHT) == {("x", -0.5, 0.5, 0.5, 1.5), ("x", 4.5, 5.5, 1.5, 2.5)}
+    assert any("the right token" in a.text for a in figure.layout.annotations)
+
+
+def test_numbers_are_written_where_there_is_room_and_left_to_the_pointer_where_not():
+    few, many = numbers(8, 12), numbers(8, 128)
+    assert drawn(picture(few)).data[0].texttemplate == "%{z:.2f}"
+    assert drawn(picture(many)).data[0].texttemplate is None
+    large = replace(few, values=few.values * 1000)
+    assert drawn(picture(large)).data[0].texttemplate == "%{z:.0f}"
+    ids = replace(numbers(1, 12, "ids"), values=np.arange(12.0)[None])
+    assert drawn(picture(ids)).data[0].texttemplate == "%{z:.0f}"
+    shown = drawn(picture(many)).data[0].hovertext[3][100]
+    assert shown == f"3 · 100<br><b>{many.values[3, 100]:.5g}</b>"
+
+
+def test_the_pointer_says_the_labels_the_value_the_reason_and_the_rows_sentence():
+    figure = drawn(picture(weights(hover_rows=("about [SOS]", "about a", "about b", "about [PAD]"))))
+    main, *blocked = figure.data
+    share = weights().values[1, 1]
+    assert main.hovertext[1][1] == f"a → a · a<br><b>{share:.1%}</b><br>about a"
+    (by_hand,) = (trace for trace in blocked if trace.z[3][1] is not None)
+    assert by_hand.hovertext[3][1] == "[PAD] · a<br><b>blocked by hand</b><br>about [PAD]"
+    future = next(trace for trace in blocked if trace.z[0][1] is not None)
+    assert "blocked: in the future" in future.hovertext[0][1]
+
+
+def test_very_large_tables_are_sent_without_a_text_for_each_cell():
+    made = picture(numbers(40, 1024))
+    assert drawn(made).data[0].hovertext is None
+    assert "%{z}" in drawn(made).data[0].hovertemplate
+    assert len(made.spec) < 500_000
+
+
+def test_a_clicked_trace_leads_to_its_table_and_sources_count_on():
+    made = picture(numbers(4, 6), weights(), sources=(numbers(1, 6), numbers(1, 6)))
+    traces = made.figure()["data"]
+    owners = [panel_of(made, i) for i in range(len(traces))]
+    assert owners == [0, 1, 1, 1, 1, 1, 2, 3]  # the weights have four reasons for blocked cells
+    assert panel_of(made, len(traces)) is None
+    assert panel_of(made, -1) is None
+
+
+def test_tables_of_one_row_stand_below_each_other_with_their_names():
+    q, k = numbers(1, 6, "query", name="query of n"), numbers(1, 6, "key", name="key of a")
+    figure = drawn(picture(q, k))
+    assert [list(trace.y) for trace in figure.data] == [[0], [1]]
+    assert {trace.xaxis for trace in figure.data} == {"x"}
+    assert ["query of n" in figure.layout.yaxis.ticktext[0], "key of a" in figure.layout.yaxis.ticktext[1]]
+    apart = drawn(picture(q, replace(numbers(1, 4), name="other columns")))
+    assert [trace.xaxis for trace in apart.data] == ["x", "x2"]
+
+
+ARRANGEMENTS = {
+    "one": ((weights(),), ()),
+    "three": ((numbers(26, 64), numbers(26, 256), numbers(26, 64)), (numbers(1, 257),) * 3),
+    "strips": ((numbers(1, 8), numbers(1, 8, "key")), (numbers(1, 33),) * 3),
+    "row beside a table": ((numbers(1, 12), numbers(12, 8)), (numbers(1, 8),) * 3),
+    "eight heads": ((numbers(4, 32), numbers(4, 32), *[weights()] * 8), (numbers(1, 33),) * 3),
+    "sixteen heads": ((numbers(4, 32), numbers(4, 32), *[weights()] * 16), (numbers(1, 33),) * 3),
+    "long names": ((numbers(4, 2, name="a long name for so few columns"), numbers(4, 64)), ()),
+}
+
+
+@pytest.mark.parametrize("case", ARRANGEMENTS)
+def test_tables_stand_inside_the_picture_and_apart(case):
+    panels, sources = ARRANGEMENTS[case]
+    boxes = arranged(panels, sources, 16.0)
+    assert sorted(i for box in boxes for i in box.tables) == list(range(len(panels) + len(sources)))
+    for box in boxes:
+        assert 0 <= box.left < box.right <= WIDTH + 1e-6
+        assert 0 <= box.top < box.bottom <= HEIGHT
+        assert box.bottom - box.top >= 12
+    for n, one in enumerate(boxes):
+        for other in boxes[n + 1 :]:
+            beside = one.right <= other.left or other.right <= one.left
+            assert beside or one.bottom <= other.top or other.bottom <= one.top
+    made = matrix_picture(panels, focus=Focus(), title="", step=0, sources=sources)
+    for axis in (drawn(made).layout.xaxis, drawn(made).layout.yaxis):
+        assert 0 <= axis.domain[0] < axis.domain[1] <= 1
+
+
+def test_a_heading_has_room_above_its_table():
+    panels, _ = ARRANGEMENTS["long names"]
+    first, second = arranged(panels, (), 0.0)
+    assert second.left - first.left >= 6 * len(panels[0].name)
+
+
+def test_equal_padding_has_one_label_and_long_labels_stand_lower_where_they_would_touch():
+    assert column_ticks(COLUMNS, 60) == ([0, 1, 2, 3, 4.5], ["[SOS]", "a", "b", "a", "[PAD] ×2"], 1)
+    places, texts, lines = column_ticks(COLUMNS, 18)
+    assert (places[0], texts[0], lines) == (0, "<br>[SOS]", 2)
+    assert texts[1:4] == ["a", "b", "a"]
+    specials = ("[PAD]", "[SOS]", "[EOS]", "[UNK]", "a")
+    assert column_ticks(specials, 30)[1] == ["[PAD]", "<br>[SOS]", "[EOS]", "<br>[UNK]", "a"]
+    assert column_ticks(COLUMNS, 5) == ([], [], 1)
+
+
+def test_features_are_labelled_as_often_as_there_is_room():
+    features = tuple(map(str, range(64)))
+    assert len(column_ticks(features, 30)[0]) == 64
+    places = column_ticks(features, 5)[0]
+    assert {b - a for a, b in pairwise(places)} == {4}
+    assert column_ticks((*features, "bias"), 10)[1][-1] == "bias"
+
+
+def test_rows_that_are_too_low_are_labelled_in_turn():
+    letters = tuple("abcdefgh")
+    assert row_ticks(letters, 20)[1] == list("abcdefgh")
+    assert row_ticks(letters, 6)[1] == list("aceg")
+    assert row_ticks(("a", "[PAD]", "[PAD]", "[PAD]"), 20) == ([0, 2], ["a", "[PAD] ×3"])
+
+
+def test_a_repeated_letter_keeps_its_own_column():
+    figure = drawn(picture(weights()))
+    assert list(figure.layout.xaxis.tickvals) == [0, 1, 2, 3, 4.5]
+    assert list(figure.layout.xaxis.range) == [-0.5, 5.5]
+    assert list(figure.layout.yaxis.range) == [3.5, -0.5]
+
+
+def test_the_title_stands_above_where_there_is_one():
+    assert drawn(picture(weights(), title="cross-attention")).layout.title.text == "cross-attention"
+    assert drawn(picture(weights(), title="x")).layout.margin.t > drawn(picture(weights())).layout.margin.t
+
+
+def test_no_text_has_a_colour_of_its_own_but_marks_upon_cells_and_names_of_roles():
+    figure = picture(weights(), numbers(4, 6, "query"), sources=(numbers(1, 6),)).figure()
+    assert "color" not in json.dumps([axis for name, axis in figure["layout"].items() if "axis" in name[:5]])
+    assert all("color" not in a["font"] for a in figure["layout"]["annotations"])
+    assert "bgcolor" not in json.dumps(figure)
