@@ -119,6 +119,7 @@ def live(view: RunView) -> None:
                 stage.panels,
                 title=f"<b>{name}</b> · step {snapshot.step:,}",
                 step=snapshot.step,
+                width=205.0,
                 key=f"{key}_figure",
                 height=TALL,
                 file_name=f"headlight-{stage_key}-{word}-{site}-head{head + 1}-step{snapshot.step}",
@@ -128,6 +129,8 @@ def live(view: RunView) -> None:
             st.error(refused)
         elif drawn:
             st.caption(
+                ":gray-background[ ╱ ] the **causal** mask: it lies in the future &nbsp; "
+                ":orange-background[ • ] the **padding** mask: it is no letter &nbsp; plain: allowed. "
                 f"“{word}” in its batch of {len(run.questions)} words · {site}, head {head + 1} · model of "
                 f"step {snapshot.step:,} · seed {view.config.seed}. "
                 "In the weights every row adds up to 100 % over its allowed cells."

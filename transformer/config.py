@@ -292,7 +292,7 @@ class TrainConfig(_Json):
         _whole(self, "max_letters", 3, 40)
         _whole(self, "min_letters", 1, self.max_letters)
         if self.examples is not None:
-            _whole(self, "examples", 1, 10_000_000)
+            _whole(self, "examples", 1, 1_000_000)
         if self.pad_to is not None:
             _whole(
                 self, "pad_to", self.max_letters + 2, 100, "It must hold the longest word, [SOS] and [EOS]."

@@ -21,8 +21,8 @@ def look_inside_link() -> None:
     """Draw the way to that page."""
     st.page_link(
         "pages/anatomy.py",
-        label="Look inside",
+        label="How a cell came about",
         icon=":material/biotech:",
-        help="One forward pass of this model, stage by stage. Click a cell of the map first to see how that "
-        "very number came about.",
+        help="Look inside: one forward pass of this model, stage by stage. Click a cell of the map first: "
+        "that one is explained.",
     )

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import streamlit as st
-from transformer.figures.matrix import matrix_picture, panel_of
 
 from pages.parts.live_figure import live_figure
 from transformer.anatomy.panels import Focus, Panel
 from transformer.config import RunConfig
+from transformer.figures.matrix import matrix_picture, panel_of
 from transformer.runs.run import Run
 from transformer.runs.view import RunView, Snapshot
 
@@ -55,14 +55,16 @@ def draw_panels(
     height: str,
     file_name: str,
     moved: Callable[[], None] = lambda: None,
+    width: float = 900.0,
 ) -> None:
     """Show tables of numbers; a click on a cell looks at it.
 
     Args:
         moved: called after a click has moved the focus.
+        width: pixels that there are for it on a small screen.
     """
     at = focus()
-    picture = matrix_picture(panels, focus=at, title=title, step=step, sources=sources)
+    picture = matrix_picture(panels, focus=at, title=title, step=step, sources=sources, width=width)
 
     def look_at(trace: int, point: object) -> None:
         found = panel_of(picture, trace)

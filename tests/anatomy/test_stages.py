@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.anatomy.conftest import BASES, softmax
-from transformer.anatomy import latex
+from transformer.anatomy import breaking, latex
 from transformer.anatomy.breaking import LONGEST, broken_formula, broken_numbers, width
 from transformer.anatomy.panels import Panel
 from transformer.anatomy.passage import passage
@@ -162,7 +162,7 @@ def test_the_sources_of_a_cell_give_its_value_by_the_arithmetic_that_the_formula
         stack = site.split(".")[0]
         f = min(focus.feature, model.d_model - 1)
         j = min(focus.column, len(passed.src_tokens if axes.key == "src" else passed.tgt_tokens) - 1)
-        found = by_key(stages(passed, site, 0, focus))
+        found = by_key(stages(passed, site, 1, focus))
         for key in sums:
             left, right, product = (panel.values[0] for panel in found[key].sources)
             np.testing.assert_allclose(left * right, product, rtol=1e-6)
@@ -199,6 +199,62 @@ def test_the_sources_of_a_cell_give_its_value_by_the_arithmetic_that_the_formula
         token = passed.vocabulary.index(passed.expected[row] or passed.predicted[row])
         shares = softmax(given["probabilities"][0])
         assert shares[token] == pytest.approx(found["probabilities"].result, rel=1e-4)
+
+
+BIAS = re.compile(r"\\underbrace\{([^{}]*)\}_\{\\text\{bias\}\}")
+
+
+def grouped(text, start):
+    """What stands between the brace at `start` and the one that closes it, and the place behind that."""
+    depth = 0
+    for i in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[i], 0)
+        if not depth:
+            return text[start + 1 : i], i + 1
+    raise AssertionError(text)
+
+
+def evaluated(text):
+    """The number that a formula of numbers alone stands for."""
+    text = BIAS.sub(r"\1", text).replace(r"\Big", "")
+    while (at := text.find(r"\frac")) >= 0:
+        above, middle = grouped(text, at + 5)
+        below, end = grouped(text, middle)
+        text = f"{text[:at]}(({above})/({below})){text[end:]}"
+    for latex_name, python in ((r"\cdot", "*"), ("e^", "exp"), ("10000^", "10000**"), ("10^", "10**")):
+        text = text.replace(latex_name, python)
+    code = text.replace("\\", "").replace("{", "(").replace("}", ")")
+    return eval(code, {"exp": math.exp, "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos})
+
+
+def test_the_evaluator_of_formulas_evaluates_them():
+    assert evaluated(r"2 \cdot \frac{4 - (-2)}{\sqrt{9 + 10^{-9}}} + (-1)") == pytest.approx(3)
+    assert evaluated(r"\frac{e^{1}}{e^{0} + e^{1}} + \underbrace{(-0.500)}_{\text{bias}}") == pytest.approx(
+        math.e / (1 + math.e) - 0.5
+    )
+    assert evaluated(r"0.500 + \cos\frac{3}{10000^{4/32}}") == pytest.approx(
+        0.5 + math.cos(3 / 10_000 ** (1 / 8))
+    )
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_every_formula_of_numbers_really_gives_the_value_that_it_ends_with(name, made, monkeypatch):
+    monkeypatch.setattr(latex, "TERMS", 10_000)  # no dots: every term is there
+    monkeypatch.setattr(breaking, "LONGEST", 10**6)
+    passed, _ = opened(made, name)
+    for site in passed.axes:
+        for stage in stages(passed, site, 1, Focus(2, 1, 5)):
+            if stage.result is None or stage.key in ("tokens", "mask"):
+                continue
+            parts = re.split(r" = | \\approx ", stage.numbers)
+            told = [part for part in parts if not re.search(r"[_\[]|q_|\\mathrm", BIAS.sub(r"\1", part))]
+            assert len(told) >= 1
+            # Three decimals in each of up to 129 terms, and one decimal in scores beyond 100.
+            loose = stage.key in ("plain", "weights", "probabilities")
+            norm = stage.key in ("input", "residual", "stack")
+            margin = 0.04 if loose else 0.006 if norm else 0.05
+            for part in told:
+                assert evaluated(part) == pytest.approx(stage.result, rel=4e-3, abs=margin), stage.numbers
 
 
 def formulas(made, name, site, **changes):

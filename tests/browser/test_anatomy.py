@@ -14,7 +14,18 @@ def inside(watch, stage="tokens", link="/?word=cat"):
     watch.page.wait_for_selector(".st-key-anatomy_picture svg.main-svg")
     for title in [*STAGES.values()][1 : list(STAGES).index(stage) + 1]:
         watch.page.keyboard.press("ArrowRight")
-        watch.until(lambda t=title: f"{t} " in shown_title(watch), 10, title)
+        watch.until(lambda t=title: f"{t} " in shown_title(watch), 30, title)
+
+
+def click_on(watch, key, row, column):
+    """Press the mouse in the middle of a cell of a picture's first map."""
+    x, y = watch.plot(
+        key,
+        f"[gd._fullLayout.xaxis._offset + gd._fullLayout.xaxis.l2p({column}),"
+        f" gd._fullLayout.yaxis._offset + gd._fullLayout.yaxis.l2p({row})]",
+    )
+    box = watch.page.locator(f".st-key-{key} .live-figure").bounding_box()
+    watch.page.mouse.click(box["x"] + x, box["y"] + y)
 
 
 def shown_title(watch):
@@ -27,32 +38,25 @@ def test_the_whole_walk_is_walked_by_keyboard_alone(watch, scheme):
     inside(watch)
     titles, walk = [], [*3 * list(STAGES.values()), *POSITION_STAGES.values()]
     for title in walk:
-        watch.until(lambda t=title: f"{t} " in shown_title(watch), 10, title)
+        watch.until(lambda t=title: f"{t} " in shown_title(watch), 30, title)
         titles.append(title)
         formulas = watch.page.locator(".st-key-anatomy_formula .katex-display")
-        watch.until(lambda found=formulas: found.count() == 2, 10, "two formulas")
+        watch.until(lambda found=formulas: found.count() == 2, 30, "two formulas")
         assert watch.page.locator(".st-key-anatomy_formula .katex-error").count() == 0
         drawn = watch.plot("anatomy_picture", "gd.data.length")
         assert drawn >= 1
         watch.page.keyboard.press("ArrowRight")
-    watch.until(lambda: "Tokens " in shown_title(watch), 10, "the first stage again")
+    watch.until(lambda: "Tokens " in shown_title(watch), 30, "the first stage again")
     watch.page.keyboard.press("ArrowLeft")
     last = list(POSITION_STAGES.values())[-1]
-    watch.until(lambda: last in shown_title(watch), 10, last)
+    watch.until(lambda: last in shown_title(watch), 30, last)
     assert titles == walk
 
 
 def test_a_click_on_a_score_shows_the_query_and_the_key_that_it_was_computed_from(watch):
     inside(watch, "scores", "/?word=cat&kind=cross")
-    picture = watch.page.locator(".st-key-anatomy_picture .live-figure")
     row, column = 2, 3
-    box = picture.bounding_box()
-    x, y = watch.plot(
-        "anatomy_picture",
-        f"[gd._fullLayout.xaxis._offset + gd._fullLayout.xaxis.l2p({column}),"
-        f" gd._fullLayout.yaxis._offset + gd._fullLayout.yaxis.l2p({row})]",
-    )
-    watch.page.mouse.click(box["x"] + x, box["y"] + y)
+    click_on(watch, "anatomy_picture", row, column)
     formula = watch.page.locator(".st-key-anatomy_formula")
     watch.until(lambda: formula.locator("annotation").all_text_contents()[1].startswith("q_{2} \\cdot k_{3}"))
     score = watch.plot("anatomy_picture", f"gd.data[0].z[{row}][{column}]")
@@ -60,6 +64,19 @@ def test_a_click_on_a_score_shows_the_query_and_the_key_that_it_was_computed_fro
     query, key, products = strips
     assert sum(q * k for q, k in zip(query, key, strict=True)) == pytest.approx(score, abs=2e-3)
     assert sum(products) == pytest.approx(score, abs=2e-3)
+
+
+def test_a_cell_of_the_large_map_leads_to_how_it_came_about(watch):
+    watch.open("/?word=banana")
+    weight = watch.plot("live_map", "gd.data[0].z[3][2]")
+    click_on(watch, "live_map", row=3, column=2)
+    watch.page.wait_for_timeout(500)
+    watch.page.get_by_role("link", name="How a cell came about").click()
+    watch.page.wait_for_selector(".st-key-anatomy_picture svg.main-svg")
+    watch.until(lambda: "Softmax " in shown_title(watch), 30, "the softmax")
+    numbers = watch.page.locator(".st-key-anatomy_formula annotation").all_text_contents()[1]
+    assert numbers.startswith("w_{3,2}")
+    assert watch.plot("anatomy_picture", "gd.data[0].z[3][2]") == pytest.approx(weight, abs=2e-3)
 
 
 def test_the_keys_of_the_walk_do_not_move_while_typing_or_on_the_step_control(watch):

@@ -153,6 +153,11 @@ def test_a_blocked_cell_says_whether_it_lies_in_the_future_or_was_blocked_by_han
             if frame.step >= 4 and head == 1:
                 expected[4, 2] = BY_HAND
             assert np.array_equal(np.where(codes[i, head] > 1000, codes[i, head], 0), expected)
+    cross = codes_of(data["words"]["banana"]["weights"]["decoder.0.cross"])
+    for i, frame in enumerate(view.frames):  # right of the diagonal, where no mask hides what comes later
+        blocked = [[0, 1, 3, BY_HAND]] if frame.step >= 4 else []
+        found = np.argwhere(cross[i] > 1000)
+        assert [[*cell, cross[i][tuple(cell)]] for cell in found.tolist()] == blocked
     told = [(one["code"], one["color"], one["mark"]) for one in data["blocked"]]
     assert told == [
         (FUTURE, colors.CAUSAL, "╱"),

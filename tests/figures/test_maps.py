@@ -235,3 +235,15 @@ def test_the_tiles_of_a_causal_attention_show_the_future_as_blocked_where_it_is(
         cells = np.array([[z is not None for z in row] for row in blocked.z])
         np.testing.assert_array_equal(cells, ~np.tri(7, dtype=bool))
         np.testing.assert_array_equal(cells, [[z is None for z in row] for row in weights.z])
+
+
+def test_padding_that_is_not_hidden_has_one_label_for_all_its_columns():
+    axes = MapAxes(
+        rows=("[SOS]", "a"),
+        columns=("[SOS]", "a", "b", "[EOS]", "[PAD]", "[PAD]", "[PAD]"),
+        row_title="rows",
+        column_title="columns",
+    )
+    figure = large_map(np.full((2, 7), 1 / 7), axes, title="", step=0).figure()
+    labels = figure["layout"]["xaxis"]["ticktext"]
+    assert labels == ["<br>[SOS]", "a", "b", "<br>[EOS]", "", "<br>[PAD] ×3", ""]

@@ -330,7 +330,7 @@ MODEL_FLIPS = {
 }
 
 
-def without_effect(config, field, value):
+def without_effect(config, field):
     """Whether a setting has nothing to govern here: no dropout, or no second stack to be told from."""
     if field == "dropout_on":
         return config.dropout == 0.0
@@ -344,7 +344,7 @@ ALL_MODEL_FLIPS = [
     for name in RECIPES
     for field, (_, values) in MODEL_FLIPS.items()
     for value in values(shrunk(name), field)
-    if not without_effect(shrunk(name), field, value)
+    if not without_effect(shrunk(name), field)
 ]
 
 

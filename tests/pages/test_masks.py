@@ -1,11 +1,9 @@
-"""The Masks page: who may look at whom in the batch of probes, for every kind of attention."""
+"""The Masks page: the stages around the mask for a word in its batch, and masks that can be switched."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from transformer.figures import colors
 
 SOURCE = {"cat": ["[SOS]", *"cat", "[EOS]", *3 * ["[PAD]"]], "banana": ["[SOS]", *"banana", "[EOS]"]}
 TARGET = {"cat": ["[SOS]", *"tac", *3 * ["[PAD]"]], "banana": ["[SOS]", *"ananab"]}
@@ -14,6 +12,7 @@ KINDS = {  # columns, rows, whether the future is hidden
     "encoder": (SOURCE, 8, False),
     "decoder": (TARGET, 7, True),
 }
+FIGURES = ("mask_scores", "mask_layer", "mask_after", "mask_weights")
 
 
 @pytest.fixture
@@ -22,66 +21,77 @@ def masks(visit):
     return visit().go("masks")
 
 
-def labels(axis):
-    return [text.replace("<br>", "") for text in axis["ticktext"]]
+def tables(visitor):
+    return [visitor.table(f"{key}_figure") for key in FIGURES]
 
 
-def hidden(shown, panel, color):
-    """The cells of one panel that are drawn in this colour."""
-    cells = np.zeros(shown.arrays["0.z"].shape, dtype=bool)
-    for trace in shown.data[1:]:
-        if trace["xaxis"] == panel and trace["colorscale"][0][1] == color:
-            cells |= np.array([[z is not None for z in row] for row in trace["z"]])
-    return cells
+def blocked(word, kind):
+    """(future, padding) of a word in its batch, by hand."""
+    columns, n_rows, causal = KINDS[kind]
+    future = ~np.tri(n_rows, len(columns[word]), dtype=bool) & causal
+    return future, np.broadcast_to(np.array(columns[word]) == "[PAD]", future.shape)
 
 
 @pytest.mark.parametrize("word", ["cat", "banana"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_masks_and_the_weights_behind_them_are_shown(masks, kind, word):
-    masks.set("mask_site", kind).set("mask_word", word)
-    columns, n_rows, causal = KINDS[kind]
-    shown = masks.drawn("mask_figure")
-    assert labels(shown.layout["xaxis"]) == columns[word]
-    future = ~np.tri(n_rows, len(columns[word]), dtype=bool) & causal
-    padding = np.broadcast_to(np.array(columns[word]) == "[PAD]", future.shape)
-    np.testing.assert_array_equal(hidden(shown, "x", colors.CAUSAL), future)
-    np.testing.assert_array_equal(hidden(shown, "x2", colors.PADDING), padding)
-    np.testing.assert_array_equal(hidden(shown, "x3", colors.PADDING), padding)
-    np.testing.assert_array_equal(hidden(shown, "x3", colors.CAUSAL), future & ~padding)
-    weights = shown.arrays["0.z"]
+def test_scores_the_mask_what_it_leaves_and_the_weights_stand_side_by_side(masks, kind, word):
+    masks.set("kind", kind).set("word", word)
+    future, padding = blocked(word, kind)
+    before, _, after, weights = tables(masks)
+    assert np.isfinite(before).all()
+    np.testing.assert_array_equal(np.isnan(after), future | padding)
+    np.testing.assert_array_equal(after[~np.isnan(after)], before[~np.isnan(after)])
     np.testing.assert_array_equal(np.isnan(weights), future | padding)
-    np.testing.assert_allclose(np.nansum(weights, axis=1), 1.0, atol=1e-3)
-    assert masks.says({"cross": "Cross", "encoder": "Encoder", "decoder": "Decoder"}[kind])
+    exps = np.where(future | padding, 0, np.exp(before))
+    np.testing.assert_allclose(np.nan_to_num(weights), exps / exps.sum(1, keepdims=True), atol=2e-3)
 
 
-def test_the_page_opens_on_the_shortest_word_with_what_the_marks_mean(visit):
-    masks = visit(session={"_deep_link": ("masks", {})}, layers_decoder=1)
-    assert masks.value("mask_site") == "decoder"
-    assert masks.value("mask_word") == "cat"
-    for mark in ("[ ╱ ]", "[ • ]", "**causal**", "**padding**"):
-        assert masks.says(mark)
-    assert masks.says(f"batch of {len(masks.run.questions)} words")
-    title = masks.drawn("mask_figure").changing["title.text"]
-    assert title == "“cat” in its batch · step 0 · seed 0"
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_mask_tells_causal_and_padding_apart_by_colour_and_mark(masks, kind):
+    masks.set("kind", kind).set("word", "cat")
+    future, padding = blocked("cat", kind)
+    drawn = masks.drawn("mask_layer_figure")
+    cells = {}
+    for trace in drawn.data[1:]:
+        text = {mark for row in trace["text"] for mark in row} - {""}
+        (mark,) = text
+        cells[mark] = np.array([[z is not None for z in row] for row in trace["z"]])
+    nothing = np.zeros(future.shape, dtype=bool)
+    np.testing.assert_array_equal(cells.get("╱", nothing), future & ~padding)
+    np.testing.assert_array_equal(cells.get("•", nothing), padding & ~future)
+    np.testing.assert_array_equal(cells.get("╱•", nothing), padding & future)
+    colours = {trace["colorscale"][0][1] for trace in drawn.data[1:]}
+    assert len(colours) == (2 if kind == "decoder" else 1)
+    assert masks.says("[ ╱ ] the **causal** mask")
+    assert masks.says("[ • ] the **padding** mask")
 
 
-def test_layer_and_head_choose_whose_weights_are_shown(visit):
-    masks = visit(layers_decoder=2, heads=4).go("masks")
-    boxes = {box.label: box for box in masks.at.selectbox}
-    assert boxes["Layer"].options == ["1", "2"]
-    assert boxes["Head"].options == ["1", "2", "3", "4"]
-    boxes["Layer"].select_index(1)
-    boxes["Head"].select_index(2)
-    masks.set("mask_word", "cat")
+def test_hovering_a_row_says_what_it_may_look_at_and_why_not_at_the_rest(masks):
+    masks.set("kind", "decoder").set("word", "cat")
+    told = masks.drawn("mask_layer_figure").data[0]["hovertext"][1][0].replace("<br>", " ")
+    assert "may look at [SOS] t" in told
+    assert "a c (it lies in the future)" in told
+    assert "[PAD] ×3 (it lies in the future and is padding)" in told
+
+
+def test_the_page_opens_on_the_shortest_word_and_the_attention_that_has_both_masks(visit):
+    masks = visit(session={"_deep_link": ("masks", {})})
+    masks.once(lambda: masks.run.view.frame is not None)
+    assert (masks.value("kind"), masks.value("word")) == ("decoder", "cat")
+    assert masks.says("“cat” in its batch of 5 words")
+    assert masks.says("model of step 0")
+    (batch,) = [text for text in masks.texts if "class='hl-batch'" in text]
+    assert batch.count("[PAD]") == 4 + 5 + 7  # of banana, kayak and cat; playground is as long as strawberry
+
+
+def test_the_head_chooses_whose_scores_are_shown(visit):
+    masks = visit(layers_decoder=2, heads=4).go("masks").set("word", "cat")
+    masks.set("mask_head", ("decoder.1.self", 2))
     frame = masks.run.view.frame
-    row = frame.row_of("cat")
-    expected = frame.maps["decoder.1.self"][row, 2]
-    weights = masks.drawn("mask_figure").arrays["0.z"]
-    allowed = ~np.isnan(weights)
-    np.testing.assert_allclose(weights[allowed], expected[allowed], atol=1e-4)
-    assert (expected[~allowed] == 0).all()
-    headings = [note["text"] for note in masks.drawn("mask_figure").layout["annotations"]]
-    assert headings[-1] == "weights: <b>decoder 2 · head 3</b>"
+    expected = frame.map(frame.row_of("cat"), "decoder.1.self")[2]
+    n = len(expected)
+    np.testing.assert_allclose(masks.table("mask_weights_figure")[:n, :n], expected, atol=2e-3)
+    assert masks.says("decoder.1.self, head 3")
 
 
 def test_the_masks_are_those_of_the_run_that_is_being_watched(visit, long):
@@ -90,7 +100,7 @@ def test_the_masks_are_those_of_the_run_that_is_being_watched(visit, long):
     visitor.go("masks")
     assert visitor.run is run
     assert visitor.at.query_params["run"] == run.id
-    assert visitor.drawn("mask_figure").step == 2
+    assert visitor.drawn("mask_scores_figure").step == 2
     assert visitor.says("**paused** · step **2** / 100,000")
     assert visitor.says("seed 6")
 
@@ -98,13 +108,82 @@ def test_the_masks_are_those_of_the_run_that_is_being_watched(visit, long):
 def test_a_typed_word_joins_the_batch_and_a_longer_one_adds_padding_to_the_others(visit):
     visitor = visit().set("own_word", "strawberry")
     visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "strawberry")
-    visitor.go("masks").set("mask_word", "cat")
-    columns = labels(visitor.drawn("mask_figure").layout["xaxis"])
-    assert columns == ["[SOS]", *"tac", *7 * ["[PAD]"]]
+    visitor.go("masks").set("word", "cat")
+    assert np.isnan(visitor.table("mask_weights_figure")).all(axis=0).tolist() == [False] * 4 + [True] * 7
 
 
-def test_the_masks_page_needs_no_visit_of_the_watch_page(visit):
-    masks = visit({}, session={"_deep_link": ("masks", {})})
+def test_the_masks_page_needs_no_visit_of_the_watch_page_and_trains_by_itself(visit):
+    masks = visit(session={"_deep_link": ("masks", {})})
     assert masks.run.view.state == "idle"
-    assert masks.drawn("mask_figure").step == 0
-    assert masks.value("mask_word") == "cat"
+    masks.press("run_start")
+    assert masks.run.view.state in ("queued", "training")
+    masks.press("run_stop").until("stopped")
+
+
+def test_without_the_causal_mask_rows_look_ahead_and_the_switch_is_pinned(masks):
+    masks.set("kind", "decoder").set("word", "banana")
+    assert np.isnan(masks.table("mask_weights_figure")).sum() == 21  # 6 + 5 + 4 + 3 + 2 + 1
+    masks.set("mask_causal_on", False)
+    masks.once(lambda: masks.run.view.masks == {"causal": False, "padding": True})
+    weights = masks.table("mask_weights_figure")
+    assert np.isfinite(weights).all()
+    assert (weights[0, 1:] > 0).all()
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=2e-3)
+    assert masks.says("**No causal mask:**")
+    (moment,) = masks.run.view.moments
+    assert (moment.step, moment.text) == (0, "causal mask switched off")
+    masks.set("mask_causal_on", True)
+    masks.once(lambda: masks.run.view.masks["causal"])
+    assert np.isnan(masks.table("mask_weights_figure")).sum() == 21
+    assert [moment.text for moment in masks.run.view.moments] == [
+        "causal mask switched off",
+        "causal mask switched on",
+    ]
+
+
+def test_without_the_padding_mask_pad_columns_have_weight_and_the_page_says_how_much(masks):
+    masks.set("kind", "cross").set("word", "cat").set("mask_padding_on", False)
+    masks.once(lambda: not masks.run.view.masks["padding"])
+    weights = masks.table("mask_weights_figure")
+    assert (weights[:, 5:] > 0).all()
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=2e-3)
+    frame = masks.run.view.frame
+    shares = [frame.on_padding(frame.row_of("cat"), site) for site in frame.axes]
+    said = next(text for text in masks.texts if "No padding mask" in text)
+    assert f"[PAD] gets {np.mean(shares):.0%} of all attention, and {np.max(shares):.0%} of that of" in said
+
+
+def test_a_mask_is_switched_in_the_middle_of_a_run_which_then_goes_on(visit, long):
+    visitor = visit(long).press("run_start").go("masks")
+    visitor.once(lambda: visitor.run.view.step >= 30)
+    visitor.set("mask_causal_on", False)
+    visitor.once(lambda: not visitor.run.view.masks["causal"])
+    step = visitor.run.view.step
+    (moment,) = [one for one in visitor.run.view.moments if "mask" in one.text]
+    assert 30 <= moment.step <= step
+    curves = visitor.drawn("mask_curves_figure")
+    pins = next(trace for trace in curves.data if trace["name"] == "moments")
+    assert moment.step in pins["x"]
+    visitor.once(lambda: visitor.run.view.step > step + 30)
+    losses = next(text for text in visitor.texts if "hl-losses" in text)
+    values = visitor.run.view.metrics
+    for column in ("held_out_loss", "free_loss"):
+        known = values.column(column)
+        assert f"{known[known == known][-1]:.3f}" in losses
+    visitor.press("run_stop").until("stopped")
+
+
+def test_an_ended_run_answers_at_once_and_says_how_many_words_are_still_right(visit):
+    visitor = visit().press("run_start").until("finished").go("masks")
+    visitor.set("mask_padding_on", False)
+    visitor.once(lambda: "padding mask switched off" in visitor.run.view.reason)
+    assert "of 1,000 held-out words right" in visitor.run.view.reason
+
+
+def test_an_encoder_alone_can_be_given_a_causal_mask(visit):
+    visitor = visit(topology="encoder-only").go("masks")
+    assert visitor.value("mask_causal_on") is False
+    visitor.set("mask_causal_on", True)
+    visitor.once(lambda: visitor.run.view.masks["causal"])
+    assert visitor.says("**Causal mask on an encoder:**")
+    assert np.isnan(visitor.table("mask_weights_figure")[0, 1:]).all()

@@ -34,7 +34,11 @@ def test_the_curves_show_the_losses_of_the_run(visit, trained_alone):
     i = traces.index("training")
     assert arrays[f"{i}.x"].tolist() == [1, 2, 3]
     np.testing.assert_allclose(arrays[f"{i}.y"], trained_alone(visitor.run.config, 3), rtol=1e-6)
-    assert arrays[f"{traces.index('held-out words')}.x"].tolist() == [3]
+    for column, name in (("held_out_loss", "held-out"), ("free_loss", "free")):
+        i = traces.index(name)
+        assert arrays[f"{i}.x"].tolist() == [3]
+        (value,) = arrays[f"{i}.y"]
+        assert value == pytest.approx(visitor.run.view.metrics.column(column)[-1], rel=1e-6)
 
 
 def test_the_buttons_follow_the_state_of_the_run(visit, slow):

@@ -9,7 +9,7 @@ from itertools import groupby
 from transformer.figures.cells import LETTER, LINE, Table
 
 WIDTH, HEIGHT = 900.0, 330.0
-"""Pixels that the arrangement is made for; it stretches with the picture."""
+"""Pixels that an arrangement is made for, if nothing else is said; it stretches with the picture."""
 STRIP, HEADING, GAP = 25.0, 20.0, 14.0
 MOST_BESIDE = 10
 """Tables in one line; of more, the first two stand above the others."""
@@ -32,24 +32,29 @@ class Box:
     """Whether its rows have their labels; a table to its left may have the same."""
     strips: bool = False
     """Whether its rows are tables of one row each, with their names as labels."""
+    sheet: float = WIDTH
+    """Width of the whole arrangement."""
 
     def cell(self, columns: int, rows: int) -> tuple[float, float]:
         """Width and height of a cell."""
         return (self.right - self.left) / columns, (self.bottom - self.top) / rows
 
 
-def arranged(panels: Sequence[Table], sources: Sequence[Table], top: float) -> list[Box]:
+def arranged(
+    panels: Sequence[Table], sources: Sequence[Table], top: float, sheet: float = WIDTH
+) -> list[Box]:
     """A box for each table or for strips of the same columns, panels above and sources below.
 
     Args:
         top: pixels to leave free above.
+        sheet: pixels from left to right.
     """
-    below = _strips(range(len(panels), len(panels) + len(sources)), [*panels, *sources])
+    below = _strips(range(len(panels), len(panels) + len(sources)), [*panels, *sources], sheet)
     start = HEIGHT - sum(h for _, h in below) - (GAP if below else 0)
     if all(len(panel.rows) == 1 for panel in panels):
-        above = _strips(range(len(panels)), panels)
+        above = _strips(range(len(panels)), panels, sheet)
         stretch = min(2.0, (start - top) / sum(h for _, h in above))
-        boxes = _stacked(above, panels, top, stretch)
+        boxes = _stacked(above, panels, top, stretch, sheet)
     else:
         lines = [range(len(panels))]
         if len(panels) > MOST_BESIDE:
@@ -57,14 +62,16 @@ def arranged(panels: Sequence[Table], sources: Sequence[Table], top: float) -> l
         each = (start - top) / len(lines)
         boxes = []
         for n, line in enumerate(lines):
-            boxes += _beside(panels, line, top + n * each, top + (n + 1) * each)
-    return boxes + _stacked(below, [*panels, *sources], start + GAP, 1.0)
+            boxes += _beside(panels, line, top + n * each, top + (n + 1) * each, sheet)
+    return boxes + _stacked(below, [*panels, *sources], start + GAP, 1.0, sheet)
 
 
-def _strips(places: Sequence[int], tables: Sequence[Table]) -> list[tuple[tuple[int, ...], float]]:
+def _strips(
+    places: Sequence[int], tables: Sequence[Table], sheet: float
+) -> list[tuple[tuple[int, ...], float]]:
     """Neighbours with the same columns, and the height that each group of them needs."""
     groups = [tuple(group) for _, group in groupby(places, lambda i: tables[i].columns)]
-    return [(group, len(group) * STRIP + _below(tables[group[0]], WIDTH * 0.8)) for group in groups]
+    return [(group, len(group) * STRIP + _below(tables[group[0]], sheet * 0.8)) for group in groups]
 
 
 def _below(table: Table, width: float) -> float:
@@ -74,14 +81,20 @@ def _below(table: Table, width: float) -> float:
 
 
 def _stacked(
-    groups: Sequence[tuple[tuple[int, ...], float]], tables: Sequence[Table], top: float, stretch: float
+    groups: Sequence[tuple[tuple[int, ...], float]],
+    tables: Sequence[Table],
+    top: float,
+    stretch: float,
+    sheet: float,
 ) -> list[Box]:
     boxes = []
     left = max((_gutter([tables[i].name for i in group]) for group, _ in groups), default=0.0)
     for group, height in groups:
-        right = min(WIDTH, left + WIDEST_CELL * len(tables[group[0]].columns))
+        right = min(sheet, left + WIDEST_CELL * len(tables[group[0]].columns))
         bottom = top + height * stretch - _below(tables[group[0]], right - left)
-        boxes.append(Box(tables=group, left=left, right=right, top=top, bottom=bottom, strips=True))
+        boxes.append(
+            Box(tables=group, left=left, right=right, top=top, bottom=bottom, strips=True, sheet=sheet)
+        )
         top += height * stretch
     return boxes
 
@@ -91,12 +104,14 @@ def _gutter(labels: Sequence[str]) -> float:
     return min(215.0, max(map(len, labels), default=0) * LETTER + 10)
 
 
-def _beside(panels: Sequence[Table], places: Sequence[int], top: float, bottom: float) -> list[Box]:
+def _beside(
+    panels: Sequence[Table], places: Sequence[int], top: float, bottom: float, sheet: float
+) -> list[Box]:
     """Tables in one line, wider where there are more columns, the first one widest for its columns."""
     first = places[0]
     labelled = {i: i == first or panels[i].rows != panels[i - 1].rows for i in places}
     gutters = {i: (_gutter(panels[i].rows) + LINE if labelled[i] else 0.0) for i in places}
-    room = WIDTH - sum(gutters.values()) - GAP * (len(places) - 1)
+    room = sheet - sum(gutters.values()) - GAP * (len(places) - 1)
     shares = {i: len(panels[i].columns) ** 0.5 * (1.3 if i == 0 else 1.0) for i in places}
     widths = {i: room * share / sum(shares.values()) for i, share in shares.items()}
     tight = {i: w for i in places if (w := (LETTER + 1) * len(panels[i].name)) > widths[i]}
@@ -118,6 +133,7 @@ def _beside(panels: Sequence[Table], places: Sequence[int], top: float, bottom: 
                 top=top + HEADING,
                 bottom=floor,
                 labelled=labelled[i],
+                sheet=sheet,
             )
         )
         left += width + GAP

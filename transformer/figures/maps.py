@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -235,8 +236,16 @@ def _strip_spec(
 
 
 def _lowered(tokens: Sequence[str]) -> list[str]:
-    """Special tokens are wider than their column: they stand one line below the letters."""
-    return [f"<br>{token}" if len(token) > 3 else token for token in tokens]
+    """Special tokens are wider than their column: they stand one line below the letters, equal ones as one."""
+    labels = []
+    for token, run in groupby(tokens):
+        n = len(list(run))
+        if len(token) <= 3:
+            labels += [token] * n
+        else:
+            together = f"<br>{token}" if n == 1 else f"<br>{token} ×{n}"
+            labels += [together if i == n // 2 else "" for i in range(n)]
+    return labels
 
 
 def _token_axis(tokens: Sequence[str], title: str, size: int) -> dict[str, Any]:

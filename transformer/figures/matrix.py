@@ -28,6 +28,7 @@ from transformer.figures.picture import Picture
 
 SATURATED, MANY = 0.97, 300
 """Share of many numbers within the ends of their scale: a few large ones would leave the others pale."""
+NARROW = 400.0
 SCALE_NAMES = {
     "weights": "weight",
     "probabilities": "probability",
@@ -54,16 +55,27 @@ class Place(Protocol):
 
 
 def matrix_picture(
-    panels: Sequence[Table], *, focus: Place, title: str, step: int, sources: Sequence[Table] = ()
+    panels: Sequence[Table],
+    *,
+    focus: Place,
+    title: str,
+    step: int,
+    sources: Sequence[Table] = (),
+    width: float = WIDTH,
 ) -> Picture:
     """Draw the tables of a stage, the focused row and column framed, and what one cell was made of below.
 
     Tables of one row stand below each other. Weights go from 0 to 1; every other scale is even about zero
     and the same for all tables of its kind; the few numbers beyond its ends have the colours of the ends.
+
+    Args:
+        width: pixels that there are from left to right, about. A picture narrower than `NARROW` has neither
+            headings, since its title says what it is, nor a legend of marks.
     """
+    narrow = width < NARROW
     tables = [*panels, *sources]
-    legend = _legend(tables)
-    boxes = arranged(panels, sources, HEADING - 4 if legend else 0.0)
+    legend = [] if narrow else _legend(tables)
+    boxes = arranged(panels, sources, HEADING - 4 if legend else -HEADING if narrow else 0.0, width)
     hovers = sum(table.values.size for table in tables) <= MOST_HOVERS
     scales = {role: f"coloraxis{n + 1 if n else ''}" for n, role in enumerate(_scales(tables))}
     data: list[dict[str, Any]] = []
@@ -91,7 +103,7 @@ def matrix_picture(
             data += traces
             owners += [i] * len(traces)
             layout["shapes"] += _frames(tables[i], focus, suffix, line if box.strips else 0)
-        if not box.strips:
+        if not box.strips and not narrow:
             layout["annotations"].append(_heading(inside[0], box))
     for n, (role, name) in enumerate(scales.items()):
         layout[name] = _scale(role, tables, n, len(scales))
@@ -123,7 +135,7 @@ def _axes(box: Box, inside: Sequence[Table], suffix: str) -> dict[str, Any]:
     return {
         f"xaxis{suffix}": bare
         | {
-            "domain": [box.left / WIDTH, min(1.0, box.right / WIDTH)],
+            "domain": [box.left / box.sheet, min(1.0, box.right / box.sheet)],
             "anchor": f"y{suffix}",
             "tickvals": x_places,
             "ticktext": x_texts,
@@ -157,7 +169,7 @@ def _heading(table: Table, box: Box) -> dict[str, Any]:
         "text": _named(table, 60) if table.role in ROLES else f"<b>{table.name}</b>",
         "xref": "paper",
         "yref": "paper",
-        "x": box.left / WIDTH,
+        "x": box.left / box.sheet,
         "y": 1 - box.top / HEIGHT,
         "xanchor": "left",
         "yanchor": "bottom",
