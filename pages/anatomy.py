@@ -24,7 +24,7 @@ seen = run.view
 run_list(run)
 
 with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
-    word = ask_word(run)
+    word = ask_word(run, "anatomy")
     step_box()
     named = st.container(key="anatomy_named", width="stretch")
 time_places = time_control(seen)

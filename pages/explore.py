@@ -34,7 +34,7 @@ kind = selection.kind(run.config.model)
 run_list(run)
 
 with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
-    word = ask_word(run)
+    word = ask_word(run, "explore")
     step_box()
     named, status = st.container(key="explore_named", width="stretch"), st.container(width="content")
 problem = st.container(key="explore_problem")

@@ -37,9 +37,9 @@ EXPLAINED = {
     "after it, and no row may read padding.",
 }
 PANELS = {
-    "mask_scores": ("scale", "Scores before the mask"),
+    "mask_scores": ("scale", "Scores before"),
     "mask_layer": ("mask", "The mask"),
-    "mask_after": ("masked", "Scores after it"),
+    "mask_after": ("masked", "Scores after"),
     "mask_weights": ("weights", "Weights"),
 }
 """Key of each picture to the stage of the forward pass that it shows, and how it is called here."""

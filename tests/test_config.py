@@ -83,7 +83,7 @@ UNUSABLE = [
     (ModelConfig, {"causal_mask": "no"}, "causal_mask='no' is neither true nor false; choose one."),
     (ModelConfig, {"padding_mask": None}, "padding_mask=None is neither true nor false; choose one."),
     (ModelConfig, {"mask_fill": -1e9}, "mask_fill=-1000000000.0 does not exist; choose -inf or -1e9."),
-    (TrainConfig, {"examples": 0}, "examples=0 is outside 1 to 10,000,000; choose a value in between."),
+    (TrainConfig, {"examples": 0}, "examples=0 is outside 1 to 1,000,000; choose a value in between."),
     (
         ModelConfig,
         {"d_model": 30, "n_heads": 4},

@@ -18,8 +18,12 @@ if TYPE_CHECKING:  # it brings torch, which is loaded when the first question is
 MAX_STEP = 10**9
 
 
-def ask_word(run: Run) -> str:
-    """Draw the box for any word; returns the last word that can be asked."""
+def ask_word(run: Run, page: str) -> str:
+    """Draw the box for any word; returns the last word that can be asked.
+
+    Args:
+        page: where it stands: the box of another page is another box, which knows nothing of this one.
+    """
     words = [question.text for question in run.questions]
     word, chosen = st.session_state.get("asked_word_text"), st.session_state.get("word")
     elsewhere = word is None or chosen != st.session_state.get("asked_beside")
@@ -29,8 +33,9 @@ def ask_word(run: Run) -> str:
         word = run.task.question(word or words[0]).text
     except InputError:
         word = words[0]  # a word from before the run was changed, or from a forged link
-    if elsewhere:
+    if elsewhere or st.session_state.get("asked_on") != page:
         st.session_state["explore_text"] = word  # chosen on another page since, or in the link
+    st.session_state["asked_on"] = page
     typed = st.text_input(
         "Any word",
         key="explore_text",

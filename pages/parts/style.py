@@ -21,6 +21,7 @@ _CSS = f"""<style>
 .hl-right {{ font-size: 1.05rem; line-height: 1.1; text-align: right; white-space: nowrap;
   font-variant-numeric: tabular-nums; }}
 .hl-right b {{ font-size: 3.2rem; }}
+.hl-right b.long {{ font-size: 2.4rem; }}
 .hl-right small {{ font-size: 1rem; margin-right: .4rem; }}
 .hl-right em {{ display: block; font-size: .75rem; font-style: normal; opacity: .75; margin-top: .1rem; }}
 .hl-outputs {{ width: 100%; border-collapse: collapse; font-size: .98rem; white-space: nowrap;
@@ -49,7 +50,7 @@ _CSS = f"""<style>
 .hl-losses small {{ opacity: .75; font-size: .8rem; }}
 .hl-losses b {{ font-size: 1.5rem; }}
 .st-key-anatomy_formula .katex {{ font-size: 1.05em; }}
-.st-key-anatomy_formula .katex-display {{ margin: .1rem 0; overflow-x: auto; overflow-y: hidden; }}
+.st-key-anatomy_formula .katex-display {{ margin: .4rem 0; overflow-x: auto; overflow-y: hidden; }}
 .st-key-anatomy_formula {{ min-height: 6.2rem; justify-content: center; }}
 .st-key-anatomy_title p {{ font-size: 1.05rem; line-height: 1.4; min-height: 2.8em; }}
 .st-key-explore_letters {{ overflow-x: auto; }}

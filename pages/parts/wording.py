@@ -140,11 +140,12 @@ def words_right(view: RunView, frame: Frame | None) -> str:
     if frame is None or frame.exact is None:
         return "<div class='hl-right'><small>words right</small> – </div>"
     right, asked = frame.exact
+    long = " class='long'" if right >= 1000 else ""  # as wide as the page is, it must fit
     everyday = ""
     if view.everyday is not None and frame is view.frame:
         everyday = f"<br>everyday words, when last asked: {view.everyday[0]} / {view.everyday[1]}"
     return (
-        f"<div class='hl-right'><small>words right</small> <b>{right:,}</b> / {asked:,}"
+        f"<div class='hl-right'><small>words right</small> <b{long}>{right:,}</b> / {asked:,}"
         f"<em>held-out words, at step {frame.exact_step:,}{everyday}</em></div>"
     )
 

@@ -55,7 +55,7 @@ def test_one_sequence_writes_from_its_separator_on():
     axes = map_axes(SEQUENCE, word, ("", "", "", "a", "c", "[EOS]"))
     assert axes.rows == ("[SOS]", "c", "a", "[SEP] → a", "a → c", "c → [EOS]")
     assert axes.columns == tokens
-    assert axes.column_title == "the word, and what is written so far"
+    assert axes.column_title == "word, then answer so far"
     assert axes.causal
 
 

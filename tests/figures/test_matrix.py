@@ -295,12 +295,16 @@ def test_a_heading_has_room_above_its_table():
 
 def test_equal_padding_has_one_label_and_long_labels_stand_lower_where_they_would_touch():
     assert column_ticks(COLUMNS, 60) == ([0, 1, 2, 3, 4.5], ["[SOS]", "a", "b", "a", "[PAD] ×2"], 1)
-    places, texts, lines = column_ticks(COLUMNS, 18)
+    places, texts, lines = column_ticks(COLUMNS, 20)
     assert (places[0], texts[0], lines) == (0, "<br>[SOS]", 2)
     assert texts[1:4] == ["a", "b", "a"]
     specials = ("[PAD]", "[SOS]", "[EOS]", "[UNK]", "a")
     assert column_ticks(specials, 30)[1] == ["[PAD]", "<br>[SOS]", "[EOS]", "<br>[UNK]", "a"]
     assert column_ticks(COLUMNS, 5) == ([], [], 1)
+
+
+def test_a_label_that_would_reach_below_the_next_table_is_left_out():
+    assert column_ticks(COLUMNS, 10)[1] == ["a", "b", "a"]
 
 
 def test_features_are_labelled_as_often_as_there_is_room():

@@ -122,6 +122,11 @@ def test_the_kind_of_attention_goes_from_page_to_page(trained):
 def test_the_word_goes_from_page_to_page(trained):
     trained.set("word", "kayak").go("explore")
     assert (trained.value("explore_text"), columns(trained, "explore_map_figure")) == ("kayak", "kayak")
+    trained.set("explore_text", "cat").go("anatomy")
+    assert trained.errors == []
+    assert trained.value("explore_text") == "cat"
+    trained.set("explore_text", "tac").go("explore")
+    assert trained.value("explore_text") == "tac"
     trained.set("explore_text", "cat").go("train")
     assert (trained.value("word"), columns(trained, "live_map_figure")) == ("cat", "cat")
     trained.set("word", "banana").go("explore")  # once more: what was asked before is over

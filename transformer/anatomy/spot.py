@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from transformer.anatomy.passes import AttentionPass, FeedForwardPass, Passage, StackPass
     from transformer.recording.frame import Axes
 
-SIDE_TITLES = {"src": "the word", "tgt": "written so far", "seq": "the word, and what is written so far"}
+SIDE_TITLES = {"src": "the word", "tgt": "written so far", "seq": "word, then answer so far"}
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,9 @@ def column_ticks(labels: Sequence[str], width: float) -> tuple[list[float], list
             (k for k, there in enumerate(taken) if all(_apart(spans[n], other) for other in there)),
             len(taken),
         )
+        left, right = spans[n]
+        if line and (left < -width / 2 - GAP / 2 or right > (len(labels) - 0.5) * width + GAP / 2):
+            continue  # it would reach below the next table
         if line == len(taken):
             taken.append([])
         taken[line].append(spans[n])

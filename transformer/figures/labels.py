@@ -99,7 +99,7 @@ def token_axes(
 COLUMN_TITLES = {
     "src": "letters of the word",
     "tgt": "letters written so far",
-    "seq": "the word, and what is written so far",
+    "seq": "word, then answer so far",
 }
 
 
