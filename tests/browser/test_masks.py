@@ -1,10 +1,13 @@
-"""The masks page in a browser, reached by a link on a server that has not shown any page yet."""
+"""The masks page in a browser: a cold link, the stages around the mask, and switching one off in mid-run."""
 
 from __future__ import annotations
+
+import pytest
 
 from tests.browser.conftest import Watcher, start_server
 
 PROBES = ("_stcore/health", "_stcore/host-config")
+PICTURES = ("mask_scores", "mask_layer", "mask_after", "mask_weights")
 
 
 def test_a_cold_deep_link_shows_the_masks_inside_the_app(browser):
@@ -14,9 +17,9 @@ def test_a_cold_deep_link_shows_the_masks_inside_the_app(browser):
     try:
         watch.page.on("response", lambda r: missing.append(r.url) if r.status == 404 else None)
         missing: list[str] = []
-        watch.open("/masks?mask_layer=0", "mask_maps")
+        watch.open("/masks?kind=encoder", "mask_weights")
         assert watch.page.get_by_role("link", name="Watch").count() == 1
-        assert "mask_layer=0" in watch.page.url
+        assert "kind=encoder" in watch.page.url
         assert all(url.endswith(PROBES) for url in missing)  # Streamlit looks for its base path
         assert len(watch.errors) == len(missing)
     finally:
@@ -25,15 +28,63 @@ def test_a_cold_deep_link_shows_the_masks_inside_the_app(browser):
         server.wait(10)
 
 
-def test_blocked_cells_have_no_weight_and_the_others_add_up_to_one(watch):
-    watch.open("/?word=cat", "live_map")  # the word is one selection on every page
+def masks_of(watch, link="/?word=cat"):
+    """Open the app, and go to the page; the word is one selection on every page."""
+    watch.open(link, "live_map")
     watch.page.get_by_role("link", name="Masks").click()
-    watch.page.wait_for_selector(".st-key-mask_maps svg.main-svg")
-    rows = watch.plot("mask_maps", "gd.data[0].z")
+    for key in PICTURES:
+        watch.page.wait_for_selector(f".st-key-{key} svg.main-svg")
+
+
+def test_blocked_cells_have_no_weight_and_the_others_add_up_to_one(watch):
+    masks_of(watch)
+    before, after, weights = (
+        watch.plot(key, "gd.data[0].z") for key in ("mask_scores", "mask_after", "mask_weights")
+    )
     n_real = len("cat") + 1  # [SOS] and three letters
-    for i, row in enumerate(rows):
+    for i, row in enumerate(weights):
         for j, weight in enumerate(row):
-            assert (weight is None) == (j > i or j >= n_real)
-        assert abs(sum(w for w in row if w is not None) - 1) < 2e-3
-    columns = [t.replace("<br>", "") for t in watch.plot("mask_maps", "gd.layout.xaxis.ticktext")]
-    assert columns == ["[SOS]", "t", "a", "c"] + ["[PAD]"] * 7
+            blocked = j > i or j >= n_real
+            assert (weight is None) == (after[i][j] is None) == blocked
+            assert before[i][j] is not None
+        assert sum(w for w in row if w is not None) == pytest.approx(1, abs=2e-3)
+
+
+def test_a_row_under_the_pointer_says_what_it_may_look_at(watch):
+    masks_of(watch)
+    x, y = watch.plot(
+        "mask_layer",
+        "[gd._fullLayout.xaxis._offset + gd._fullLayout.xaxis.l2p(0),"
+        " gd._fullLayout.yaxis._offset + gd._fullLayout.yaxis.l2p(1)]",
+    )
+    picture = watch.page.locator(".st-key-mask_layer .live-figure")
+    box = picture.bounding_box()
+    watch.page.mouse.move(box["x"] + x, box["y"] + y)
+    told = picture.locator(".hoverlayer")
+    watch.until(lambda: "may look at" in told.text_content(), 10, "the row in words")
+    assert "future" in told.text_content()
+
+
+def test_the_causal_mask_is_switched_off_in_mid_run_and_both_losses_part(watch):
+    masks_of(watch, "/?word=cat&steps=2000&goal=none")
+    watch.click("run_start")
+    page = watch.page
+    step = page.locator(".st-key-moment")
+    watch.until(lambda: "training" in step.inner_text(), 20, "training")
+    watch.until(lambda: watch.number("mask_weights", "step") >= 25, 30, "a snapshot of step 25")
+    assert watch.plot("mask_weights", "gd.data[0].z[0][1]") is None
+    page.locator(".st-key-mask_causal_on label").first.click()
+    watch.until(lambda: watch.plot("mask_weights", "gd.data[0].z[0][1]") is not None, 20, "a look ahead")
+    watch.until(lambda: "No causal mask" in step.inner_text(), 10, "what to look at")
+    pins = "(gd.data.find((trace) => trace.name == 'moments') || {text: []}).text.join()"
+    watch.until(lambda: "causal mask switched off" in watch.plot("mask_curves", pins), 10, "a pin")
+
+    def losses() -> list[float]:
+        found = page.locator(".st-key-two_losses b").all_inner_texts()
+        return [float(text) for text in found if text[0].isdigit()]
+
+    watch.until(lambda: len(losses()) == 2 and losses()[1] > 3 * losses()[0], 60, "two losses that part")
+    page.locator(".st-key-mask_causal_on label").first.click()
+    watch.until(lambda: watch.plot("mask_weights", "gd.data[0].z[0][1]") is None, 20, "the mask again")
+    watch.click("run_stop")
+    watch.until(lambda: "stopped" in step.inner_text(), 10, "stopped")
