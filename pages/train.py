@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import selection
+from pages.parts.beginnings import fill
 from pages.parts.commands import obey
 from pages.parts.controls import controls
 from pages.parts.entry import guard
@@ -14,7 +15,7 @@ from pages.parts.model_size import at_once
 from pages.parts.presets import DEFAULT_PRESET, PRESETS, look_for
 from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
-from pages.parts.settings import fill, settings
+from pages.parts.settings import settings
 from pages.parts.share import share
 from pages.parts.style import style
 from pages.parts.take_away import take_away

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import selection
-from pages.parts.settings import fill
+from pages.parts.beginnings import fill
 from pages.parts.wording import STATE_SIGNS
 from transformer.runs.run import Run
 from transformer.runs.view import ENDED, RunView

@@ -6,8 +6,8 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
+from pages.parts.beginnings import base_of, values_of
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.settings import base_of, values_of
 from transformer.config import RunConfig
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run

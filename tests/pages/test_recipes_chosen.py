@@ -9,8 +9,8 @@ import numpy as np
 import psutil
 import pytest
 
+from pages.parts.beginnings import values_of
 from pages.parts.presets import PRESETS, look_for
-from pages.parts.settings import values_of
 from transformer.config import KINDS_OF
 from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
 

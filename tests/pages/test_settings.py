@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pages.parts.beginnings import values_of
 from pages.parts.presets import PRESETS
-from pages.parts.settings import KEYS, values_of
+from pages.parts.settings import KEYS
 
 IMPOSSIBLE = [  # key, value, and the whole message: value, limit, next step
     (

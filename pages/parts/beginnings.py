@@ -1,0 +1,167 @@
+"""Where settings begin: a preset of the app's own, or a published recipe, in a topology."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pages.parts.presets import DEFAULT_PRESET, PRESETS
+from transformer.config import KINDS_OF, RunConfig
+from transformer.recipes import RECIPES, beginning
+
+GOALS = {"none": None, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99, "100 %": 1.0}
+TASKS = ("reverse",)
+OWN = "default"
+"""The app's own recipe, which the presets vary."""
+
+
+def values_of(config: RunConfig) -> dict[str, Any]:
+    """What the widgets show for a configuration."""
+    model, train = config.model, config.train
+    goal = next((name for name, share in GOALS.items() if share == train.goal), "99 %")
+    return {
+        "layers_encoder": model.n_encoder_layers,
+        "layers_decoder": model.n_decoder_layers,
+        "heads": model.n_heads,
+        "width": model.d_model,
+        "dropout": model.dropout,
+        "steps": train.steps,
+        "letters": train.max_letters,
+        "batch_size": train.batch_size,
+        "learning_rate": train.learning_rate,
+        "label_smoothing": train.label_smoothing,
+        "goal": goal,
+        "seed": config.seed,
+        "device": config.device,
+        "recipe": config.recipe if config.recipe in RECIPES else OWN,
+        "topology": model.topology,
+        "as_published": _is_published(config),
+    }
+
+
+def _is_published(config: RunConfig) -> bool:
+    """Whether these settings began at paper size, with the article's own training where it has one."""
+    recipe = RECIPES.get(config.recipe)
+    if recipe is None or recipe.name == OWN:
+        return False
+    trained = config.train.optimizer == recipe.train.optimizer != recipe.small.train.optimizer
+    return trained or config.model.d_model == recipe.model.d_model
+
+
+def base_of(config: RunConfig) -> RunConfig:
+    """The settings with which a configuration began, by its name."""
+    if config.recipe in PRESETS:
+        return PRESETS[config.recipe].config
+    name = config.recipe if config.recipe in RECIPES else OWN
+    return beginning(name, config.model.topology, published=_is_published(config))
+
+
+def fill(config: RunConfig) -> None:
+    """Put a configuration into the widgets; call it before they are drawn."""
+    st.session_state.update(values_of(config))
+    st.session_state["preset"] = config.recipe if config.recipe in PRESETS else DEFAULT_PRESET
+
+
+def _state(key: str, known: Any, otherwise: Any) -> Any:
+    """What a widget says, where that exists: any client may send anything."""
+    value = st.session_state.get(key, st.query_params.get(key))
+    return value if value in known else otherwise
+
+
+def base() -> RunConfig:
+    """The settings that the boxes begin with: a preset of the app's own, or a recipe in a topology."""
+    recipe = _state("recipe", RECIPES, OWN)
+    topology = _state("topology", KINDS_OF, RECIPES[recipe].model.topology)
+    if (recipe, topology) == (OWN, RECIPES[OWN].model.topology):
+        return PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)].config
+    return beginning(recipe, topology, published=_state("as_published", (True, "true"), False) is not False)
+
+
+def reset() -> None:
+    st.session_state.update(values_of(base()))
+
+
+def _preset_chosen() -> None:
+    preset = PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)]
+    st.session_state.update(values_of(preset.config))
+
+
+def _recipe_chosen() -> None:
+    """With its own topology, at sizes fit for two cores."""
+    recipe = RECIPES[_state("recipe", RECIPES, OWN)]
+    st.session_state.update(preset=DEFAULT_PRESET, topology=recipe.model.topology, as_published=False)
+    reset()
+
+
+def _topology_chosen() -> None:
+    st.session_state["preset"] = DEFAULT_PRESET
+    reset()
+
+
+def begin() -> None:
+    """On the first run of a session: what the link does not say follows from what it says."""
+    if "preset" not in st.session_state:
+        for key, value in values_of(base()).items():
+            if key not in st.query_params:
+                st.session_state.setdefault(key, value)
+
+
+def beginnings(values: dict[str, Any]) -> Any:
+    """Draw preset, recipe, task and topology; returns where a message about them goes.
+
+    Args:
+        values: the task is added to them.
+    """
+    st.selectbox(
+        "Preset",
+        list(PRESETS),
+        key="preset",
+        bind="query-params",
+        on_change=_preset_chosen,
+        help="A beginning that works. Changing it fills in the settings below.",
+    )
+    left, right = st.columns(2, gap="small")
+    with left:
+        recipe = st.selectbox(
+            "Recipe",
+            list(RECIPES),
+            key="recipe",
+            bind="query-params",
+            on_change=_recipe_chosen,
+            help="The architecture of a published from-scratch Transformer, or the app's own. Choosing one "
+            "fills in sizes and training that fit two cores.",
+        )
+    with right:
+        _task(values)
+    st.selectbox(
+        "Topology",
+        list(KINDS_OF),
+        key="topology",
+        bind="query-params",
+        on_change=_topology_chosen,
+        help="encoder-decoder: one stack reads, one writes. encoder-only: a letter is predicted in the "
+        "place of each. decoder-only: word, separator and answer in one sequence.",
+    )
+    recipe = recipe if recipe in RECIPES else OWN
+    if recipe != OWN:
+        st.toggle(
+            "As published: paper size and training",
+            key="as_published",
+            bind="query-params",
+            on_change=reset,
+            help="The article's own sizes, and its own training where it has one. Large ones are slow on a "
+            "CPU.",
+        )
+        st.caption(RECIPES[recipe].source)
+    return st.container()
+
+
+def _task(values: dict[str, Any]) -> None:
+    values["task"] = st.selectbox(
+        "Task",
+        TASKS,
+        key="task",
+        bind="query-params",
+        help="What is learned: from random letters to the same letters backwards.",
+    )
