@@ -134,7 +134,8 @@ class Asked:
             InputError: a word that cannot be asked, or an intervention that leaves a row of it nothing.
         """
         question = self.task.question(text)
-        batch, tokenizer = self.task.encode([question.text]), self.task.tgt_tokenizer
+        seen = not self._model.masked("padding")
+        batch, tokenizer = self.task.encode([question.text], filled=seen), self.task.tgt_tokenizer
         expected = tokenizer.tokens(batch.answers[0].tolist())
         with self._lock:
             written = greedy(self._model, batch, tokenizer.eos_id, len(expected) + 3)

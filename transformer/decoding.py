@@ -131,7 +131,7 @@ class Spelling:
 
 def spell(model: Transformer, task: Task, words: Sequence[str]) -> Spelling:
     """Ask a model these words, free-running, and compare position by position. Draws nothing."""
-    batch = task.encode(words)
+    batch = task.encode(words, filled=not model.masked("padding"))
     answers = torch.from_numpy(batch.answers)
     was_training = model.training
     model.eval()

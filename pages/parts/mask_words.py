@@ -49,7 +49,7 @@ def _looking_at_padding(frame: Frame) -> str:
     return (
         f"**No padding mask:** in “{frame.probes[row].text}”, [PAD] gets "
         f"{sum(shares.values()) / len(shares):.0%} of all attention, and {shares[site, head]:.0%} of that of "
-        f"{full_head_name(site, head)}. What it writes may now depend on the other words of a batch."
+        f"{full_head_name(site, head)}. What it writes depends on it, so words are filled up as in training."
     )
 
 

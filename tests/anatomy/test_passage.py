@@ -80,10 +80,15 @@ def test_longer_words_beside_it_fill_a_word_up_and_change_nothing_where_padding_
     np.testing.assert_allclose(beside.logits[: len(alone.logits)], alone.logits, atol=1e-4)
 
 
-def test_padding_that_is_not_hidden_changes_the_numbers(made):
+def test_padding_that_is_not_hidden_changes_the_numbers_and_is_as_long_as_in_training(made):
     config, snapshot = made("lin")
-    alone, beside = passage(config, snapshot, "frog"), passage(config, snapshot, "frog", BESIDE)
-    assert np.abs(beside.logits[: len(alone.logits)] - alone.logits).max() > 0.01
+    longest = config.train.max_letters
+    alone = passage(config, snapshot, "frog")
+    assert alone.src_tokens == ("[SOS]", *"frog", "[EOS]", *(longest - 4) * ["[PAD]"])
+    as_long = passage(config, snapshot, "frog", ("a" * longest,))
+    np.testing.assert_allclose(as_long.logits, alone.logits, atol=1e-5)
+    longer = passage(config, snapshot, "frog", ("a" * (longest + 3),))
+    assert np.abs(longer.logits[: len(alone.logits)] - alone.logits).max() > 0.01
 
 
 def test_what_was_taken_away_at_that_step_is_taken_away_here(made, truth, near):

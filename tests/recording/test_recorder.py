@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from transformer.config import RunConfig
+from transformer.decoding import spell
 from transformer.insight.scores import head_scores
 from transformer.interventions import NOTHING, Interventions
 from transformer.recording.frame import reading_sites
@@ -341,3 +343,21 @@ def test_a_mask_that_is_switched_changes_the_axes_of_the_next_frame_only(made, m
         assert np.array_equal(before.maps[site], again.maps[site])
     assert after.probes[1].src_tokens == ("[SOS]", "q", "[EOS]", "[PAD]", "[PAD]", "[PAD]")
     assert again.probes[1].src_tokens == ("[SOS]", "q", "[EOS]")
+
+
+def test_a_model_that_sees_its_padding_is_asked_as_it_was_trained():
+    """Its answers depend on how much there is; words are as right in an evaluation as on the maps."""
+    config = RunConfig(seed=2).with_changes(padding_mask=False, max_letters=6, batch_size=32, steps=120)
+    state = TrainState.begin(config)
+    for _ in train(state):
+        pass
+    words = state.task.held_out()[:12]
+    recorder = Recorder(state.model, state.task)
+    for word in words[:4]:
+        recorder.add(state.task.question(word))
+    frame = recorder.frame(step=120, seconds=0.0, loss=None, exact=None, exact_step=0)
+    evaluated = spell(state.model, state.task, [*words, "abcdef"]).exact
+    assert 0 < sum(evaluated) < len(evaluated)
+    assert [probe.right for probe in frame.probes] == evaluated[:4]
+    assert {len(probe.src_tokens) for probe in frame.probes} == {6 + 2}
+    np.testing.assert_allclose(frame.map(0, "decoder.1.cross").sum(axis=-1), 1.0, atol=2e-3)

@@ -101,6 +101,18 @@ def test_padding_may_be_fixed_so_that_shapes_stand_still():
     assert loose.max_tokens == 12  # twice the letters, [SOS] and [EOS]
 
 
+@pytest.mark.parametrize("topology", ["encoder-decoder", "encoder-only"])
+def test_words_may_be_filled_up_as_in_training_and_a_longer_one_makes_room_for_itself(topology):
+    task = make_task(TrainConfig(max_letters=6, batch_size=3), topology)
+    filled = task.encode(["cat", "ox"], filled=True)
+    assert filled.src.shape == (2, 8)
+    batch = task.encode(["cat", "ox"])
+    assert batch.src.shape == (2, 5)
+    np.testing.assert_array_equal(filled.src[:, :5], batch.src)
+    assert not filled.src[:, 5:].any()
+    assert task.encode(["cat", "elephants"], filled=True).src.shape == (2, 11)
+
+
 def test_words_of_twice_the_length_and_three_letters_too_many_have_positions_in_one_sequence():
     """[SOS], 10 letters, [SEP], 10 letters back and three more: the last one is read, what follows is not."""
     loose, fixed = (task("decoder-only", max_letters=5, pad_to=pad_to) for pad_to in (None, 19))

@@ -76,8 +76,9 @@ def share(scores: Array, at: int) -> str:
 def norm_formula(model: ModelConfig) -> str:
     """What the norm does to a vector."""
     if model.norm == "scalar":  # the unbiased deviation, and one gain and bias for all
-        return r"\mathrm{norm}(x) = \gamma \, \frac{x - \bar{x}}{\mathrm{std}(x) + \epsilon} + \beta"
-    return r"\mathrm{norm}(x) = \gamma \odot \frac{x - \bar{x}}{\sqrt{\mathrm{var}(x) + \epsilon}} + \beta"
+        return r"\mathrm{norm}(x) = \gamma \, \frac{x - \overline{x}}{\mathrm{std}(x) + \epsilon} + \beta"
+    standardised = r"\frac{x - \overline{x}}{\sqrt{\mathrm{var}(x) + \epsilon}}"
+    return rf"\mathrm{{norm}}(x) = \gamma \odot {standardised} + \beta"
 
 
 def norm_numbers(model: ModelConfig, x: Array, at: int, gain: Array, bias: Array, made_of: str = "") -> str:

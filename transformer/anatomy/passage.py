@@ -149,13 +149,13 @@ def passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str,
     """
     task = make_task(config.train, config.model.topology)
     questions: list[Question] = [task.question(text) for text in (word, *beside)]
-    batch, model = task.encode([question.text for question in questions]), _model_of(config, snapshot)
-    taken = snapshot.interventions
+    model, taken = _model_of(config, snapshot), snapshot.interventions
+    model.intervene(taken, task.src_tokenizer.id_of)
+    batch = task.encode([question.text for question in questions], filled=not model.masked("padding"))
     src_tokens = task.src_tokenizer.tokens(batch.src[0].tolist())
     tgt_tokens = task.tgt_tokenizer.tokens(batch.tgt_in[0].tolist())
     masks, n_heads = config.model.masks, config.model.n_heads
     check_interventions(taken, axes_of(model), n_heads, src_tokens, tgt_tokens, masks=masks)
-    model.intervene(taken, task.src_tokenizer.id_of)
     with record(model, RECORDABLE) as tape, _listen(model) as heard:
         logits = model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
     tokenizer = task.tgt_tokenizer

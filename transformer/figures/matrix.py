@@ -82,7 +82,7 @@ def matrix_picture(
     owners: list[int] = []
     layout: dict[str, Any] = {
         "title": TITLE | {"text": title},
-        "margin": {"l": 2, "r": 58 if scales else 2, "t": 30 if title else 4, "b": 6},
+        "margin": {"l": 2, "r": 58 if scales else 2, "t": 36 if title else 4, "b": 6},
         "annotations": legend,
         "shapes": [],
         "showlegend": False,

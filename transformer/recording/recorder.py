@@ -99,13 +99,13 @@ class Recorder:
     def _probes(self) -> tuple[tuple[Probe, ...], dict[str, Array]]:
         """Each question's tokens, outputs and maps: teacher-forced maps, free-running outputs."""
         model, task, tokenizer = self.model, self.task, self.task.tgt_tokenizer
-        batch = task.encode([question.text for question in self.questions])
+        hidden = model.masked("padding")
+        batch = task.encode([question.text for question in self.questions], filled=not hidden)
         src, tgt_in = self._tensor(batch.src), self._tensor(batch.tgt_in)
         with record(model) as tape:
             guesses = model(src, tgt_in).argmax(-1).cpu().numpy()
         model.eval()  # the next training step sets train mode again
         written = greedy(model, batch, tokenizer.eos_id, batch.answers.shape[1] + 3)
-        hidden = model.masked("padding")
         probes = []
         for i, question in enumerate(self.questions):
             # Where [PAD] is not hidden it is looked at, and belongs on the maps.

@@ -97,9 +97,15 @@ class Reverse:
         """Training batch k of this seed, a pure function of both."""
         return self._encode(self.words(seed, k), self.pad_to)
 
-    def encode(self, words: Sequence[str]) -> Batch:
-        """Words with their right answers, padded to the longest of them."""
-        return self._encode(words, None)
+    def encode(self, words: Sequence[str], *, filled: bool = False) -> Batch:
+        """Words with their right answers, padded to the longest of them.
+
+        Args:
+            filled: padded to the longest trained word at least, as a batch of training is; for a model that
+                sees its padding, and so knows no other length.
+        """
+        longest = max(map(len, words), default=0) + 2
+        return self._encode(words, max(longest, self.longest + 2, self.pad_to or 0) if filled else None)
 
     def _encode(self, words: Sequence[str], pad_to: int | None) -> Batch:
         answers = [self.answer(word) for word in words]

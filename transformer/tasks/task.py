@@ -80,5 +80,5 @@ class Task(Protocol):
     def question(self, text: str) -> Question:
         """Check and clean what a person typed. Raises InputError."""
 
-    def encode(self, words: Sequence[str]) -> Batch:
-        """Words with their right answers, as token ids."""
+    def encode(self, words: Sequence[str], *, filled: bool = False) -> Batch:
+        """Words with their right answers, as token ids; `filled` up with [PAD] as in training."""

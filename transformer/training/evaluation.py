@@ -65,7 +65,8 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
     for word, right in zip(held_out, exact, strict=True):
         before = by_length.get(len(word), (0, 0))
         by_length[len(word)] = (before[0] + right, before[1] + 1)
-    src, tgt_in, labels = state.to_device(state.task.encode(held_out))
+    batch = state.task.encode(held_out, filled=not state.model.masked("padding"))
+    src, tgt_in, labels = state.to_device(batch)
     was_training = state.model.training
     state.model.eval()
     logits = state.model(src, tgt_in)
