@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from transformer.decoding import exact_words
+from transformer.decoding import spell
 from transformer.interventions import NOTHING, Interventions
 from transformer.recording.recorder import Recorder
 from transformer.training.loop import train
@@ -42,7 +42,7 @@ def measure(seed: int) -> dict[str, Any]:
     def exact(taken: Interventions) -> float:
         state.model.intervene(taken, state.task.src_tokenizer.id_of)
         words = state.task.held_out()
-        return sum(exact_words(state.model, state.task, words)) / len(words)
+        return sum(spell(state.model, state.task, words).exact) / len(words)
 
     return {
         "seed": seed,

@@ -76,9 +76,10 @@ def main() -> int:
             )
             sys.stdout.flush()
     open_rows = [row for row in rows if row["masks"] == "no causal"]
+    masked = {row["seed"]: row["exact"] for row in rows if row["masks"] == "both"}
     met = {
         "token_accuracy_99": all(row["token_accuracy"] >= 0.99 for row in open_rows),
-        "free_running_below_half": all(row["exact"] < 0.5 for row in open_rows),
+        "free_running_below_half": all(row["exact"] < masked[row["seed"]] / 2 for row in open_rows),
     }
     if arguments.json:
         write(json.dumps({"rows": rows, "met": met}) + "\n")

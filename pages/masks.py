@@ -12,8 +12,8 @@ from pages.parts.entry import guard
 from pages.parts.heads import head_choice
 from pages.parts.kinds import kind_choice
 from pages.parts.live_figure import live_figure
-from pages.parts.mask_switches import mask_problem, mask_switches
-from pages.parts.mask_words import batch_table, two_losses, without_masks
+from pages.parts.mask_switches import mask_problem, mask_switches, masks_pending
+from pages.parts.mask_words import batch_table, explained, two_losses, without_masks
 from pages.parts.pictures import curves_picture, sites_of
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.refresh import refresh_seconds, refreshing
@@ -27,15 +27,6 @@ from transformer.anatomy.stages import stages
 from transformer.errors import InputError
 from transformer.runs.view import FAILED, RunView
 
-EXPLAINED = {
-    "cross": "**Cross-attention** reads the finished word, so nothing lies in the future: only padding is "
-    "hidden.",
-    "encoder": "**Encoder self-attention** may look both ways along the word: only padding is hidden.",
-    "decoder": "**Decoder self-attention** has both masks: a row may not read the letters it is still to "
-    "write, and no row may read padding.",
-    "sequence": "**Self-attention over question and answer** has both masks: a row may not read what comes "
-    "after it, and no row may read padding.",
-}
 PANELS = {
     "mask_scores": ("scale", "Scores before"),
     "mask_layer": ("mask", "The mask"),
@@ -63,9 +54,10 @@ sentence = st.container(key="moment")
 time_places = time_control(seen)
 word = probe_words(run)
 with st.sidebar:
-    kind = kind_choice(model, opens_on="decoder")  # the attention that has both masks
+    with st.container(key="mask_kind"):
+        kind = kind_choice(model, opens_on="decoder")  # the attention that has both masks
     head_choice(seen, selection.shown_frame(seen), kind, key="mask_head", label="Head")
-    st.caption(EXPLAINED[kind])
+    st.caption(explained(kind, seen.masks))
     st.caption(
         "Words of different lengths travel in one batch, so the shorter ones are filled up with [PAD]: the "
         "longer the longest word, the more padding the others carry. Hover a row of the mask: it says what "
@@ -83,7 +75,7 @@ run_list(run)
 
 def interval(view: RunView) -> float | None:
     """How often to look again: as often as the film plays, or while the run moves."""
-    return seconds_between_frames() or refresh_seconds(view)
+    return seconds_between_frames() or refresh_seconds(view, waiting=masks_pending(view))
 
 
 def fixed(view: RunView) -> tuple[object, ...]:
@@ -98,17 +90,19 @@ def live(view: RunView) -> None:
     said, refused = "", view.reason if view.state == FAILED else ""
     drawn = {}
     if frame is not None and snapshot is not None:
-        said = without_masks(view, frame)
+        said = without_masks(frame)
         site, head = selection.head(frame, sites_of(frame, kind))
         try:
             walk = stages(passage_of(view, snapshot, word, batch_of(run, word)), site, head, focus())
             drawn = {stage.key: stage for stage in walk}
         except InputError as error:
             refused = str(error)
+        if selection.step() is not None and frame.interventions.masks != view.interventions.masks:
+            said += " The switches show the run as it is now."
     with sentence:
         st.markdown(f"{status_line(view)}. {said}")
     with two:
-        st.html(two_losses(view, frame))
+        st.html(two_losses(frame))
     for key, (stage_key, name) in PANELS.items():
         with places[key]:
             if stage_key not in drawn:
@@ -120,6 +114,7 @@ def live(view: RunView) -> None:
                 title=f"<b>{name}</b> · step {snapshot.step:,}",
                 step=snapshot.step,
                 width=205.0,
+                same_scale=drawn["scale"].panels if stage_key == "masked" else (),
                 key=f"{key}_figure",
                 height=TALL,
                 file_name=f"headlight-{stage_key}-{word}-{site}-head{head + 1}-step{snapshot.step}",

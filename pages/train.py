@@ -40,6 +40,11 @@ seen = run.view  # one look for the whole page: what has changed since, the refr
 with st.container():
     if st.session_state.get("lost_run"):  # said until a run is started or opened
         st.info("The run of this link is no longer on this server. Here is a new one, ready to start.")
+    elif config is not None and at_once(config) is None and seen.state == "idle":
+        st.info(
+            "The model of these settings is large: it is built when you press Start. Until then a small "
+            "one stands here."
+        )
 
 controls(run, seen, changed(run, config), usable=config is not None)
 top, right = st.columns([3.2, 1], vertical_alignment="center", gap="small")

@@ -174,3 +174,17 @@ def test_the_lazy_names_are_those_it_says():
     assert {made: getattr(transformer, made).__name__ for made in named} == {made: made for made in named}
     with pytest.raises(AttributeError, match="^module 'transformer' has no attribute 'Trasnformer'$"):
         _ = transformer.Trasnformer
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("[!_]*.py")), ids=lambda path: path.stem)
+def test_every_benchmark_that_the_readme_names_can_be_started(path):
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{path.stem}", "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "--seeds" in done.stdout

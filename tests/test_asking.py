@@ -11,10 +11,12 @@ import pytest
 import torch
 
 from transformer import asking
+from transformer.anatomy.passage import passage
 from transformer.asking import HELD_OUT_WORDS, Asked, asked
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Block, Interventions
+from transformer.recording.recorder import Recorder
 from transformer.recording.snapshot import Snapshot
 from transformer.recording.tape import record
 from transformer.tasks import make_task
@@ -575,3 +577,44 @@ def test_a_snapshot_whose_masks_were_switched_is_asked_with_the_masks_of_its_con
     writing_to_itself = [axes for axes in other.forced.axes.values() if axes.writes and axes.kind != "cross"]
     assert writing_to_itself
     assert {axes.causal for axes in writing_to_itself} == {not default}
+
+
+@pytest.fixture(scope="module")
+def seeing_padding():
+    """A model without a padding mask, trained until it writes words of every length: it knows one length."""
+    config = RunConfig(seed=1).with_changes(
+        padding_mask=False, max_letters=5, batch_size=48, steps=220, d_model=32, n_heads=4
+    )
+    state = TrainState.begin(config)
+    for _ in train(state):
+        pass
+    weights = {name: tensor.numpy().copy() for name, tensor in state.model.state_dict().items()}
+    return state, Snapshot(step=220, weights=weights)
+
+
+def test_a_model_that_sees_its_padding_is_asked_every_word_as_it_was_trained(seeing_padding):
+    state, snapshot = seeing_padding
+    report = asked(state.config, snapshot).by_length
+    trained = [exact for n, exact in zip(report.lengths, report.exact, strict=True) if 3 <= n <= 5]
+    assert min(trained) > 0.5  # asked without their padding none of the shorter ones would be right
+
+
+def test_watch_ask_and_look_inside_show_the_same_map_of_a_word(seeing_padding):
+    state, snapshot = seeing_padding
+    recorder = Recorder(state.model, state.task)
+    for word in ("cat", "longestone", "ox"):  # the second is longer than anything trained on
+        recorder.add(state.task.question(word))
+    frame = recorder.frame(step=220, seconds=0.0, loss=None, exact=None, exact_step=0)
+    for row, word in enumerate(("cat", "longestone", "ox")):
+        answer = asked(state.config, snapshot).answer(word)
+        passed = passage(state.config, snapshot, word)
+        probe = frame.probes[row]
+        assert answer.expected == (*word[::-1], "[EOS]")
+        assert (probe.output, probe.stopped) == (answer.output, answer.stopped)
+        for site in frame.axes:
+            watched = frame.map(row, site)
+            np.testing.assert_allclose(watched, answer.forced.maps[site], atol=2e-3)
+            n_rows, n_columns = watched.shape[1:]
+            np.testing.assert_allclose(
+                np.nan_to_num(watched), passed.attentions[site].weights[:, :n_rows, :n_columns], atol=2e-3
+            )

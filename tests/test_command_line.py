@@ -51,7 +51,7 @@ def train(config_file, capsys):
     return run
 
 
-def every_right(model, task, words):
+def every_right(model, task, words, *, losses=False):
     return SimpleNamespace(exact=[True] * len(words), loss=0.0)
 
 

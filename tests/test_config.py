@@ -64,6 +64,7 @@ CHANGED = RunConfig(
         goal=0.75,
     ),
     recipe="of my own",
+    published=True,
     seed=9,
     device="cpu",
     threads=2,

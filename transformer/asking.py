@@ -136,7 +136,8 @@ class Asked:
         question = self.task.question(text)
         seen = not self._model.masked("padding")
         batch, tokenizer = self.task.encode([question.text], filled=seen), self.task.tgt_tokenizer
-        expected = tokenizer.tokens(batch.answers[0].tolist())
+        answer = batch.answers[0]
+        expected = tokenizer.tokens(answer[answer != PAD_ID].tolist())
         with self._lock:
             written = greedy(self._model, batch, tokenizer.eos_id, len(expected) + 3)
             ids = written.tokens[0, : int(written.lengths[0])].tolist()

@@ -133,7 +133,8 @@ class ModelConfig(_Json):
     dropout: float = 0.0
     """Share of activations dropped in training, at the places that `dropout_on` names."""
     dropout_on: tuple[str, ...] = ("embedding", "attention_weights", "feed_forward", "residual")
-    """Where dropout acts: embedding, attention_weights, feed_forward, residual, encoder_attention."""
+    """Where dropout acts: embedding, attention_weights, feed_forward, residual, and encoder_attention: the
+    attention branch of the encoder, or of the one stack that there is."""
     qkv_bias: bool = True
     """Whether the projections to queries, keys and values have a bias."""
     output_bias: bool = True
@@ -151,7 +152,7 @@ class ModelConfig(_Json):
     activation: str = "relu"
     """Between the two matrices of the feed-forward part: relu, leaky_relu or gelu."""
     embedding_scale: str = "both"
-    """Which embeddings are multiplied by sqrt(d_model): none, the encoder's, or both stacks' (the paper)."""
+    """Which embeddings are multiplied by sqrt(d_model): none, encoder (of two stacks the first) or both."""
     positions: str = "sinusoid"
     """How positions enter: sinusoid (the paper), learned or none."""
     embedding_tables: str = "two"
@@ -346,6 +347,8 @@ class RunConfig(_Json):
     """The task and the training."""
     recipe: str = "default"
     """Name of the recipe or preset that these settings began as."""
+    published: bool = False
+    """Whether they began at that recipe's paper size and with its article's training."""
     seed: int = 0
     """Fixes the first weights, dropout and every batch."""
     device: str = "auto"
@@ -357,6 +360,7 @@ class RunConfig(_Json):
         _whole(self, "seed", 0, 2**32 - 1)
         _choice(self, "device", DEVICES)
         _whole(self, "threads", 1, 256)
+        _flag(self, "published")
         if not isinstance(self.recipe, str) or not 0 < len(self.recipe) <= 60:
             raise InputError("A recipe's name has 1 to 60 characters.", "recipe")
 

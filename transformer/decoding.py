@@ -120,8 +120,9 @@ class Spelling:
     """(B, A) bool, whether each token of the answer, its [EOS] included, is written in its place."""
     real: Tensor
     """(B, A) bool, whether there is such a token: answers have different lengths."""
-    loss: float
-    """Per token of the right answers, the model reading what it has written itself (free-running)."""
+    loss: float | None
+    """Per token of the right answers, the model reading what it has written itself (free-running); None where
+    it was not asked for."""
 
     @property
     def exact(self) -> list[bool]:
@@ -129,15 +130,19 @@ class Spelling:
         return (self.right | ~self.real).all(dim=1).tolist()
 
 
-def spell(model: Transformer, task: Task, words: Sequence[str]) -> Spelling:
-    """Ask a model these words, free-running, and compare position by position. Draws nothing."""
+def spell(model: Transformer, task: Task, words: Sequence[str], *, losses: bool = False) -> Spelling:
+    """Ask a model these words, free-running, and compare position by position. Draws nothing.
+
+    Args:
+        losses: whether to measure the loss too, for which writing goes on to the end of every answer.
+    """
     batch = task.encode(words, filled=not model.masked("padding"))
     answers = torch.from_numpy(batch.answers)
     was_training = model.training
     model.eval()
-    written = greedy(model, batch, task.tgt_tokenizer.eos_id, answers.size(1), compare=True)
+    written = greedy(model, batch, task.tgt_tokenizer.eos_id, answers.size(1), compare=losses)
     model.train(was_training)
-    assert written.losses is not None  # they were asked for
     real = answers != PAD_ID
+    loss = None if written.losses is None else float(written.losses[real].mean())
     tokens = F.pad(written.tokens, (0, answers.size(1) - written.tokens.size(1)), value=PAD_ID)
-    return Spelling((tokens == answers) & real, real, float(written.losses[real].mean()))
+    return Spelling((tokens == answers) & real, real, loss)

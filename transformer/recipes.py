@@ -29,7 +29,7 @@ class Recipe:
     @property
     def published(self) -> RunConfig:
         """Paper size and the article's training, on the reversal of words."""
-        return RunConfig(model=self.model, train=self.train, recipe=self.name)
+        return RunConfig(model=self.model, train=self.train, recipe=self.name, published=True)
 
     @property
     def ff_ratio(self) -> int:
@@ -38,10 +38,11 @@ class Recipe:
 
 
 def with_topology(config: RunConfig, topology: str) -> RunConfig:
-    """The same settings for another topology; the causal mask is then as that one has it."""
+    """The same settings for another topology; a causal mask that is not off is then as that one has it."""
     if topology == config.model.topology:
         return config
-    return config.with_changes(topology=topology, causal_mask=None)
+    off = config.model.causal_mask is False
+    return config.with_changes(topology=topology, causal_mask=False if off else None)
 
 
 def _small(model: ModelConfig, name: str, **changes: Any) -> RunConfig:

@@ -146,7 +146,10 @@ def draw_spell(
             key="explore_map_figure",
             height=tall,
             file_name=f"{name}-{site}",
-            on_click=lambda _trace, point: look_at_cell(parts.kind, site, head, point),
+            # What is explained there is one head, the right letters as its input.
+            on_click=(lambda _trace, point: look_at_cell(parts.kind, site, head, point))
+            if parts.pool == "head" and reading is answer.forced
+            else None,
         )
     with parts.narrator:
         one = parts.pool == "head"

@@ -36,17 +36,8 @@ def values_of(config: RunConfig) -> dict[str, Any]:
         "device": config.device,
         "recipe": config.recipe if config.recipe in RECIPES else OWN,
         "topology": model.topology,
-        "as_published": _is_published(config),
+        "as_published": config.published,
     }
-
-
-def _is_published(config: RunConfig) -> bool:
-    """Whether these settings began at paper size, with the article's own training where it has one."""
-    recipe = RECIPES.get(config.recipe)
-    if recipe is None or recipe.name == OWN:
-        return False
-    trained = config.train.optimizer == recipe.train.optimizer != recipe.small.train.optimizer
-    return trained or config.model.d_model == recipe.model.d_model
 
 
 def base_of(config: RunConfig) -> RunConfig:
@@ -54,7 +45,7 @@ def base_of(config: RunConfig) -> RunConfig:
     if config.recipe in PRESETS:
         return PRESETS[config.recipe].config
     name = config.recipe if config.recipe in RECIPES else OWN
-    return beginning(name, config.model.topology, published=_is_published(config))
+    return beginning(name, config.model.topology, published=config.published)
 
 
 def fill(config: RunConfig) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import streamlit as st
 
 from transformer.errors import InputError
 from transformer.interventions import MASKS
 from transformer.runs.run import Run
-from transformer.runs.view import FAILED
+from transformer.runs.view import FAILED, RunView
 
 OBEYED_SECONDS = 2.0
 _HELP = {
@@ -21,21 +19,29 @@ _HELP = {
 
 def mask_switches(run: Run) -> None:
     """Draw a switch for each mask; what was asked for is done first, with the run as it is now."""
-    mask, on = st.session_state.pop("mask_asked", (None, True))
-    if mask is not None:
-        _switch(run, mask, on)
+    owner, asked = st.session_state.pop("masks_asked", (None, {}))
+    if owner == run.id:
+        _switch(run, asked)
     view = run.view
     for mask in MASKS:
         key = f"mask_{mask}_on"
-        st.session_state[key] = view.masks[mask]  # whoever has switched it
+        st.session_state[key] = _wanted(view).get(mask, view.masks[mask])  # whoever has switched it
         st.toggle(
             f"{mask.capitalize()} mask",
             key=key,
             disabled=view.frame is None or view.state == FAILED,
             on_change=_ask,
-            args=(mask,),
+            args=(run.id, mask),
             help=_HELP[mask],
         )
+
+
+def masks_pending(view: RunView) -> bool:
+    """Whether the run has yet to obey a switch: evaluating a large model takes a while."""
+    pending = any(view.masks[mask] != on for mask, on in _wanted(view).items())
+    if not pending:
+        st.session_state.pop("masks_wanted", None)
+    return pending and view.state != FAILED
 
 
 def mask_problem() -> None:
@@ -44,16 +50,25 @@ def mask_problem() -> None:
         st.error(st.session_state["mask_problem"])
 
 
-def _ask(mask: str) -> None:
-    st.session_state["mask_asked"] = mask, bool(st.session_state[f"mask_{mask}_on"])
+def _wanted(view: RunView) -> dict[str, bool]:
+    owner, wanted = st.session_state.get("masks_wanted", (None, {}))
+    return wanted if owner == view.id else {}
+
+
+def _ask(run_id: str, mask: str) -> None:
+    """A callback only notes what is asked; two switches may be pressed before the page runs again."""
+    owner, asked = st.session_state.get("masks_asked", (None, {}))
+    now = {**(asked if owner == run_id else {}), mask: bool(st.session_state[f"mask_{mask}_on"])}
+    st.session_state["masks_asked"] = run_id, now
     st.session_state.pop("mask_problem", None)
 
 
-def _switch(run: Run, mask: str, on: bool) -> None:
+def _switch(run: Run, asked: dict[str, bool]) -> None:
     """What is not as configured is an intervention: it is logged, pinned, and kept with every snapshot."""
-    now, configured = {**run.view.masks, mask: on}, run.view.config.model.masks
-    masks = tuple((name, state) for name, state in now.items() if state != configured[name])
+    st.session_state["masks_wanted"] = run.id, asked
     try:
-        run.intervene(replace(run.view.interventions, masks=masks)).wait(OBEYED_SECONDS)
+        for mask, on in asked.items():
+            run.switch_mask(mask, on).wait(OBEYED_SECONDS)
     except InputError as error:
         st.session_state["mask_problem"] = str(error)
+        st.session_state.pop("masks_wanted", None)

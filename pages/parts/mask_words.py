@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 
 from transformer.insight.names import full_head_name
 from transformer.interventions import PAD
 from transformer.runs.run import Run
-from transformer.runs.view import Frame, RunView
+from transformer.runs.view import Frame
+
+_WHO = {
+    "cross": "**Cross-attention** reads the finished word, so nothing lies in the future",
+    "encoder": "**Encoder self-attention** may look both ways along the word",
+    "decoder": "**Decoder self-attention** is to write letters one by one",
+    "sequence": "**Self-attention over question and answer** is to write letters one by one",
+}
 
 
-def without_masks(view: RunView, frame: Frame) -> str:
+def explained(kind: str, masks: Mapping[str, bool]) -> str:
+    """Who looks at whom in one kind of attention, and what the masks that are on hide from it."""
+    hidden = []
+    if masks["causal"] and kind in ("decoder", "sequence"):
+        hidden.append("a row may not read what comes after it")
+    if masks["padding"]:
+        hidden.append("no row may read padding")
+    return f"{_WHO[kind]}; {' and '.join(hidden) if hidden else 'nothing is hidden from it now'}."
+
+
+def without_masks(frame: Frame) -> str:
     """One sentence for each mask that is not as the topology needs it; empty where all are."""
     own = next(axes for axes in frame.axes.values() if axes.writes and axes.query == axes.key)
     said = []
     if own.kind != "encoder" and not own.causal:
-        said.append(_reading_ahead(view, frame))
+        said.append(_reading_ahead(frame))
     if own.kind == "encoder" and own.causal:
         said.append(
             "**Causal mask on an encoder:** no letter sees those behind it, but the answer begins with the "
@@ -26,15 +44,13 @@ def without_masks(view: RunView, frame: Frame) -> str:
     return " ".join(said)
 
 
-def _reading_ahead(view: RunView, frame: Frame) -> str:
+def _reading_ahead(frame: Frame) -> str:
     said = "**No causal mask:** a row may read the letter that it is to write."
-    steps, accuracy = view.metrics.columns("step", "held_out_token_accuracy")
-    known = accuracy[(steps <= frame.step) & (accuracy == accuracy)]
-    if not len(known) or frame.exact is None:
+    if frame.token_accuracy is None or frame.exact is None:
         return f"{said} Train, and compare the two losses."
     return (
-        f"{said} Given the right answer to read, {known[-1]:.0%} of the letters come out right; writing by "
-        f"itself, the model gets {frame.exact[0]:,} of {frame.exact[1]:,} words."
+        f"{said} Given the right answer to read, {frame.token_accuracy:.0%} of the letters come out right; "
+        f"writing by itself, the model gets {frame.exact[0]:,} of {frame.exact[1]:,} words."
     )
 
 
@@ -53,22 +69,25 @@ def _looking_at_padding(frame: Frame) -> str:
     )
 
 
-def two_losses(view: RunView, frame: Frame | None) -> str:
+def two_losses(frame: Frame | None) -> str:
     """The loss of held-out words twice, side by side: reading the right answer, and writing freely."""
-    shown = []
-    for name, column in (("reading the right answer", "held_out_loss"), ("writing by itself", "free_loss")):
-        steps, values = view.metrics.columns("step", column)
-        known = values[(values == values) & (steps <= (frame.step if frame else 0))]
-        number = f"{known[-1]:.3f}" if len(known) else "–"
-        shown.append(f"<span><small>loss, {name}</small> <b>{number}</b></span>")
+    losses = {
+        "reading the right answer": frame.held_out_loss if frame else None,
+        "writing by itself": frame.free_loss if frame else None,
+    }
+    shown = (
+        f"<span><small>loss, {name}</small> <b>{'–' if loss is None else f'{loss:.3f}'}</b></span>"
+        for name, loss in losses.items()
+    )
     return f"<div class='hl-losses'>{''.join(shown)}</div>"
 
 
 def batch_table(run: Run, chosen: str) -> str:
     """The probes as one batch of tokens; [PAD] told apart by its look."""
     words = [question.text for question in run.questions]
+    batch = run.task.encode(words, filled=not run.view.masks["padding"])
     rows = []
-    for word, ids in zip(words, run.task.encode(words).src.tolist(), strict=True):
+    for word, ids in zip(words, batch.src.tolist(), strict=True):
         cells = "".join(
             f"<td class='{'pad' if token == PAD else ''}'>{html.escape(token)}</td>"
             for token in run.task.src_tokenizer.tokens(ids)

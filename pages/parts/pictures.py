@@ -33,13 +33,15 @@ def large_picture(frame: Frame, word: str, site: str, head: int, seed: int, outl
     """One head of one site for one word."""
     row = frame.row_of(word)
     probe = frame.probes[row]
-    kind = frame.axes[site].kind
+    axes = frame.axes[site]
+    kind = axes.kind
+    forced = "" if axes.writes and kind == "encoder" else " · teacher-forced"  # nothing else is read
     cells = mirrored_cells(kind, len(probe.text)) if outline and site in frame.scores else []
     return large_map(
         frame.map(row, site)[head],
         map_axes(frame.axes[site], probe, probe.expected),
         title=f"<b>{short_head_name(site, head)}</b> · step {frame.step:,}<br><span style='font-size:0.75em'>"
-        f"{frame.role(site, head)} · “{probe.text}” · seed {seed} · teacher-forced</span>",
+        f"{frame.role(site, head)} · “{probe.text}” · seed {seed}{forced}</span>",
         step=frame.step,
         wrong=wrong_rows(frame, probe, site),
         outlined=cells,

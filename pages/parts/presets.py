@@ -17,13 +17,12 @@ class Preset:
     """One sentence for whoever is about to press Start."""
 
 
-_DEFAULT = RunConfig().with_changes(goal=0.99)
+_DEFAULT = RECIPES["default"].small
 
 PRESETS = {
     "Reverse words": Preset(
         config=_DEFAULT,
-        look_for="Soon heads of the last decoder layer turn anti-diagonal: to write a word backwards is to "
-        "read it backwards.",
+        look_for=RECIPES["default"].look_for,
     ),
     "One head": Preset(
         config=_DEFAULT.with_changes(n_heads=1, recipe="One head"),
@@ -67,6 +66,8 @@ def look_for(config: RunConfig) -> str:
     """What to look for in a run of these settings, by the name with which they began."""
     if config.recipe in PRESETS:
         return PRESETS[config.recipe].look_for
+    if config.published:
+        return "At paper size and with the article's own training; on a CPU that takes patience."
     if config.recipe in _TOPOLOGIES:
         return _TOPOLOGIES[config.recipe]
     recipe = RECIPES.get(config.recipe)

@@ -36,9 +36,9 @@ def _label(view: RunView) -> str:
     both = (model.n_encoder_layers, model.n_decoder_layers)
     layers = "+".join(map(str, sizes.get(model.topology, both)))
     heads = "1 head" if model.n_heads == 1 else f"{model.n_heads} heads"
-    return (
-        f"{STATE_SIGNS[view.state]} seed {view.config.seed} · {layers} · {heads} · d {model.d_model} · {now}"
-    )
+    name = "" if view.config.recipe == "default" else f"{view.config.recipe} · "
+    sign, seed = STATE_SIGNS[view.state], view.config.seed
+    return f"{sign} {name}seed {seed} · {layers} · {heads} · d {model.d_model} · {now}"
 
 
 def _show(run: Run) -> None:

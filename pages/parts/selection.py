@@ -155,6 +155,7 @@ def keep_in_link(word: str | None = None) -> None:
         "kind": _chosen_kind(),
         "head": f"{kept[0]}.{kept[1] + 1}" if kept else None,
         "stage": st.session_state.get("stage"),
+        "chapter": "positions" if st.session_state.get("at_positions") else None,
     }
     for name, value in parts.items():
         if value is None:

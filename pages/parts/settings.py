@@ -10,7 +10,6 @@ import streamlit as st
 
 from pages.parts.beginnings import GOALS, base, begin, beginnings, reset, values_of
 from pages.parts.model_size import model_size
-from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from transformer.config import DEVICES, RunConfig
 from transformer.errors import InputError
 from transformer.runs.machine import check_machine
@@ -78,7 +77,7 @@ def settings() -> RunConfig | None:
         The configuration, or None where a setting cannot be used: a message then stands beside it.
     """
     begin()
-    defaults = values_of(PRESETS[DEFAULT_PRESET].config)
+    defaults = values_of(base())  # what differs from them is in the link, and a reload begins with the same
     with st.sidebar:
         values: dict[str, Any] = {}
         boxes: dict[str, Any] = {"topology": beginnings(values)}

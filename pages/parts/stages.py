@@ -11,6 +11,7 @@ from pages.parts.live_figure import live_figure
 from transformer.anatomy.panels import Focus, Panel
 from transformer.config import RunConfig
 from transformer.figures.matrix import matrix_picture, panel_of
+from transformer.insight.scores import first_row
 from transformer.runs.run import Run
 from transformer.runs.view import RunView, Snapshot
 
@@ -40,6 +41,12 @@ def focus() -> Focus:
     return st.session_state.get("focus", Focus(row=1, column=1))
 
 
+def begin_focus(kind: str, word: str) -> None:
+    """Where no cell has been chosen, look at the row of the first letter: behind [SEP] it is written."""
+    if "focus" not in st.session_state and kind == "sequence":
+        st.session_state["focus"] = Focus(row=first_row(kind, len(word)), column=1)
+
+
 def batch_of(run: Run, word: str) -> tuple[str, ...]:
     """The other probes: with them a word travels in one batch, filled up with [PAD]."""
     return tuple(question.text for question in run.questions if question.text != word)
@@ -56,15 +63,19 @@ def draw_panels(
     file_name: str,
     moved: Callable[[], None] = lambda: None,
     width: float = 900.0,
+    same_scale: Sequence[Panel] = (),
 ) -> None:
     """Show tables of numbers; a click on a cell looks at it.
 
     Args:
         moved: called after a click has moved the focus.
         width: pixels that there are for it on a small screen.
+        same_scale: tables of other pictures whose numbers are to have the same colours.
     """
     at = focus()
-    picture = matrix_picture(panels, focus=at, title=title, step=step, sources=sources, width=width)
+    picture = matrix_picture(
+        panels, focus=at, title=title, step=step, sources=sources, width=width, same_scale=same_scale
+    )
 
     def look_at(trace: int, point: object) -> None:
         found = panel_of(picture, trace)

@@ -53,6 +53,7 @@ _CSS = f"""<style>
 .st-key-anatomy_formula .katex-display {{ margin: .4rem 0; overflow-x: auto; overflow-y: hidden; }}
 .st-key-anatomy_formula {{ min-height: 6.2rem; justify-content: center; }}
 .st-key-anatomy_title p {{ font-size: 1.05rem; line-height: 1.4; min-height: 2.8em; }}
+.st-key-mask_outputs {{ overflow-x: auto; }}
 .st-key-explore_letters {{ overflow-x: auto; }}
 .hl-spelled {{ display: flex; gap: 1.5rem; align-items: center; }}
 .hl-spelled p {{ font-size: 1.3rem; margin: 0; line-height: 1.3; white-space: nowrap; }}

@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts import selection
 from pages.parts.heads import head_choice
 from pages.parts.pictures import sites_of
-from pages.parts.stages import draw_panels, focus, passage_of
+from pages.parts.stages import begin_focus, draw_panels, focus, passage_of
 from pages.parts.wording import KIND_NAMES, SETTING_NAMES
 from transformer.anatomy.stages import CHAPTERS, Focus, Stage, position_table, positions, stages
 from transformer.config import ModelConfig, RunConfig
@@ -74,7 +74,9 @@ def _chapters(model: ModelConfig) -> list[str]:
 
 def _at(model: ModelConfig) -> tuple[str, str]:
     """Chapter and stage that are looked at; the kind of attention is the one chosen on any page."""
-    chapter = POSITIONS if st.session_state.get("at_positions") else None
+    if "at_positions" not in st.session_state:
+        st.session_state["at_positions"] = st.query_params.get("chapter") == POSITIONS
+    chapter = POSITIONS if st.session_state["at_positions"] else None
     if chapter is None:
         chapter = selection.kind(model, opens_on="encoder")  # where the forward pass begins
     known = _stages_of(chapter, model)
@@ -94,7 +96,10 @@ def _go(chapter: str, stage: str) -> None:
 def _move(model: ModelConfig, by: int) -> None:
     """One stage on or back; beyond the end of a chapter comes the next one, and after the last the first."""
     every = [(chapter, stage) for chapter in _chapters(model) for stage in _stages_of(chapter, model)]
-    _go(*every[(every.index(_at(model)) + by) % len(every)])
+    # From what was drawn last: who presses fast may send the list's value of the stage before, and it has
+    # been taken for a choice by now.
+    at = st.session_state.get("walk_at")
+    _go(*every[(every.index(at if at in every else _at(model)) + by) % len(every)])
 
 
 def _chapter_chosen(model: ModelConfig) -> None:
@@ -111,7 +116,9 @@ def walk_controls(view: RunView, word: str) -> WalkParts:
     """Draw the widgets of the walk, and its places."""
     model = view.config.model
     chapter, stage = _at(model)
+    begin_focus(chapter, word)
     titles = _stages_of(chapter, model)
+    st.session_state["walk_at"] = chapter, stage
     st.session_state["anatomy_chapter"], st.session_state["anatomy_stage"] = chapter, stage
     with st.container(key="anatomy_bar", horizontal=True, vertical_alignment="center", gap="small"):
         st.button(

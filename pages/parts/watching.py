@@ -31,7 +31,7 @@ class Choice:
 
     word: str
     kind: str
-    """cross, encoder or decoder."""
+    """cross, encoder, decoder or sequence."""
     outline: bool
     """Whether the mirrored letters are marked."""
 

@@ -51,6 +51,7 @@ def changed(run: Run, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
         return {}
     changes = run.config.differences(config)
     changes.pop("recipe", None)
+    changes.pop("published", None)
     if "d_model" in changes:
         changes.pop("d_ff", None)
     if "topology" in changes:  # the task lays its tokens out for it
@@ -62,10 +63,14 @@ def changed(run: Run, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
 
 def differences(changes: dict[str, tuple[Any, Any]]) -> str:
     """Settings that differ, as "width 32 → 64, seed 0 → 3"."""
-    return ", ".join(
-        f"{SETTING_NAMES.get(name, name.replace('_', ' '))} {_short(before)} → {_short(after)}"
+    named = [
+        f"{SETTING_NAMES.get(name, name)} {_short(before)} → {_short(after)}"
         for name, (before, after) in changes.items()
-    )
+        if name in SETTING_NAMES or name in ("topology", "steps", "seed", "goal", "dropout", "device", "task")
+    ]
+    others = len(changes) - len(named)
+    more = [f"{others} more of the recipe's"] if others else []
+    return ", ".join([*named, *more])
 
 
 def _short(value: Any) -> str:
@@ -98,9 +103,10 @@ def moment(view: RunView, look_for: str) -> str:
     frame = view.frame
     if frame is None:
         return "Building the untrained model…"
+    switched = without_masks(frame)
     if frame.step == 0 and view.state == IDLE:
-        return f"**Step 0, untrained:** every head looks everywhere. Press **Start**. {look_for}"
-    if switched := without_masks(view, frame):
+        return f"**Step 0, untrained:** every head looks everywhere. Press **Start**. {switched or look_for}"
+    if switched and (view.turned_at is None or "causal mask" in switched):
         now = switched
     elif view.turned_at is None:
         now = (
@@ -113,7 +119,7 @@ def moment(view: RunView, look_for: str) -> str:
         reads = "it reads the word backwards" if score >= MIRROR_THRESHOLD else "it has let go since"
         now = (
             f"★ **{head_name(site, head).capitalize()} turned anti-diagonal** at step {step:,}: "
-            f"{reads} ({score:.0%} on the mirrored letter)."
+            f"{reads} ({score:.0%} on the mirrored letter). {switched}"
         )
     return f"{now} {view.reason}" if view.reason else now
 

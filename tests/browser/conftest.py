@@ -111,7 +111,8 @@ class Watcher:
 
     @property
     def status(self) -> str:
-        return self.page.locator(".st-key-run_status").inner_text()
+        """What the Watch page says of its run; nothing on other pages."""
+        return " ".join(self.page.locator(".st-key-run_status").all_inner_texts())
 
     def until(self, condition: str | object, seconds: float = 30.0, what: str = "") -> float:
         """Wait until a function of no arguments is true; returns how long that took."""

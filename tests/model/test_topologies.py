@@ -214,7 +214,7 @@ def test_one_stack_has_no_parameters_of_the_other(build, tiny_model):
         ("encoder-only", "encoder", True),
         ("encoder-only", "both", True),
         ("decoder-only", "none", False),
-        ("decoder-only", "encoder", False),
+        ("decoder-only", "encoder", True),
         ("decoder-only", "both", True),
     ],
 )

@@ -8,9 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Block, Interventions
 from transformer.runs.archive import Archive
+from transformer.runs.run import Run
+from transformer.training.evaluation import evaluate
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
@@ -185,3 +188,49 @@ def test_a_run_of_every_topology_learns_to_its_end_from_a_finite_set(tiny, begun
     assert run.view.state == "finished"
     assert run.view.metrics.column("loss").tolist() == losses(config)
     assert run.view.frame.clearest[0] in run.view.frame.scores
+
+
+def test_a_frame_behind_a_switch_tells_the_numbers_of_the_model_as_it_then_is():
+    """Not those of the evaluation before: they are what the pages put side by side."""
+    config = RunConfig(device="cpu").with_changes(
+        d_model=16, n_heads=2, max_letters=4, batch_size=16, steps=30, evaluate_every=30
+    )
+    run = Run(config)
+    try:
+        run.start()
+        assert run.wait(60)
+        before = run.view.frame
+        run.switch_mask("causal", False).wait(30)
+        after, state = run.view.frame, run._worker.state
+        measured = evaluate(state, state.task.held_out())
+        assert (after.held_out_loss, after.free_loss) == (measured.loss, measured.free_loss)
+        assert after.token_accuracy == measured.token_accuracy
+        assert after.held_out_loss != before.held_out_loss
+        assert run.view.interventions.masks == (("causal", False),)
+    finally:
+        run.close()
+        run.join()
+
+
+def test_switching_a_mask_leaves_what_else_is_taken_away_and_two_switches_add_up():
+    run = Run(
+        RunConfig(device="cpu").with_changes(d_model=8, n_heads=2, max_letters=4, batch_size=4, steps=3)
+    )
+    try:
+        assert run.ready.wait(60)
+        taken = Interventions(ablated=(("encoder.0", 1),))
+        for asked in (
+            run.intervene(taken),
+            run.switch_mask("causal", False),
+            run.switch_mask("padding", False),
+        ):
+            assert asked.wait(30)
+        assert run.view.interventions.ablated == taken.ablated
+        assert run.view.masks == {"causal": False, "padding": False}
+        run.switch_mask("causal", True).wait(30)
+        assert run.view.interventions.masks == (("padding", False),)
+        with pytest.raises(InputError, match="no mask 'sideways'"):
+            run.switch_mask("sideways", False)
+    finally:
+        run.close()
+        run.join()

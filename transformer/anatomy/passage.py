@@ -134,7 +134,7 @@ def _model_of(config: RunConfig, snapshot: Snapshot) -> Transformer:
     return model.eval()
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...] = ()) -> Passage:
     """Send a word through the model of a snapshot, with the right answer as the decoder's input.
 

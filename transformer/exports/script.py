@@ -149,8 +149,6 @@ def _conditions(config: RunConfig) -> dict[str, bool]:
     model, train = config.model, config.train
     two, causal = model.topology == "encoder-decoder", model.masks["causal"]
     dropped = set(model.dropout_on) if model.dropout else set()
-    if model.topology == "decoder-only":
-        dropped.discard("encoder_attention")
     return {
         "two": two,
         "encoder_only": model.topology == "encoder-only",
@@ -208,9 +206,10 @@ def _values(config: RunConfig) -> dict[str, object]:
     mask = ", mask" if (padding if two else conditions["masked"]) else ""
     attention = f"self.attention(y, y{mask})"
     scale = " * math.sqrt(D_MODEL)"
+    alone = model.topology == "decoder-only"
     scaled = {
         "encoder": model.embedding_scale in ("encoder", "both"),
-        "decoder": model.embedding_scale == "both",
+        "decoder": model.embedding_scale == "both" or (alone and model.embedding_scale == "encoder"),
     }
     table = {"sinusoid": "positions", "learned": "learned_positions.weight", "none": None}[model.positions]
     layout = _BY_TOPOLOGY[model.topology]
@@ -255,7 +254,14 @@ def _values(config: RunConfig) -> dict[str, object]:
         "smoothing": ", label_smoothing=LABEL_SMOOTHING" if conditions["label_smoothing"] else "",
         **{name: text if conditions["pad_to"] else "" for name, text in _PADDED.items()},
         "word": _word(train.min_letters, train.max_letters),
+        "asked": _asked(config),
     }
+
+
+def _asked(config: RunConfig) -> str:
+    """The batch in which the word is asked: a model that sees its padding knows no other length than this."""
+    word = _word(config.train.min_letters, config.train.max_letters)
+    return f'["{word}"]' if config.model.padding_mask else f'["{word}", "a" * MAX_LETTERS]'
 
 
 def _word(shortest: int, longest: int) -> str:

@@ -379,13 +379,13 @@ def main():
     scores = mirror_scores(model, held_out[:64])
     layer, head = divmod(int(scores.argmax()), N_HEADS)
     print(f"Clearest: $stack layer {layer + 1}, head {head + 1}; mirror score {scores.max():.2f}.")
-    src, _, _ = as_tensors(["$word"])  #? two
+    src = as_tensors($asked)[0][:1]  #? two
     written, rows = [SOS], []  #? two
     while written[-1] != EOS and len(written) < src.size(1):  #? two
         logits = model(src, torch.tensor([written], device=DEVICE))  # (1, T, V)
         written.append(int(logits[0, -1].argmax()))
         rows.append(model.decoder[layer].cross_attention.weights[0, head, -1].tolist())
-    columns = as_tensors(["$word"])[0][0]  #? encoder_only
+    columns = as_tensors($asked)[0][0]  #? encoder_only
     written = model(columns[None])[0, 1:].argmax(dim=-1)  # [SOS] becomes nothing  #? encoder_only
     rows = model.encoder[layer].attention.weights[0, head, 1:].tolist()  #? encoder_only
     columns, rows = [SOS, *map(TOKENS.index, "$word"), SEP], []  #? decoder_only

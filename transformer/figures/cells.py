@@ -109,9 +109,11 @@ def _width_of_numbers(table: Table) -> float:
     return max((len(format(end, _digits(table))) for end in ends), default=1) * (LETTER + 0.4)
 
 
-def _hovers(table: Table, codes: Array) -> list[list[str]]:
-    """What the pointer shows of each cell."""
-    sentences = ["<br>" + "<br>".join(wrap(text, 60)) for text in table.hover_rows] or [""] * len(table.rows)
+def _hovers(table: Table, codes: Array, letters: int) -> list[list[str]]:
+    """What the pointer shows of each cell, in lines of so many letters."""
+    sentences = ["<br>" + "<br>".join(wrap(text, letters)) for text in table.hover_rows] or [""] * len(
+        table.rows
+    )
     rows = [f"{label or table.name}" for label in table.rows]
     column = f"{table.column_title} " if table.column_title == "feature" else ""
     return [
@@ -146,7 +148,7 @@ def rounded(values: Array) -> list[list[float | None]]:
 
 
 def cell_traces(
-    table: Table, *, place: dict[str, Any], width: float, height: float, hovers: bool
+    table: Table, *, place: dict[str, Any], width: float, height: float, hovers: bool, letters: int = 60
 ) -> list[dict[str, Any]]:
     """The heatmap of a table, and a flat one for each reason why cells are blocked.
 
@@ -155,11 +157,12 @@ def cell_traces(
         width: of a cell in pixels, about.
         height: of a cell in pixels, about.
         hovers: whether each cell says its labels; else its place in numbers.
+        letters: in a line of what the pointer shows.
     """
     codes = blocked_of(table)
     gap = 1 if min(width, height) >= 9 else 0
     common = {**place, "type": "heatmap", "xgap": gap, "ygap": gap, "hoverongaps": False}
-    shown = _hovers(table, codes) if hovers else None
+    shown = _hovers(table, codes, letters) if hovers else None
     main: dict[str, Any] = {
         **common,
         "z": rounded(np.where(codes == OPEN, table.values, np.nan)),

@@ -62,6 +62,7 @@ def matrix_picture(
     step: int,
     sources: Sequence[Table] = (),
     width: float = WIDTH,
+    same_scale: Sequence[Table] = (),
 ) -> Picture:
     """Draw the tables of a stage, the focused row and column framed, and what one cell was made of below.
 
@@ -71,6 +72,7 @@ def matrix_picture(
     Args:
         width: pixels that there are from left to right, about. A picture narrower than `NARROW` has neither
             headings, since its title says what it is, nor a legend of marks.
+        same_scale: tables of other pictures whose numbers are to have the same colours.
     """
     narrow = width < NARROW
     tables = [*panels, *sources]
@@ -82,7 +84,8 @@ def matrix_picture(
     owners: list[int] = []
     layout: dict[str, Any] = {
         "title": TITLE | {"text": title},
-        "margin": {"l": 2, "r": 58 if scales else 2, "t": 36 if title else 4, "b": 6},
+        "margin": {"l": 2, "r": 58 if scales else 2, "t": 40 if title else 4, "b": 6},
+        "hoverlabel": {"align": "left", "font": {"size": 11 if narrow else 13}},
         "annotations": legend,
         "shapes": [],
         "showlegend": False,
@@ -91,7 +94,7 @@ def matrix_picture(
         suffix = str(n + 1) if n else ""
         inside = [tables[i] for i in box.tables]
         n_rows = len(inside) if box.strips else len(inside[0].rows)
-        width, height = box.cell(len(inside[0].columns), n_rows)
+        cell_width, cell_height = box.cell(len(inside[0].columns), n_rows)
         layout |= _axes(box, inside, suffix)
         for line, i in enumerate(box.tables):
             place: dict[str, Any] = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
@@ -99,14 +102,21 @@ def matrix_picture(
                 place["y"] = [line]
             if tables[i].role in scales:
                 place["coloraxis"] = scales[tables[i].role]
-            traces = cell_traces(tables[i], place=place, width=width, height=height, hovers=hovers)
+            traces = cell_traces(
+                tables[i],
+                place=place,
+                width=cell_width,
+                height=cell_height,
+                hovers=hovers,
+                letters=24 if narrow else 60,
+            )
             data += traces
             owners += [i] * len(traces)
             layout["shapes"] += _frames(tables[i], focus, suffix, line if box.strips else 0)
         if not box.strips and not narrow:
             layout["annotations"].append(_heading(inside[0], box))
     for n, (role, name) in enumerate(scales.items()):
-        layout[name] = _scale(role, tables, n, len(scales))
+        layout[name] = _scale(role, [*tables, *same_scale], n, len(scales))
     layout["meta"] = {"panels": owners}
     layout["uirevision"] = json.dumps([[table.rows, table.columns] for table in tables])
     return Picture(spec=json.dumps({"data": data, "layout": layout}), step=step)

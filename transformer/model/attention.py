@@ -149,7 +149,7 @@ class MultiHeadAttention(nn.Module):
             key, value = self.keys_and_values(x if memory is None else memory)
         else:
             key, value = self._with_kept(x, memory, kept)
-        # The fused call has no other fill than -inf.
+        # The fused call gives zeros where nothing is allowed, as the fill -inf does.
         if self.recording or self.dropout.active or self.mask_fill != "-inf":
             mixed, weights = attend(query, key, value, mask, self.scale, self.dropout, self.mask_fill)
             if self.recording:

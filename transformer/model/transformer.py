@@ -121,8 +121,10 @@ class Transformer(nn.Module):
             SelfAttentionLayer(config, "encoder_attention")
             for _ in range(config.n_encoder_layers if reads else 0)
         )
-        layer = DecoderLayer if reads else SelfAttentionLayer
-        self.decoder = nn.ModuleList(layer(config) for _ in range(config.n_decoder_layers if writes else 0))
+        self.decoder = nn.ModuleList(
+            DecoderLayer(config) if reads else SelfAttentionLayer(config, "encoder_attention")
+            for _ in range(config.n_decoder_layers if writes else 0)
+        )
         self.encoder_norm = norm(config) if config.final_norm and reads else nn.Identity()
         self.decoder_norm = norm(config) if config.final_norm and writes else nn.Identity()
         self.to_logits = linear(config.d_model, config.tgt_vocab_size, True)
@@ -269,7 +271,8 @@ class Transformer(nn.Module):
         """
         rows = range(tgt.size(1))
         self_mask, cross_mask = self._mask(tgt, rows, causal=True), self._mask(src, rows, causal=False)
-        x = self._embed(self.tgt_embedding, tgt, self.config.embedding_scale == "both")
+        scaled = ("both",) if memory is not None else ("both", "encoder")
+        x = self._embed(self.tgt_embedding, tgt, self.config.embedding_scale in scaled)
         for i, layer in enumerate(self.decoder):
             own = self._less(self_mask, f"decoder.{i}.self", tgt, rows)
             if memory is None:

@@ -117,6 +117,12 @@ class Frame:
     """Site and head with the clearest pattern, with hysteresis."""
     by_length: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     """Word length to (right, asked) held-out words, of the same evaluation as `exact`."""
+    held_out_loss: float | None = None
+    """Of the same evaluation, the model reading the right answer (teacher-forced)."""
+    free_loss: float | None = None
+    """Of the same evaluation, the model reading what it has written itself."""
+    token_accuracy: float | None = None
+    """Of the same evaluation: share of right tokens, teacher-forced."""
     interventions: Interventions = NOTHING
     """What was taken away from the model when this was recorded."""
 

@@ -46,8 +46,7 @@ class Recorder:
         self._clearest: tuple[str, int] | None = None
         scored = [word for word in task.held_out() if len(word) >= 3][:N_SCORED_WORDS]
         self._scored_lengths = tuple(len(word) for word in scored)
-        batch = task.encode(scored)
-        self._scored = self._tensor(batch.src), self._tensor(batch.tgt_in)
+        self._scored = scored
 
     def add(self, question: Question) -> None:
         """Record this word in every frame from now on."""
@@ -63,6 +62,9 @@ class Recorder:
         exact: tuple[int, int] | None,
         exact_step: int,
         by_length: Mapping[int, tuple[int, int]] = MappingProxyType({}),
+        held_out_loss: float | None = None,
+        free_loss: float | None = None,
+        token_accuracy: float | None = None,
     ) -> Frame:
         """Everything there is to see now; the arguments are what the frame says of itself."""
         scores, axes = self.head_scores(), axes_of(self.model)
@@ -81,6 +83,9 @@ class Recorder:
             head_scores=scores,
             clearest=self._clearest,
             by_length=by_length,
+            held_out_loss=held_out_loss,
+            free_loss=free_loss,
+            token_accuracy=token_accuracy,
             interventions=self.model.interventions,
         )
 
@@ -89,25 +94,49 @@ class Recorder:
 
     def head_scores(self) -> dict[str, dict[str, Array]]:
         """Every score of every head, (H,) each, by site and name."""
+        batch = self.task.encode(self._scored, filled=not self.model.masked("padding"))
         with record(self.model) as tape:
-            self.model(*self._scored)
+            self.model(self._tensor(batch.src), self._tensor(batch.tgt_in))
         return {
             site: head_scores(tape.weights[site], axes.kind, self._scored_lengths, causal=axes.causal)
             for site, axes in axes_of(self.model).items()
         }
 
+    def _together(self) -> list[list[int]]:
+        """Which probes the model is asked in one batch.
+
+        All at once; but a model that sees its padding knows no other length than that of training, so then a
+        longer word, which would lengthen the others, has a batch of its own.
+        """
+        every = range(len(self.questions))
+        if self.model.masked("padding"):
+            return [list(every)]
+        short = [i for i in every if not self.questions[i].too_long]
+        return [some for some in (short, *([i] for i in every if self.questions[i].too_long)) if some]
+
     def _probes(self) -> tuple[tuple[Probe, ...], dict[str, Array]]:
         """Each question's tokens, outputs and maps: teacher-forced maps, free-running outputs."""
+        asked: dict[int, tuple[Probe, dict[str, Array]]] = {}
+        for places in self._together():
+            asked.update(zip(places, self._ask([self.questions[i] for i in places]), strict=True))
+        found = [asked[i] for i in range(len(self.questions))]
+        sites = found[0][1] if found else ()
+        return tuple(probe for probe, _ in found), {
+            site: _stacked([maps[site] for _, maps in found]) for site in sites
+        }
+
+    def _ask(self, questions: Sequence[Question]) -> list[tuple[Probe, dict[str, Array]]]:
+        """Each of these questions, asked in one batch, with its maps: site to (H, Q, K) float16."""
         model, task, tokenizer = self.model, self.task, self.task.tgt_tokenizer
         hidden = model.masked("padding")
-        batch = task.encode([question.text for question in self.questions], filled=not hidden)
+        batch = task.encode([question.text for question in questions], filled=not hidden)
         src, tgt_in = self._tensor(batch.src), self._tensor(batch.tgt_in)
         with record(model) as tape:
             guesses = model(src, tgt_in).argmax(-1).cpu().numpy()
         model.eval()  # the next training step sets train mode again
         written = greedy(model, batch, tokenizer.eos_id, batch.answers.shape[1] + 3)
-        probes = []
-        for i, question in enumerate(self.questions):
+        found = []
+        for i, question in enumerate(questions):
             # Where [PAD] is not hidden it is looked at, and belongs on the maps.
             n_src, n_tgt = (
                 int((ids[i] != PAD_ID).sum()) if hidden else ids.shape[1] for ids in (batch.src, batch.tgt_in)
@@ -116,24 +145,31 @@ class Recorder:
             n_written = min(int(written.lengths[i]), int((batch.answers[i] != PAD_ID).sum()) + 3)
             output, stopped = tokenizer.text(written.tokens[i, :n_written].tolist())
             labels = batch.tgt_out[i, :n_tgt].tolist()
-            probes.append(
-                Probe(
-                    text=question.text,
-                    answer=question.answer,
-                    output=output,
-                    stopped=stopped,
-                    src_tokens=task.src_tokenizer.tokens(batch.src[i, :n_src].tolist()),
-                    tgt_tokens=tokenizer.tokens(batch.tgt_in[i, :n_tgt].tolist()),
-                    expected=expected_tokens(task, labels),
-                    predicted=tokenizer.tokens(guesses[i, :n_tgt].tolist()),
-                    held_out=question.held_out,
-                    too_long=question.too_long,
-                    drawn_at=self.drawn.first_step(question.text),
-                    looked_up_to=self.drawn.steps,
-                )
+            probe = Probe(
+                text=question.text,
+                answer=question.answer,
+                output=output,
+                stopped=stopped,
+                src_tokens=task.src_tokenizer.tokens(batch.src[i, :n_src].tolist()),
+                tgt_tokens=tokenizer.tokens(batch.tgt_in[i, :n_tgt].tolist()),
+                expected=expected_tokens(task, labels),
+                predicted=tokenizer.tokens(guesses[i, :n_tgt].tolist()),
+                held_out=question.held_out,
+                too_long=question.too_long,
+                drawn_at=self.drawn.first_step(question.text),
+                looked_up_to=self.drawn.steps,
             )
-        maps = {site: weights.astype(np.float16) for site, weights in tape.weights.items()}
-        return tuple(probes), maps
+            found.append((probe, {s: weights[i].astype(np.float16) for s, weights in tape.weights.items()}))
+        return found
+
+
+def _stacked(maps: Sequence[Array]) -> Array:
+    """Maps (H, Q, K) of several batches as one (P, H, Q, K), with nothing behind the smaller ones."""
+    sizes = tuple(max(size) for size in zip(*(one.shape for one in maps), strict=True))
+    together = np.zeros((len(maps), *sizes), dtype=np.float16)
+    for i, one in enumerate(maps):
+        together[i, :, : one.shape[1], : one.shape[2]] = one
+    return together
 
 
 def expected_tokens(task: Task, labels: Sequence[int]) -> tuple[str, ...]:

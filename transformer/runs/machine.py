@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psutil
 
 from transformer.config import RunConfig
 from transformer.size import check_memory
 from transformer.tasks import completed
+
+CONTAINER = Path("/sys/fs/cgroup")
+"""Where Linux says how much memory a container may take, and has taken."""
+
+
+def free_memory() -> int:
+    """Bytes that can still be taken: of the machine, and of the container where there is one."""
+    free = int(psutil.virtual_memory().available)
+    try:
+        most, taken = (int((CONTAINER / f"memory.{name}").read_text()) for name in ("max", "current"))
+    except (OSError, ValueError):  # no container, or one without a limit ("max")
+        return free
+    return min(free, most - taken)
 
 
 def check_machine(config: RunConfig) -> None:
@@ -17,7 +32,7 @@ def check_machine(config: RunConfig) -> None:
     Raises:
         InputError: what is wanted, what there is, and what to choose.
     """
-    check_memory(completed(config), psutil.virtual_memory().available)
+    check_memory(completed(config), free_memory())
     if config.device not in ("auto", "cpu"):
         from transformer.training.device import resolve_device
 

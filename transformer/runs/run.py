@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from transformer.config import RunConfig, TrainConfig
@@ -52,7 +53,9 @@ class Run:
         check_machine(config)
         self.task = make_task(config.train, config.model.topology)
         if words is None:
-            words = tuple(word for word in DEFAULT_WORDS if len(word) <= config.train.max_letters)
+            least, most = config.train.min_letters, config.train.max_letters
+            words = tuple(word for word in DEFAULT_WORDS if least <= len(word) <= most)
+            words = words or tuple(self.task.held_out()[:3])
         self.questions = [self.task.question(word) for word in words]
         """The probes; changed by the thread alone."""
         self.ready = threading.Event()
@@ -183,6 +186,16 @@ class Run:
             InputError: something that is not in the model, or that would leave a row nothing to look at in
                 some word that this run trains on.
         """
+        self._check(interventions)
+
+        def obey() -> None:
+            if self.view.interventions != interventions:
+                self._worker.intervene(interventions)
+
+        return self._ask(obey)
+
+    def _check(self, interventions: Interventions) -> None:
+        """Refuse what cannot be taken away from this run now. Raises InputError."""
         view = self.view
         if view.frame is None or view.state == FAILED:
             advice = "start a new one" if view.state == FAILED else "wait until its untrained model is built"
@@ -202,9 +215,26 @@ class Run:
                 masks=self.config.model.masks,
             )
 
+    def switch_mask(self, mask: str, on: bool) -> threading.Event:
+        """Switch the causal or the padding mask from the next step on; whatever else is taken away stays so.
+
+        Raises:
+            InputError: there is no such mask, or something that was blocked by hand would then leave a row
+                nothing to look at.
+        """
+
+        def switched(now: Interventions) -> Interventions:
+            configured = self.config.model.masks
+            masks = {**configured, **dict(now.masks), mask: on}
+            differing = tuple((name, state) for name, state in masks.items() if state != configured.get(name))
+            return replace(now, masks=differing)
+
+        self._check(switched(self.view.interventions))
+
         def obey() -> None:
-            if self.view.interventions != interventions:
-                self._worker.intervene(interventions)
+            wanted = switched(self.view.interventions)  # as it is by then
+            if self.view.interventions != wanted:
+                self._worker.intervene(wanted)
 
         return self._ask(obey)
 

@@ -137,7 +137,6 @@ class Worker:
 
         changed = interventions.change_text(self.view.interventions)
         self.state.intervene(interventions)
-        self.publish(interventions=interventions)
         task, ended = self.state.task, self.view.state in (FINISHED, STOPPED)
         if ended:  # asked as at the end, so that the numbers can be compared
             self._evaluation = evaluate(self.state, task.held_out(), task.everyday())
@@ -149,6 +148,7 @@ class Worker:
         else:
             self._evaluation = evaluate(self.state, task.held_out()[:LIVE_WORDS])
         self._moments.intervention(self.state.step, changed)
+        self.publish(interventions=interventions)  # not before: who sees it is shown what it does
         self._make_frame()
         self._note_moments()
         self._take_snapshot()
@@ -277,6 +277,9 @@ class Worker:
             exact=(self._evaluation.right, self._evaluation.total),
             exact_step=self._evaluation.step,
             by_length=self._evaluation.by_length,
+            held_out_loss=self._evaluation.loss,
+            free_loss=self._evaluation.free_loss,
+            token_accuracy=self._evaluation.token_accuracy,
         )
         if not all(np.isfinite(scores).all() for scores in frame.scores.values()):
             raise NotFinite(

@@ -59,7 +59,8 @@ def sum_of_losses(logits: torch.Tensor, labels: torch.Tensor, pad_id: int, smoot
 @torch.no_grad()
 def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str] = ()) -> Evaluation:
     """Ask the model these words, by greedy decoding and teacher-forced. Draws nothing."""
-    spelling = spell(state.model, state.task, held_out)
+    spelling = spell(state.model, state.task, held_out, losses=True)
+    assert spelling.loss is not None  # it was asked for
     exact = spelling.exact
     by_length: dict[int, tuple[int, int]] = {}
     for word, right in zip(held_out, exact, strict=True):
