@@ -105,7 +105,8 @@ def moment(view: RunView, look_for: str) -> str:
         return "Building the untrained model…"
     switched = without_masks(frame)
     if frame.step == 0 and view.state == IDLE:
-        return f"**Step 0, untrained:** every head looks everywhere. Press **Start**. {switched or look_for}"
+        said = switched if view.interventions.masks else look_for  # by hand, or as these settings have it
+        return f"**Step 0, untrained:** every head looks everywhere. Press **Start**. {said}"
     if switched and (view.turned_at is None or "causal mask" in switched):
         now = switched
     elif view.turned_at is None:
@@ -119,7 +120,7 @@ def moment(view: RunView, look_for: str) -> str:
         reads = "it reads the word backwards" if score >= MIRROR_THRESHOLD else "it has let go since"
         now = (
             f"★ **{head_name(site, head).capitalize()} turned anti-diagonal** at step {step:,}: "
-            f"{reads} ({score:.0%} on the mirrored letter). {switched}"
+            f"{reads} ({score:.0%} on the mirrored letter)." + (f" {switched}" if switched else "")
         )
     return f"{now} {view.reason}" if view.reason else now
 

@@ -123,7 +123,10 @@ def test_the_strip_shows_every_head_of_every_layer_and_the_curves_wait_empty(ope
 
 def test_a_link_to_another_page_goes_through_the_router_and_arrives(visit):
     visitor = visit(session={"_deep_link": ("masks", {"mask_layer": "0"})})
-    assert visitor.says("**Decoder self-attention** has both masks")
+    assert visitor.says(
+        "**Decoder self-attention** is to write letters one by one; a row may not read what comes after it "
+        "and no row may read padding."
+    )
     assert visitor.at.query_params["mask_layer"] == "0"
 
 
