@@ -187,6 +187,8 @@ def remark(probe: Probe) -> tuple[str, str]:
     """What training knows of this word, in short and in full."""
     if probe.too_long:
         return "too long", "longer than anything trained on"
+    if probe.too_short:
+        return "too short", "shorter than anything trained on"
     if probe.held_out:
         return "held out", "kept from training by its hash: training never draws it"
     if probe.drawn_at is not None:

@@ -124,6 +124,8 @@ def test_a_model_that_does_not_fit_the_memory_is_refused_before_it_is_built(visi
         {"topology": "encoder-only", "seed": 4},
         {"preset": "No causal mask", "steps": 40},
         {"preset": "One layer each"},
+        {"recipe": "bloem", "width": 128},  # the paper's width, and still not its training
+        {"recipe": "etienne", "as_published": True, "width": 64},
     ],
     ids=str,
 )
@@ -134,6 +136,7 @@ def test_a_shared_link_of_the_settings_gives_the_same_model(visit, chosen):
     link = next(block.value for block in visitor.at.code)
     again = visit(dict(parse_qsl(urlsplit(link).query)))
     assert again.run.config == visitor.run.config
+    assert again.value("as_published") is chosen.get("as_published", False)
 
 
 @pytest.mark.parametrize("key", ["recipe", "topology"])

@@ -264,3 +264,9 @@ def test_a_typed_word_that_cannot_be_asked_is_answered_with_what_to_do(typed, me
         task().question(typed)
     assert str(refused.value) == message
     assert refused.value.field == "probe_words"
+
+
+def test_a_word_shorter_than_anything_trained_on_says_so():
+    task = make_task(TrainConfig(min_letters=5, max_letters=7), "encoder-decoder")
+    assert [task.question(word).too_short for word in ("ox", "zebra", "elephant")] == [True, False, False]
+    assert [task.question(word).too_long for word in ("ox", "zebra", "elephant")] == [False, False, True]

@@ -67,6 +67,8 @@ class Probe:
     held_out: bool
     too_long: bool
     """Longer than anything trained on."""
+    too_short: bool = False
+    """Shorter than anything trained on."""
     drawn_at: int | None
     """The first step whose batch had this word; None if there is none."""
     looked_up_to: int

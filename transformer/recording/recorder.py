@@ -156,6 +156,7 @@ class Recorder:
                 predicted=tokenizer.tokens(guesses[i, :n_tgt].tolist()),
                 held_out=question.held_out,
                 too_long=question.too_long,
+                too_short=question.too_short,
                 drawn_at=self.drawn.first_step(question.text),
                 looked_up_to=self.drawn.steps,
             )

@@ -172,4 +172,5 @@ class Reverse:
                 "probe_words",
                 plain[:limit] or None,
             )
-        return Question(word, self.answer(word), is_held_out(word), len(word) > self.longest)
+        long, short = len(word) > self.longest, len(word) < self.shortest
+        return Question(word, self.answer(word), is_held_out(word), long, short)

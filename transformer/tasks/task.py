@@ -41,6 +41,8 @@ class Question:
     """Kept from training by its hash."""
     too_long: bool
     """Longer than anything trained on."""
+    too_short: bool = False
+    """Shorter than anything trained on."""
 
 
 class Task(Protocol):
