@@ -102,12 +102,6 @@ def _move(model: ModelConfig, by: int) -> None:
     _go(*every[(every.index(at if at in every else _at(model)) + by) % len(every)])
 
 
-def _chapter_chosen(model: ModelConfig) -> None:
-    chapter = st.session_state["anatomy_chapter"]
-    if chapter in _chapters(model):
-        _go(chapter, st.session_state.get("stage", ""))
-
-
 def _stage_chosen(model: ModelConfig) -> None:
     _go(_at(model)[0], st.session_state["anatomy_stage"])
 
@@ -119,7 +113,7 @@ def walk_controls(view: RunView, word: str) -> WalkParts:
     begin_focus(chapter, word)
     titles = _stages_of(chapter, model)
     st.session_state["walk_at"] = chapter, stage
-    st.session_state["anatomy_chapter"], st.session_state["anatomy_stage"] = chapter, stage
+    st.session_state["anatomy_stage"] = stage
     with st.container(key="anatomy_bar", horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
             "Back",
@@ -142,16 +136,15 @@ def walk_controls(view: RunView, word: str) -> WalkParts:
             args=(model,),
             width=330,
         )
-        st.segmented_control(
-            "Chapter",
-            _chapters(model),
-            key="anatomy_chapter",
-            required=True,
-            format_func=lambda chapter: KIND_NAMES.get(chapter, "Positions"),
-            label_visibility="collapsed",
-            on_change=_chapter_chosen,
-            args=(model,),
-        )
+        # Buttons, for one that was pressed leaves the arrow keys to the walk.
+        for name in _chapters(model):
+            st.button(
+                KIND_NAMES.get(name, "Positions"),
+                key=f"chapter_{name}",
+                type="primary" if name == chapter else "tertiary",
+                on_click=_go,
+                args=(name, stage),
+            )
     with st.sidebar:
         if chapter != POSITIONS:
             head_choice(

@@ -21,6 +21,11 @@ def walk(visit):
     return visit().press("run_start").until("finished").go("anatomy")
 
 
+def at(visitor):
+    """Chapter and stage that are shown."""
+    return visitor.value("walk_at")
+
+
 def formulas(visitor):
     return [element.value.strip("$\n") for element in visitor.at.latex]
 
@@ -36,7 +41,7 @@ def test_next_walks_through_every_stage_of_every_chapter_and_back_to_the_first(w
     assert walk.says("**Tokens**")
     seen = []
     for _ in range(3 * len(STAGES) + len(POSITION_STAGES)):
-        seen.append((walk.value("anatomy_chapter"), walk.value("anatomy_stage")))
+        seen.append(at(walk))
         title = (STAGES | POSITION_STAGES)[seen[-1][1]]
         assert walk.says(f"**{title}**")
         assert len(formulas(walk)) == 2
@@ -44,15 +49,15 @@ def test_next_walks_through_every_stage_of_every_chapter_and_back_to_the_first(w
         walk.press("anatomy_next")
     expected_walk = [(chapter, stage) for chapter in ("encoder", "decoder", "cross") for stage in STAGES]
     assert seen == [*expected_walk, *(("positions", stage) for stage in POSITION_STAGES)]
-    assert (walk.value("anatomy_chapter"), walk.value("anatomy_stage")) == ("encoder", "tokens")
+    assert at(walk) == ("encoder", "tokens")
     walk.press("anatomy_prev")
-    assert (walk.value("anatomy_chapter"), walk.value("anatomy_stage")) == ("positions", "likeness")
+    assert at(walk) == ("positions", "likeness")
 
 
 @pytest.mark.parametrize(("chapter", "site"), [("encoder", "encoder.0"), ("decoder", "decoder.0.self")])
 @pytest.mark.parametrize("stage", ["scores", "weights", "feed_forward"])
 def test_the_numbers_on_the_page_are_those_of_the_forward_pass(walk, chapter, site, stage):
-    walk.set("anatomy_chapter", chapter).set("anatomy_stage", stage)
+    walk.press(f"chapter_{chapter}").set("anatomy_stage", stage)
     head = walk.value("anatomy_head")[1]
     shown = expected(walk, site, head)[stage]
     np.testing.assert_allclose(walk.table("anatomy_figure"), shown.panels[0].values, atol=1e-3)
@@ -61,7 +66,7 @@ def test_the_numbers_on_the_page_are_those_of_the_forward_pass(walk, chapter, si
 
 
 def test_a_click_on_a_cell_puts_its_numbers_into_the_formula(walk):
-    walk.set("anatomy_chapter", "cross").set("anatomy_stage", "scale")
+    walk.press("chapter_cross").set("anatomy_stage", "scale")
     before = formulas(walk)
     walk.click("anatomy_figure", 0, [2, 4])
     after = formulas(walk)
@@ -74,7 +79,7 @@ def test_a_click_on_a_cell_puts_its_numbers_into_the_formula(walk):
 
 
 def test_a_cell_beyond_the_last_means_the_last_whoever_sends_it(walk):
-    walk.set("anatomy_chapter", "cross").set("anatomy_stage", "scores")
+    walk.press("chapter_cross").set("anatomy_stage", "scores")
     for value in (10**9, -5):
         walk.set("focus_row", value)
         assert walk.errors == []
@@ -114,7 +119,7 @@ def test_a_word_that_cannot_be_asked_is_answered_in_place_and_the_last_stays(wal
     ],
 )
 def test_what_if_the_model_were_arranged_in_another_way(walk, setting, value, stage):
-    walk.set("anatomy_chapter", "encoder").set("anatomy_stage", stage)
+    walk.press("chapter_encoder").set("anatomy_stage", stage)
     numbers, formula = walk.table("anatomy_figure"), formulas(walk)[0]
     walk.set(f"what_if_{setting}", value)
     assert not np.allclose(walk.table("anatomy_figure"), numbers)
@@ -129,11 +134,10 @@ def test_what_if_the_model_were_arranged_in_another_way(walk, setting, value, st
 )
 def test_a_model_of_one_stack_has_one_chapter_and_the_positions(visit, topology, chapters):
     visitor = visit(topology=topology).go("anatomy")
-    (choice,) = [box for box in visitor.at.get("button_group") if box.key == "anatomy_chapter"]
-    assert len(choice.options) == 2
+    assert {key for key in visitor.keys if key.startswith("chapter_")} == {f"chapter_{c}" for c in chapters}
     walked = []
     for _ in range(len(STAGES) + len(POSITION_STAGES)):
-        walked.append(visitor.value("anatomy_chapter"))
+        walked.append(at(visitor)[0])
         visitor.press("anatomy_next")
     assert list(dict.fromkeys(walked)) == chapters
 
@@ -141,7 +145,7 @@ def test_a_model_of_one_stack_has_one_chapter_and_the_positions(visit, topology,
 def test_learned_positions_show_how_far_training_has_moved_them(visit):
     link = {"recipe": "bloem", "width": 8, "heads": 2, "layers_encoder": 1, "steps": 3, "device": "cpu"}
     visitor = visit(link).press("run_start").until("finished").go("anatomy")
-    visitor.set("anatomy_chapter", "positions").set("anatomy_stage", "moved")
+    visitor.press("chapter_positions").set("anatomy_stage", "moved")
     steps = len(visitor.run.view.snapshots)
     assert steps >= 4
     moved = visitor.table("anatomy_figure")
@@ -152,7 +156,7 @@ def test_learned_positions_show_how_far_training_has_moved_them(visit):
 
 def test_the_stage_is_in_the_link_and_a_forged_one_does_no_harm(visit):
     visitor = opened(visit, stage="weights", kind="cross")
-    assert (visitor.value("anatomy_chapter"), visitor.value("anatomy_stage")) == ("cross", "weights")
+    assert at(visitor) == ("cross", "weights")
     assert opened(visit, stage="../../secret").value("anatomy_stage") == "tokens"
     visitor.press("anatomy_next")
     assert visitor.link["stage"] == "mixed"

@@ -105,7 +105,7 @@ def test_the_head_chosen_on_masks_is_large_on_watch(trained):
 def test_the_kind_of_attention_goes_from_page_to_page(trained):
     assert trained.go("masks").value("kind") == "decoder"  # nothing was chosen: what has both masks
     assert trained.go("train").value("kind") == "cross"
-    assert trained.go("anatomy").value("anatomy_chapter") == "encoder"  # where the forward pass begins
+    assert trained.go("anatomy").value("walk_at")[0] == "encoder"  # where the forward pass begins
     trained.go("train").set("kind", "encoder").go("masks")
     assert trained.value("kind") == "encoder"
     trained.set("kind", "decoder").go("explore")
@@ -113,7 +113,7 @@ def test_the_kind_of_attention_goes_from_page_to_page(trained):
     assert trained.link["kind"] == "decoder"
     trained.set("kind", "cross").go("masks")
     assert trained.value("kind") == "cross"
-    assert trained.go("anatomy").value("anatomy_chapter") == "cross"
+    assert trained.go("anatomy").value("walk_at")[0] == "cross"
     trained.go("train")
     assert trained.value("kind") == "cross"
     assert "kind" not in trained.link

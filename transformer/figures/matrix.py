@@ -141,7 +141,7 @@ def _axes(box: Box, inside: Sequence[Table], suffix: str) -> dict[str, Any]:
         y_places, y_texts = [float(i) for i in range(n_rows)], [_named(table, 34) for table in inside]
     else:
         y_places, y_texts = row_ticks(first.rows, height)
-    title = {"font": {"size": 11}, "standoff": 8}  # with less, Plotly lets it touch the labels
+    title = {"font": {"size": 11}, "standoff": 2}
     return {
         f"xaxis{suffix}": bare
         | {
@@ -162,7 +162,9 @@ def _axes(box: Box, inside: Sequence[Table], suffix: str) -> dict[str, Any]:
             "tickfont": {"size": 11},
             "range": [n_rows - 0.5, -0.5],
             "showticklabels": box.labelled,
-            "title": title | {"text": first.row_title if box.labelled and tall and not box.strips else ""},
+            # With less standoff, Plotly lets this one touch the labels.
+            "title": title
+            | {"standoff": 8, "text": first.row_title if box.labelled and tall and not box.strips else ""},
         },
     }
 
