@@ -60,9 +60,9 @@ def start_server() -> tuple[subprocess.Popen[bytes], str]:
     raise RuntimeError("the server did not come up")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def app() -> Iterator[str]:
-    """Address of the running app."""
+    """Address of the running app; what it still trains ends with the module and slows no other tests."""
     server, address = start_server()
     yield address
     server.terminate()
