@@ -9,12 +9,10 @@ layer. The trained model is otherwise as it was.
 
 from __future__ import annotations
 
-import argparse
-import json
-import statistics
 import sys
 from typing import Any
 
+from benchmarks._measuring import end, options, spread
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from transformer.decoding import spell
 from transformer.interventions import NOTHING, Interventions
@@ -61,10 +59,7 @@ def measure(seed: int) -> dict[str, Any]:
 
 def main() -> int:
     """Print a row for each seed: a measurement, whatever it says."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, seeds=10)
     write = sys.stdout.write
     write("seed  whole  without the highest mirror score  ...the lowest  ...the lowest of the same layer\n")
     rows = []
@@ -78,17 +73,11 @@ def main() -> int:
             f"{row['without_beside']:.3f} ({row['beside']}, {row['beside_mirror']:.2f})\n"
         )
         sys.stdout.flush()
-    for name in ("whole", "without_highest", "without_lowest", "without_beside"):
-        values = [row[name] for row in rows]
-        write(
-            f"{name}: min {min(values):.3f}, median {statistics.median(values):.3f}, max {max(values):.3f}\n"
-        )
+    spread(rows, ("whole", "without_highest", "without_lowest", "without_beside"), ".3f")
     for other in ("lowest", "beside"):
         more = sum(row["without_highest"] < row[f"without_{other}"] for row in rows)
         write(f"the highest matters more than {other}: {more} of {len(rows)} seeds\n")
-    if arguments.json:
-        write(json.dumps({"rows": rows}) + "\n")
-    return 0
+    return end(arguments, rows)
 
 
 if __name__ == "__main__":

@@ -13,15 +13,13 @@ Runs of one seed differ in the mask alone, and all take the planned steps: no go
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 from typing import Any
 
+from benchmarks._measuring import end, finished, options
 from transformer.recipes import RECIPES
 from transformer.recording.frame import Frame
-from transformer.runs.run import Run
 
 MASKS = {"both": {}, "no causal": {"causal_mask": False}, "no padding": {"padding_mask": False}}
 
@@ -37,32 +35,20 @@ def padding_share(frame: Frame) -> float:
 def measure(seed: int, masks: str) -> dict[str, Any]:
     """One run of the default with or without a mask."""
     config = RECIPES["default"].small.with_changes(seed=seed, goal=None, **MASKS[masks])
-    run = Run(config, live=False)
-    run.start()
-    run.wait()
-    view = run.view
-    run.close()
-    run.join()
-    assert view.frame is not None
-    assert view.frame.exact is not None
-    right, asked = view.frame.exact
-    _, accuracy = view.metrics.columns("step", "held_out_token_accuracy")
+    view, frame, exact = finished(config)
     return {
         "seed": seed,
         "masks": masks,
         "steps": view.step,
-        "token_accuracy": float(accuracy[-1]),
-        "exact": right / asked,
-        "on_padding": padding_share(view.frame),
+        "token_accuracy": frame.token_accuracy,
+        "exact": exact,
+        "on_padding": padding_share(frame),
     }
 
 
 def main() -> int:
     """Print three rows for each seed; exit status 1 where the claim does not hold."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, seeds=3)
     write = sys.stdout.write
     write("seed  masks       steps  tokens, right answer read  words, written freely  attention on [PAD]\n")
     rows = []
@@ -81,9 +67,7 @@ def main() -> int:
         "token_accuracy_99": all(row["token_accuracy"] >= 0.99 for row in open_rows),
         "free_running_below_half": all(row["exact"] < masked[row["seed"]] / 2 for row in open_rows),
     }
-    if arguments.json:
-        write(json.dumps({"rows": rows, "met": met}) + "\n")
-    return 0 if all(met.values()) else 1
+    return end(arguments, rows, met)
 
 
 if __name__ == "__main__":

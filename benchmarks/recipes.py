@@ -7,16 +7,14 @@ Each row is one run to its goal (99 % of 1,000 held-out words exactly right) or 
 
 from __future__ import annotations
 
-import argparse
-import json
 import platform
 import sys
 from typing import Any
 
+from benchmarks._measuring import end, finished, options
 from transformer.config import RunConfig
 from transformer.insight.names import full_head_name
 from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
-from transformer.runs.run import Run
 
 EXACT, ALONE_EXACT, MIRROR = 0.95, 0.99, 0.7
 BEGINNINGS = {
@@ -28,16 +26,8 @@ BEGINNINGS = {
 
 def measure(config: RunConfig) -> dict[str, Any]:
     """One run of these settings."""
-    run = Run(config, live=False)
-    run.start()
-    run.wait()
-    view = run.view
-    run.close()
-    run.join()
-    assert view.frame is not None
-    assert view.frame.exact is not None
-    right, asked = view.frame.exact
-    (site, head), mirror = view.frame.best
+    view, frame, exact = finished(config)
+    (site, head), mirror = frame.best
     model = config.model
     return {
         "recipe": config.recipe,
@@ -49,7 +39,7 @@ def measure(config: RunConfig) -> dict[str, Any]:
         "seed": config.seed,
         "steps": view.step,
         "seconds": round(view.seconds, 1),
-        "exact": right / asked,
+        "exact": exact,
         "mirror": round(mirror, 3),
         "where": full_head_name(site, head),
         "turned_at": view.turned_at[0] if view.turned_at else None,
@@ -58,10 +48,7 @@ def measure(config: RunConfig) -> dict[str, Any]:
 
 def main() -> int:
     """Print a row for each recipe and seed; exit status 1 where a claim does not hold."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, seeds=3)
     write = sys.stdout.write
     write(f"Python {platform.python_version()} on {platform.machine()}, one training thread\n")
     write(
@@ -88,9 +75,7 @@ def main() -> int:
         "one_stack_alone_reaches_99_percent": all(row["exact"] >= ALONE_EXACT for row in alone),
         "encoder_only_mirror_at_least_0.7": all(row["mirror"] >= MIRROR for row in encoders),
     }
-    if arguments.json:
-        write(json.dumps({"rows": rows, "met": met}) + "\n")
-    return 0 if all(met.values()) else 1
+    return end(arguments, rows, met)
 
 
 if __name__ == "__main__":

@@ -97,6 +97,21 @@ class LengthReport:
     """Words of each length."""
 
 
+def model_of(config: RunConfig, snapshot: Snapshot) -> Transformer:
+    """The model of a snapshot, in eval mode and a model of its own, with nothing taken away.
+
+    Raises:
+        InputError: the weights are not those of such a model.
+    """
+    model = Transformer(config.model)
+    try:
+        model.load_state_dict({name: torch.from_numpy(w) for name, w in snapshot.weights.items()})
+    except (RuntimeError, TypeError) as error:  # other names, shapes or kinds of number, from a file
+        why = str(error).splitlines()[-1].strip()
+        raise InputError(f"The weights of step {snapshot.step:,} do not fit this model ({why}).") from error
+    return model.eval()
+
+
 class Asked:
     """The model of one snapshot, perhaps with something taken away. Safe to use from any thread.
 
@@ -113,15 +128,7 @@ class Asked:
         self.step, self.interventions = snapshot.step, interventions
         self.task = make_task(config.train, config.model.topology)
         self._lock = threading.Lock()
-        self._model = Transformer(config.model)
-        try:
-            self._model.load_state_dict({name: torch.from_numpy(w) for name, w in snapshot.weights.items()})
-        except (RuntimeError, TypeError) as error:  # other names, shapes or kinds of number, from a file
-            why = str(error).splitlines()[-1].strip()
-            raise InputError(
-                f"The weights of step {snapshot.step:,} do not fit this model ({why})."
-            ) from error
-        self._model.eval()
+        self._model = model_of(config, snapshot)
         known = replace(interventions, blocked=())
         check_interventions(known, axes_of(self._model), config.model.n_heads, (), ())
         self._model.intervene(interventions, self.task.src_tokenizer.id_of)

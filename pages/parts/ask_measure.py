@@ -137,9 +137,10 @@ def draw_measure(
             f"alone, 0 for one letter and 1 for all alike. A role is named from {THRESHOLD:g} on; below it: "
             "no clear pattern."
         )
+        names = _names(frame)
         rows = [
             {"head": full_head_name(site, head), "role": frame.role(site, head)}
-            | {name: float(scores[name][head]) if name in scores else None for name in _names(frame)}
+            | {name: float(scores[name][head]) if name in scores else None for name in names}
             for site, scores in frame.head_scores.items()
             for head in range(len(next(iter(scores.values()))))
         ]
@@ -150,6 +151,6 @@ def draw_measure(
                 name: st.column_config.ProgressColumn(
                     SCORES[name], min_value=0.0, max_value=1.0, format="%.2f"
                 )
-                for name in _names(frame)
+                for name in names
             },
         )

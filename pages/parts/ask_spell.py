@@ -87,7 +87,6 @@ def spell_controls(run: Run, word: str) -> SpellParts:
                 "itself (free-running).",
             )
         )
-    with st.sidebar:
         look_inside_link()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button("Back", key="explore_back", icon=":material/chevron_left:", on_click=_move, args=(-1,))

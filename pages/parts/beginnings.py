@@ -66,7 +66,7 @@ def base() -> RunConfig:
     topology = _state("topology", KINDS_OF, RECIPES[recipe].model.topology)
     if (recipe, topology) == (OWN, RECIPES[OWN].model.topology):
         return PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)].config
-    return beginning(recipe, topology, published=_state("as_published", (True, "true"), False) is not False)
+    return beginning(recipe, topology, published=bool(_state("as_published", (True, "true"), False)))
 
 
 def reset() -> None:

@@ -12,7 +12,7 @@ from pages.parts.heads import head_choice
 from pages.parts.pictures import sites_of
 from pages.parts.stages import begin_focus, draw_panels, focus, passage_of
 from pages.parts.wording import KIND_NAMES, SETTING_NAMES
-from transformer.anatomy.stages import CHAPTERS, Focus, Stage, position_table, positions, stages
+from transformer.anatomy.stages import Focus, Stage, chapters, position_table, positions, stages
 from transformer.config import ModelConfig, RunConfig
 from transformer.errors import InputError
 from transformer.runs.view import RunView, Snapshot
@@ -66,12 +66,6 @@ def _stages_of(chapter: str, model: ModelConfig) -> dict[str, str]:
     return {"table": POSITION_STAGES["table"]} if model.positions == "none" else POSITION_STAGES | learned
 
 
-def _chapters(model: ModelConfig) -> list[str]:
-    """In the order of the forward pass."""
-    order = [kind for kind in CHAPTERS if kind in model.kinds]
-    return [*order, POSITIONS]
-
-
 def _at(model: ModelConfig) -> tuple[str, str]:
     """Chapter and stage that are looked at; the kind of attention is the one chosen on any page."""
     if "at_positions" not in st.session_state:
@@ -95,7 +89,7 @@ def _go(chapter: str, stage: str) -> None:
 
 def _move(model: ModelConfig, by: int) -> None:
     """One stage on or back; beyond the end of a chapter comes the next one, and after the last the first."""
-    every = [(chapter, stage) for chapter in _chapters(model) for stage in _stages_of(chapter, model)]
+    every = [(chapter, stage) for chapter in chapters(model.kinds) for stage in _stages_of(chapter, model)]
     # From what was drawn last: who presses fast may send the list's value of the stage before, and it has
     # been taken for a choice by now.
     at = st.session_state.get("walk_at")
@@ -137,7 +131,7 @@ def walk_controls(view: RunView, word: str) -> WalkParts:
             width=330,
         )
         # Buttons, for one that was pressed leaves the arrow keys to the walk.
-        for name in _chapters(model):
+        for name in chapters(model.kinds):
             st.button(
                 KIND_NAMES.get(name, "Positions"),
                 key=f"chapter_{name}",
@@ -214,12 +208,8 @@ def walked(view: RunView, snapshot: Snapshot, word: str, parts: WalkParts) -> St
         InputError: a word that cannot be asked.
     """
     if parts.chapter == POSITIONS:
-        tables = {}
-        if view.config.model.positions == "learned":
-            for one in view.snapshots:
-                table = position_table(view.config, one.weights)
-                if table is not None:
-                    tables[one.step] = table
+        moved = view.snapshots if parts.stage == "moved" else ()  # each of them may have to be read from disk
+        tables = {one.step: position_table(view.config, one.weights) for one in moved}
         found = positions(view.config, snapshot.weights, focus(), tables=tables)
     else:
         frame = selection.shown_frame(view)

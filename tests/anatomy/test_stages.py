@@ -453,7 +453,7 @@ def test_every_stage_has_one_sentence_and_a_shape(made):
 
 def test_chapters_are_the_kinds_of_attention_in_the_order_of_the_pass_and_positions(made):
     def kinds(name):
-        return [kind for kind, _ in chapters(opened(made, name)[0].axes)]
+        return chapters({axes.kind for axes in opened(made, name)[0].axes.values()})
 
     assert kinds("default") == ["encoder", "decoder", "cross", "positions"]
     assert kinds("bloem") == ["encoder", "positions"]

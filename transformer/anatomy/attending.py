@@ -10,7 +10,6 @@ from transformer.anatomy import latex
 from transformer.anatomy.latex import number
 from transformer.anatomy.masking import mask, mask_codes, masked, masked_map
 from transformer.anatomy.panels import (
-    OPEN,
     Array,
     Panel,
     Stage,
@@ -19,6 +18,7 @@ from transformer.anatomy.panels import (
     product_strips,
 )
 from transformer.anatomy.spot import Spot
+from transformer.insight.blocking import OPEN
 
 
 def _one(spot: Spot, name: str, vector: Array, role: str) -> Panel:

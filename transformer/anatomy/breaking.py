@@ -61,7 +61,9 @@ def width(formula: str) -> int:
         above, below = text[at + 6 : middle - 1], text[middle + 1 : end - 1]
         longer = above if width(above) >= width(below) else below
         text = f"{text[:at]} {longer} {text[end:]}"
-    text = re.sub(r"\\(mathrm|text|underbrace|sqrt|hat|tilde|bar|Big|quad)|_\{\\text\{bias\}\}", "", text)
+    text = re.sub(
+        r"\\(mathrm|text|underbrace|sqrt|hat|tilde|overline|Big|quad)|_\{\\text\{bias\}\}", "", text
+    )
     return len(re.sub(r"[{}_^&\s]", "", re.sub(r"\\([a-zA-Z]+|.)", "x", text)))
 
 

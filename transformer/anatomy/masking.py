@@ -9,14 +9,15 @@ import numpy as np
 
 from transformer.anatomy import latex
 from transformer.anatomy.latex import number
-from transformer.anatomy.panels import BOTH, BY_HAND, FUTURE, OPEN, PADDED, Array, Panel, Stage
+from transformer.anatomy.panels import Array, Panel, Stage
 from transformer.anatomy.spot import Spot
+from transformer.insight.blocking import BOTH, BY_HAND, FUTURE, OPEN, PADDING
 from transformer.interventions import open_cells
 
 WHY = {
     OPEN: "open",
     FUTURE: "blocked: it lies in the future",
-    PADDED: "blocked: it is padding",
+    PADDING: "blocked: it is padding",
     BOTH: "blocked: it lies in the future and is padding",
     BY_HAND: "blocked by hand",
 }
@@ -31,7 +32,7 @@ def mask_codes(spot: Spot, head: int) -> Array:
         cells = open_cells(blocks, spot.queries, spot.keys, causal=causal, padding=padding, n_heads=n_heads)
         return np.asarray(cells[head])
 
-    codes = FUTURE * ~may(causal=axes.causal) + PADDED * ~may(padding=axes.padding)
+    codes = FUTURE * ~may(causal=axes.causal) + PADDING * ~may(padding=axes.padding)
     codes = np.where((codes == OPEN) & ~may(by_hand=True), BY_HAND, codes)
     assert np.array_equal(codes == OPEN, spot.attention.mask[head])
     return codes

@@ -10,9 +10,6 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-OPEN, FUTURE, PADDED, BOTH, BY_HAND = range(5)
-"""Codes of a mask's cells: open, causal, padding, causal and padding, blocked by hand."""
-
 
 @dataclass(frozen=True)
 class Focus:

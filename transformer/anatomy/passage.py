@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from transformer.anatomy.passes import AttentionPass, FeedForwardPass, Passage, StackPass
+from transformer.asking import model_of
 from transformer.config import RunConfig
-from transformer.errors import InputError
 from transformer.interventions import check_interventions
 from transformer.model.transformer import Site, Transformer
 from transformer.recording.frame import Array
@@ -124,16 +124,6 @@ def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
     return found
 
 
-def _model_of(config: RunConfig, snapshot: Snapshot) -> Transformer:
-    model = Transformer(config.model)
-    try:
-        model.load_state_dict({name: torch.from_numpy(w) for name, w in snapshot.weights.items()})
-    except (RuntimeError, TypeError) as error:  # other names, shapes or kinds of number, from a file
-        why = str(error).splitlines()[-1].strip()
-        raise InputError(f"The weights of step {snapshot.step:,} do not fit this model ({why}).") from error
-    return model.eval()
-
-
 @lru_cache(maxsize=4)
 def passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...] = ()) -> Passage:
     """Send a word through the model of a snapshot, with the right answer as the decoder's input.
@@ -149,7 +139,7 @@ def passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str,
     """
     task = make_task(config.train, config.model.topology)
     questions: list[Question] = [task.question(text) for text in (word, *beside)]
-    model, taken = _model_of(config, snapshot), snapshot.interventions
+    model, taken = model_of(config, snapshot), snapshot.interventions
     model.intervene(taken, task.src_tokenizer.id_of)
     batch = task.encode([question.text for question in questions], filled=not model.masked("padding"))
     src_tokens = task.src_tokenizer.tokens(batch.src[0].tolist())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from transformer.anatomy.attending import ATTENDING
@@ -16,7 +16,6 @@ from transformer.anatomy.writing import WRITING
 
 if TYPE_CHECKING:
     from transformer.anatomy.passes import Passage
-    from transformer.recording.frame import Axes
 
 __all__ = ["CHAPTERS", "Focus", "Panel", "Stage", "chapters", "position_table", "positions", "stages"]
 
@@ -30,10 +29,9 @@ CHAPTERS = {
 """Every chapter that a model can have, by the kind of attention; positions is of no attention."""
 
 
-def chapters(axes: Mapping[str, Axes]) -> list[tuple[str, str]]:
-    """The kinds of attention of a model, in the order of its forward pass, then positions; with titles."""
-    kinds = dict.fromkeys(one.kind for one in axes.values())
-    return [(kind, CHAPTERS[kind]) for kind in [*kinds, "positions"]]
+def chapters(kinds: Collection[str]) -> list[str]:
+    """The chapters of a model with these kinds of attention, in the order of its forward pass."""
+    return [chapter for chapter in CHAPTERS if chapter in kinds or chapter == "positions"]
 
 
 def stages(passage: Passage, site: str, head: int, focus: Focus) -> tuple[Stage, ...]:

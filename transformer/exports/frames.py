@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from transformer.errors import InputError
+from transformer.insight.blocking import BY_HAND, FUTURE, OPEN, PADDING
 from transformer.insight.names import short_head_name
 from transformer.recording.frame import Array, Frame, Probe
 from transformer.runs.view import RunView
@@ -17,8 +18,6 @@ KIND_NAMES = {
     "decoder": "decoder self-attention",
     "sequence": "self-attention (question and answer in one)",
 }
-OPEN, FUTURE, PADDING, BY_HAND = range(4)
-"""Why a cell has no weight: the causal mask, [PAD], or somebody has blocked it."""
 
 
 def film_frames(

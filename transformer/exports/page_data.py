@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 
 from transformer.exports.frames import (
-    BY_HAND,
-    FUTURE,
     KIND_NAMES,
-    PADDING,
     film_frames,
     is_forced,
     map_of,
@@ -25,6 +22,7 @@ from transformer.figures import colors
 from transformer.figures.curves import Series, curves, highest_loss
 from transformer.figures.labels import map_axes, tile_name, wrong_predictions
 from transformer.figures.maps import large_map, map_strip
+from transformer.insight.blocking import BY_HAND, FUTURE, PADDING
 from transformer.insight.names import short_head_name
 from transformer.insight.scores import MIRROR_THRESHOLD
 from transformer.recording.frame import Array, Frame, Probe

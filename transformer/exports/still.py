@@ -19,8 +19,8 @@ from transformer.exports.canvas import (
     text_width,
     weight_index,
 )
-from transformer.exports.frames import BY_HAND, FUTURE, PADDING
 from transformer.figures.maps import MapAxes
+from transformer.insight.blocking import BY_HAND, FUTURE, PADDING
 
 LARGEST_TYPE, SMALLEST_TYPE = 26, 9
 WIDE = 3

@@ -9,11 +9,11 @@ import numpy as np
 
 from transformer.figures import colors
 from transformer.figures.picture import Array
+from transformer.insight.blocking import BOTH, BY_HAND, FUTURE, OPEN, PADDING
 
-OPEN, FUTURE, PAD, BOTH, BY_HAND = range(5)
 BLOCKED = {
     FUTURE: (colors.CAUSAL, "╱", "in the future"),
-    PAD: (colors.PADDING, "•", "padding"),
+    PADDING: (colors.PADDING, "•", "padding"),
     BOTH: (colors.PADDING, "╱•", "padding in the future"),
     BY_HAND: (colors.TAKEN, "✕", "blocked by hand"),
 }

@@ -15,7 +15,6 @@ from transformer.figures.cells import (
     BLOCKED,
     LETTER,
     MOST_HOVERS,
-    OPEN,
     ROLES,
     SCALES,
     SHARES,
@@ -25,6 +24,7 @@ from transformer.figures.cells import (
 )
 from transformer.figures.maps import TITLE
 from transformer.figures.picture import Picture
+from transformer.insight.blocking import OPEN
 
 SATURATED, MANY = 0.97, 300
 """Share of many numbers within the ends of their scale: a few large ones would leave the others pale."""

@@ -1,0 +1,6 @@
+"""Why a row may not look at a cell: codes that masks, maps and files share."""
+
+from __future__ import annotations
+
+OPEN, FUTURE, PADDING, BOTH, BY_HAND = range(5)
+"""Open; hidden by the causal mask, by the padding mask, by both; blocked by a person."""
