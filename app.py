@@ -9,6 +9,7 @@ pages = {
     "explore": st.Page("pages/explore.py", title="Ask", icon=":material/question_answer:"),
     "anatomy": st.Page("pages/anatomy.py", title="Look inside", icon=":material/biotech:"),
     "masks": st.Page("pages/masks.py", title="Masks", icon=":material/grid_on:"),
+    "data": st.Page("pages/data.py", title="Your data", icon=":material/dataset:"),
 }
 page = st.navigation(list(pages.values()), position="top")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import selection
+from pages.parts.ask_beams import beam_controls, draw_beams
 from pages.parts.ask_break import break_controls, draw_break
 from pages.parts.ask_measure import draw_measure, measure_controls
 from pages.parts.ask_spell import draw_spell, spell_controls
@@ -23,8 +24,16 @@ from transformer.runs.view import FAILED, RunView
 TABS = {
     "Spell": ":material/spellcheck: Spell: letter by letter",
     "Break": ":material/content_cut: Break: take something away",
+    "Beams": ":material/account_tree: Beams: several answers side by side",
     "Measure": ":material/straighten: Measure: what each head does",
 }
+CONTROLS = {
+    "Spell": spell_controls,
+    "Break": break_controls,
+    "Beams": beam_controls,
+    "Measure": measure_controls,
+}
+DRAW = {"Spell": draw_spell, "Break": draw_break, "Beams": draw_beams, "Measure": draw_measure}
 
 guard("explore")
 style()
@@ -43,8 +52,8 @@ tabs = dict(zip(TABS, st.tabs(list(TABS.values()), key="explore_tab", on_change=
 chosen = next((name for name, tab in tabs.items() if tab.open), "Spell")
 with tabs[chosen]:
     # The widgets and places of the open tab alone: what nobody sees is not asked.
-    parts = {"Spell": spell_controls, "Break": break_controls, "Measure": measure_controls}[chosen](run, word)
-draw = {"Spell": draw_spell, "Break": draw_break, "Measure": draw_measure}[chosen]
+    parts = CONTROLS[chosen](run, word)
+draw = DRAW[chosen]
 
 
 def interval(view: RunView) -> float | None:

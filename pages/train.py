@@ -59,14 +59,20 @@ with middle:
     kind = kind_choice(model, label=False)
     tile_choice(model.n_layers(kind), model.n_heads)
 places = Places(
-    large=left.container(), strip=middle.container(), curves=last, narrator=left.container(key="narrator")
+    large=left.container(),
+    strip=middle.container(),
+    curves=last,
+    narrator=left.container(key="narrator"),
+    alignment=st.container(),
 )
 with left, st.container(horizontal=True, gap="medium", vertical_alignment="center"):
     outline = st.toggle(
-        "Outline the mirrored letters",
+        "Outline the mirrored letters" if run.task.aim == "mirror" else "Outline what each row needs",
         key="outline",
         persist_state="session",
-        help="The cells on which a perfect reader of backwards words would put all its weight.",
+        disabled=run.task.aim == "focus",
+        help="The gold cells: where a head that reads just what its row writes would put all its weight. "
+        "Nobody knows them for your own pairs.",
     )
     look_inside_link()
 
@@ -100,11 +106,12 @@ def live(view: RunView) -> None:
 refreshing(run, seen, live, every=interval)
 
 st.caption(
-    "**How to read a map:** each row is a letter being written (“after reading → writes”), each column a "
-    "letter of the word. The brighter a cell, the more of its attention the row puts there; every row adds "
-    "up to 100 %. A word read backwards draws a line from top right to bottom left. ✗ marks a row that would "
-    "write the wrong letter, and which. Weights are measured in the model of this very step, with the right "
-    "answer as the decoder's input; the outputs are what it writes by itself. Click a small map to keep it."
+    "**How to read a map:** each row is a token being written (“after reading → writes”), each column a "
+    "token that is read: a letter, or a word. The brighter a cell, the more of its attention the row puts "
+    "there; every row adds up to 100 %. A word read backwards draws a line from top right to bottom left. ✗ "
+    "marks a row that would write the wrong token, and which. Weights are measured in the model of this very "
+    "step, with the right answer as the decoder's input; the outputs are what it writes by itself. Click a "
+    "small map to keep it."
 )
 run_list(run)
 share(run, config or run.config)

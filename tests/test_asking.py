@@ -14,6 +14,7 @@ from transformer import asking
 from transformer.anatomy.passage import passage
 from transformer.asking import HELD_OUT_WORDS, Asked, asked
 from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.decoding import Decoding, spell
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Block, Interventions
 from transformer.recording.recorder import Recorder
@@ -170,7 +171,7 @@ def test_the_report_by_length_equals_a_slow_count_of_letters(half_trained, half_
     assert report.share.shape == (6, 6)
     half_trained.model.eval()
     for i, n in enumerate(report.lengths):
-        words = half_trained.task.words_of_length(n, report.asked)
+        words = half_trained.task.words_of_length(n, report.asked[i])
         letters, exact = Counter(), 0
         for word in words:
             assert len(word) == n
@@ -618,3 +619,92 @@ def test_watch_ask_and_look_inside_show_the_same_map_of_a_word(seeing_padding):
             np.testing.assert_allclose(
                 np.nan_to_num(watched), passed.attentions[site].weights[:, :n_rows, :n_columns], atol=2e-3
             )
+
+
+# Beams.
+
+
+@pytest.fixture(scope="module")
+def asked_with_beams(half_trained):
+    config = half_trained.config.with_changes(decoding="beam", beam_width=4, length_penalty=0.6)
+    return Asked(config, snapshot_of(half_trained), NOTHING)
+
+
+def test_beams_are_those_of_the_task_s_word_and_as_many_as_are_asked_for(half_asked):
+    for word in WORDS:
+        found = half_asked.beams(word.upper() + " ", 3, 0.25)
+        assert (found.step, found.question.text) == (half_asked.step, word)
+        assert (found.width, found.length_penalty) == (3, 0.25)
+        assert max(node.rank for node in found.tree.nodes) == 3
+        answer = half_asked.answer(word)
+        assert (found.greedy.text, found.greedy.stopped) == (answer.output, answer.stopped)
+        assert found.greedy.right == answer.right
+        one = half_asked.beams(word, 1, 0.25)
+        assert (one.outputs[0].text, one.outputs[0].stopped) == (answer.output, answer.stopped)
+        assert not one.found_more
+
+
+def test_the_same_beams_are_searched_for_once_and_not_kept_without_end(half_asked, monkeypatch):
+    first = half_asked.beams("robin", 2, 0.5)
+    assert half_asked.beams("robin", 2, 0.5) is first
+    others = [("robin", 3, 0.5), ("robin", 2, 0.25), ("heron", 2, 0.5)]
+    assert all(half_asked.beams(*other) is not first for other in others)
+    for i in range(asking.KEPT_TREES):
+        half_asked.beams("robin", 1, i / 100)
+    assert len(half_asked._beams) == asking.KEPT_TREES
+    again = half_asked.beams("robin", 2, 0.5)
+    assert again is not first
+    assert again == first
+
+
+@pytest.mark.parametrize(
+    ("width", "penalty", "message"),
+    [
+        (0, 0.6, "beam_width=0 is outside 1 to 16; choose a value in between."),
+        (17, 0.6, "beam_width=17 is outside 1 to 16; choose a value in between."),
+        (2.5, 0.6, "beam_width=2.5 is not a whole number; choose one from 1 to 16."),
+        (4, -0.1, "length_penalty=-0.1 cannot be used; choose at least 0 and at most 2."),
+        (4, float("nan"), "length_penalty=nan is not a finite number; choose one like 0.001."),
+    ],
+)
+def test_beams_beyond_their_limits_are_refused(half_asked, width, penalty, message):
+    with pytest.raises(InputError) as refused:
+        half_asked.beams("frog", width, penalty)
+    assert str(refused.value) == message
+
+
+def test_beams_of_what_cannot_be_asked_are_refused_as_the_word_is(half_asked):
+    with pytest.raises(InputError, match="^Only the letters a to z"):
+        half_asked.beams("猫", 4, 0.6)
+
+
+def test_what_is_taken_away_is_felt_in_the_search(half_asked, ask_without):
+    heads = tuple((f"decoder.0.{kind}", head) for kind in ("cross", "self") for head in (0, 1))
+    without = ask_without(ablated=heads)
+    assert without.beams("frog", 4, 0.6).tree != half_asked.beams("frog", 4, 0.6).tree
+
+
+def test_a_run_that_is_set_to_beams_answers_with_them_everywhere(half_trained, half_asked, asked_with_beams):
+    words = half_trained.task.held_out()[:60]
+    recorder = Recorder(half_trained.model, half_trained.task, Decoding(4, 0.6))
+    differing = 0
+    for word in words:
+        found, answer = asked_with_beams.beams(word, 4, 0.6), asked_with_beams.answer(word)
+        best = found.outputs[0]
+        assert (answer.output, answer.stopped, answer.right) == (best.text, best.stopped, best.right)
+        # The letters that it has read, and each in the place where it was written.
+        end = ("[EOS]",) if answer.stopped else ()
+        assert answer.free.written == (*answer.output, *end)
+        assert answer.free.tgt_tokens == ("[SOS]", *answer.output)
+        differing += answer.output != half_asked.answer(word).output
+        recorder.add(half_trained.task.question(word))
+    assert differing, "somewhere it must have gone through a letter that was not the likeliest"
+    frame = recorder.frame(step=0, seconds=0.0, loss=None, exact=None, exact_step=0)
+    outputs = [asked_with_beams.answer(word).output for word in words]
+    same = sum(probe.output == output for probe, output in zip(frame.probes, outputs, strict=True))
+    assert same >= len(words) - 2  # the limit is that of the longest in the batch
+    right, n = asked_with_beams.exact
+    every = half_trained.task.held_out()[:n]
+    assert right == sum(spell(half_trained.model, half_trained.task, every, decoding=Decoding(4, 0.6)).exact)
+    report, greedy = asked_with_beams.by_length, half_asked.by_length
+    assert report.exact.tolist() != greedy.exact.tolist()

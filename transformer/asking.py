@@ -11,18 +11,21 @@ import numpy as np
 import torch
 
 from transformer.config import RunConfig
-from transformer.decoding import greedy, spell
+from transformer.decoding import Beams, Decoding, beams_of, spell, write
 from transformer.errors import InputError
+from transformer.insight.scores import Links
 from transformer.interventions import NOTHING, Interventions, check_interventions, open_cells
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.frame import Array, Axes
 from transformer.recording.recorder import Recorder, axes_of
 from transformer.recording.snapshot import Snapshot
 from transformer.recording.tape import record
-from transformer.tasks import Batch, Question, make_task
+from transformer.tasks import Batch, Question, task_of
 
 HELD_OUT_WORDS = 200
 """Words on which two models are compared: the same as those of the live curve."""
+KEPT_TREES = 32
+"""Of one snapshot, the beams of this many questions are kept."""
 WORDS_PER_LENGTH = 25
 """Words asked of each length, for the report by length and position."""
 
@@ -40,7 +43,7 @@ class Reading:
     probabilities: Array
     """(T, V) float32: of each row, how probable each token is to come next."""
     predicted: tuple[str, ...]
-    """The most probable token of each row."""
+    """The most probable token of each row; where an answer was searched for with beams, what it wrote."""
     axes: Mapping[str, Axes]
     maps: dict[str, Array]
     """Site to (H, Q, K) float32; NaN where a mask or an intervention blocks."""
@@ -68,20 +71,33 @@ class Answer:
     """Of the snapshot that answers."""
     question: Question
     expected: tuple[str, ...]
-    """The tokens of the right answer, [EOS] at the end."""
+    """The tokens of the right answer, [EOS] at the end; of the model's own where that is not known."""
     forced: Reading
-    """With the right letters as input."""
+    """With the right tokens as input; where these are not known, the same as `free`."""
     free: Reading
     """With the letters that the model has written itself, each row as it was when it wrote."""
     output: str
     stopped: bool
     """Whether the output ended by itself."""
+    accepted: bool
+    """Whether the output counts as right."""
+    pieces: tuple[str, ...]
+    """The output as its tokens write it; joined they are the output."""
+    n_read: int
+    """Tokens of the question, special ones left out."""
+    links: Links | None
+    """The gold alignment: for each token of the answer, the columns that it needs; None where not known."""
     interventions: Interventions
+
+    @property
+    def n_written(self) -> int:
+        """Tokens of what the rows of `forced` write, special ones left out."""
+        return len(self.expected) - (self.expected[-1:] == ("[EOS]",))
 
     @property
     def right(self) -> bool:
         """Whether the output is right to the last letter and stops."""
-        return self.stopped and self.output == self.question.answer
+        return self.stopped and self.accepted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +106,10 @@ class LengthReport:
 
     lengths: tuple[int, ...]
     share: Array
-    """(lengths, longest) share of words whose letter here is right, free-running; NaN beyond the word."""
+    """(lengths, places) share of words whose token here is right, free-running; NaN beyond every answer."""
     exact: Array
     """(lengths,) share of words that are right to the last letter and stop."""
-    asked: int
+    asked: tuple[int, ...]
     """Words of each length."""
 
 
@@ -126,7 +142,9 @@ class Asked:
 
     def __init__(self, config: RunConfig, snapshot: Snapshot, interventions: Interventions) -> None:
         self.step, self.interventions = snapshot.step, interventions
-        self.task = make_task(config.train, config.model.topology)
+        self.task = task_of(config)
+        self._train, self._decoding = config.train, Decoding.of(config.train)
+        self._beams: dict[tuple[str, int, float], Beams] = {}
         self._lock = threading.Lock()
         self._model = model_of(config, snapshot)
         known = replace(interventions, blocked=())
@@ -144,28 +162,66 @@ class Asked:
         seen = not self._model.masked("padding")
         batch, tokenizer = self.task.encode([question.text], filled=seen), self.task.tgt_tokenizer
         answer = batch.answers[0]
-        expected = tokenizer.tokens(answer[answer != PAD_ID].tolist())
+        right, known = answer[answer != PAD_ID].tolist(), question.answer is not None
         with self._lock:
-            written = greedy(self._model, batch, tokenizer.eos_id, len(expected) + 3)
+            written = write(
+                self._model, batch, tokenizer.eos_id, _room(question, batch), decoding=self._decoding
+            )
             ids = written.tokens[0, : int(written.lengths[0])].tolist()
             output, stopped = tokenizer.text(ids)
-            return Answer(
-                step=self.step,
-                question=question,
-                expected=expected,
-                forced=self._read(batch.src, batch.tgt_in, _places(batch.tgt_out[0] != tokenizer.pad_id)),
-                free=self._read_own(batch, ids[:-1] if stopped else ids),
-                output=output,
-                stopped=stopped,
-                interventions=self.interventions,
-            )
+            forced = None
+            if known:  # first, as what cannot be read so is refused
+                forced = self._read(batch.src, batch.tgt_in, _places(batch.tgt_out[0] != tokenizer.pad_id))
+            free = self._read_own(batch, ids[:-1] if stopped else ids)
+            if self._decoding.width > 1:  # what was written need not be what was likeliest at each place
+                free = _as_written(free, tokenizer.tokens(ids))
+        return Answer(
+            step=self.step,
+            question=question,
+            expected=tokenizer.tokens(right if known else ids),
+            forced=forced or free,
+            free=free,
+            output=output,
+            stopped=stopped,
+            accepted=known and self.task.accepts(question.text, output),
+            pieces=tokenizer.pieces(ids[:-1] if stopped else ids),
+            n_read=len(self.task.src_tokenizer.encode([question.text])[0]) - 2,
+            links=self.task.links(question.text),
+            interventions=self.interventions,
+        )
+
+    def beams(self, text: str, width: int, length_penalty: float) -> Beams:
+        """Let the model search for the answer to a word with so many beams; kept for as long as it is asked.
+
+        Raises:
+            InputError: a word that cannot be asked, or a width or a penalty beyond its limits.
+        """
+        replace(self._train, beam_width=width, length_penalty=length_penalty)  # refuses what cannot be
+        question = self.task.question(text)
+        batch = self.task.encode([question.text], filled=not self._model.masked("padding"))
+        asked_for = question.text, width, length_penalty
+        with self._lock:
+            if asked_for not in self._beams:
+                if len(self._beams) == KEPT_TREES:
+                    self._beams.pop(next(iter(self._beams)))
+                self._beams[asked_for] = beams_of(
+                    self._model,
+                    self.task,
+                    question,
+                    batch,
+                    _room(question, batch),
+                    width=width,
+                    length_penalty=length_penalty,
+                    step=self.step,
+                )
+            return self._beams[asked_for]
 
     @cached_property
     def exact(self) -> tuple[int, int]:
         """(right, asked) held-out words."""
         words = self.task.held_out()[:HELD_OUT_WORDS]
         with self._lock:
-            return sum(spell(self._model, self.task, words).exact), len(words)
+            return sum(spell(self._model, self.task, words, decoding=self._decoding).exact), len(words)
 
     @cached_property
     def head_scores(self) -> dict[str, dict[str, Array]]:
@@ -177,14 +233,27 @@ class Asked:
     def by_length(self) -> LengthReport:
         """Fixed words of every length, also of lengths beyond those trained on, letter by letter."""
         lengths = self.task.report_lengths()
-        share, exact = np.full((len(lengths), lengths[-1]), np.nan), np.zeros(len(lengths))
+        exact, asked, rows = np.zeros(len(lengths)), [], []
         for i, n in enumerate(lengths):
             words = self.task.words_of_length(n, WORDS_PER_LENGTH)
+            asked.append(len(words))
+            if not words:
+                rows.append(np.zeros(0))
+                exact[i] = np.nan
+                continue
             with self._lock:
-                right = spell(self._model, self.task, words).right
-            share[i, :n] = right[:, :n].double().mean(dim=0).numpy()
-            exact[i] = right[:, : n + 1].all(dim=1).double().mean()
-        return LengthReport(lengths=lengths, share=share, exact=exact, asked=WORDS_PER_LENGTH)
+                spelling = spell(self._model, self.task, words, decoding=self._decoding)
+            # Of each answer the last token is [EOS], which is no place of its own.
+            inside = spelling.real & spelling.real.roll(-1, dims=1)
+            inside[:, -1] = False
+            some = inside.sum(dim=0)
+            right = (spelling.right & inside).sum(dim=0).double() / some.double()  # NaN where nobody writes
+            rows.append(right[: int((some > 0).sum())].numpy())
+            exact[i] = float(np.mean(spelling.exact))
+        share = np.full((len(lengths), max(map(len, rows))), np.nan)
+        for i, row in enumerate(rows):
+            share[i, : len(row)] = row
+        return LengthReport(lengths=lengths, share=share, exact=exact, asked=tuple(asked))
 
     def _read_own(self, batch: Batch, letters: list[int]) -> Reading:
         """The word with the model's own letters as input, each row as it was when it wrote."""
@@ -227,6 +296,20 @@ class Asked:
             )
             reading.maps[site] = np.where(may, tape.weights[site][0], np.float32("nan"))
         return reading
+
+
+def _room(question: Question, batch: Batch) -> int:
+    """Most tokens to write: an answer that nobody knows may be longer than its question, but has an end."""
+    known = question.answer is not None
+    return (int((batch.answers[0] != PAD_ID).sum()) if known else batch.src.shape[1]) + 3
+
+
+def _as_written(reading: Reading, tokens: tuple[str, ...]) -> Reading:
+    """With what each position has written in the place of what it holds likeliest."""
+    predicted = list(reading.predicted)
+    for place, token in zip(reading.writing, tokens, strict=False):  # what no longer fits was not read
+        predicted[place] = token
+    return replace(reading, predicted=tuple(predicted))
 
 
 def _places(writes: Array) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, ClassVar, Self, get_type_hints
@@ -24,6 +25,16 @@ KINDS_OF = {
     "decoder-only": ("sequence",),
 }
 """Topology to its kinds of attention; the first is the one through which the answer reads the question."""
+LETTER_TASKS = ("reverse", "copy", "sort", "caesar")
+"""Tasks on random strings of letters."""
+GRAMMARS = ("en-fr", "en-it", "zh-en")
+"""Tasks on sentences that a grammar makes."""
+TASKS = (*LETTER_TASKS, "dates", "numbers", *GRAMMARS, "pairs")
+"""Everything that can be learned; pairs are a person's own."""
+TOKENIZERS = ("auto", "characters", "words", "bpe", "file")
+"""How text becomes tokens."""
+LANGUAGES = ("en", "fr", "de")
+"""In which numbers can be written."""
 
 
 def _whole(config: object, name: str, low: int, high: int, advice: str = "") -> None:
@@ -51,11 +62,9 @@ def _number(config: object, name: str, low: float, high: float, *, above: bool =
         raise InputError(f"{name}={value:g} cannot be used; choose {limit}.", name)
 
 
-def _choice(config: object, name: str, options: tuple[str, ...], not_built: tuple[str, ...] = ()) -> None:
-    """Refuse a value that does not exist, and one that exists on paper only."""
+def _choice(config: object, name: str, options: tuple[str, ...]) -> None:
+    """Refuse a value that does not exist."""
     value = getattr(config, name)
-    if value in not_built:
-        raise InputError(f"{name}={value!r} is not built yet; choose {_either(options)}.", name)
     if value not in options:
         raise InputError(f"{name}={value!r} does not exist; choose {_either(options)}.", name)
 
@@ -245,17 +254,38 @@ class TrainConfig(_Json):
     """What is learned, from which examples, and how the weights move."""
 
     task: str = "reverse"
-    """What is learned; only `reverse` is built yet."""
+    """What is learned: a name in `TASKS`."""
     min_letters: int = 1
     """Shortest training word."""
     max_letters: int = 12
     """Longest training word (L); words up to 2 L may be asked, but nothing longer than L is learned."""
+    shift: int = 3
+    """Of Caesar's cipher: how far on in the alphabet each letter is written."""
+    language: str = "en"
+    """In which numbers are written: en, fr or de."""
+    digits: int = 4
+    """Digits of the largest number."""
+    to_words: bool = False
+    """Whether numbers are read as digits and written as words, and not the other way round."""
+    patterns: tuple[str, ...] | None = None
+    """Kinds of sentences that a grammar makes; none: all that it has."""
+    adjectives: int = 1
+    """Most adjectives in a sentence of a grammar."""
+    pairs: str | None = None
+    """Digest of a person's own pairs, which the server holds as long as a run or a page needs them."""
     examples: int | None = None
     """Size of a finite training set, seen again and again in other orders; none: an endless supply."""
     pad_to: int | None = None
     """Fixed length in tokens of both sides, so that shapes stand still; none: the batch's longest."""
-    tokenizer: str = "characters"
-    """How text becomes tokens; only `characters` is built yet."""
+    tokenizer: str = "auto"
+    """How text becomes tokens: characters, words, bpe, file (a tokenizer.json), or auto, as the task has it:
+    words for sentences, characters otherwise."""
+    tokenizer_file: str | None = None
+    """Digest of that tokenizer.json, which the server holds as long as a run or a page needs it."""
+    vocabulary: int | None = None
+    """Most tokens of each side, special ones included; none: all words that there are, 300 for bpe."""
+    min_frequency: int = 1
+    """A word that training has less often becomes [UNK]."""
     batch_size: int = 64
     """Words per step."""
     steps: int = 300
@@ -283,22 +313,43 @@ class TrainConfig(_Json):
     goal: float | None = None
     """Stop as soon as this share of all held-out words is exact; none: run all planned steps."""
     decoding: str = "greedy"
-    """How outputs are written; only `greedy` is built yet."""
+    """How outputs are written: greedy, or beam: the best of several tried beside each other."""
+    beam_width: int = 4
+    """How many beams."""
+    length_penalty: float = 0.6
+    """A beam's log-probability is divided by ((5 + length) / 6) to this power (Wu et al., 2016), so that
+    longer ones are not left behind; 0: not at all, and short ones are favoured."""
     tensorboard: bool = False
-    """Whether curves also go to TensorBoard; not built yet."""
+    """Whether curves also go to TensorBoard, into the run's folder."""
 
     def __post_init__(self) -> None:
-        later = ("copy", "sort", "dates", "numbers", "caesar", "en-fr", "en-it", "zh-en", "pairs")
-        _choice(self, "task", ("reverse",), later)
+        _choice(self, "task", TASKS)
         _whole(self, "max_letters", 3, 40)
         _whole(self, "min_letters", 1, self.max_letters)
         if self.examples is not None:
             _whole(self, "examples", 1, 1_000_000)
         if self.pad_to is not None:
-            _whole(
-                self, "pad_to", self.max_letters + 2, 100, "It must hold the longest word, [SOS] and [EOS]."
-            )
-        _choice(self, "tokenizer", ("characters",), ("words", "bpe", "file"))
+            least = self.max_letters + 2 if self.task in LETTER_TASKS else 4
+            _whole(self, "pad_to", least, 100, "It must hold the longest word, [SOS] and [EOS].")
+        _whole(self, "shift", 1, 25)
+        _choice(self, "language", LANGUAGES)
+        _whole(self, "digits", 2, 6)
+        _flag(self, "to_words")
+        if self.patterns is not None and (
+            not isinstance(self.patterns, tuple)
+            or not self.patterns
+            or not all(isinstance(pattern, str) for pattern in self.patterns)
+        ):
+            raise InputError(f"patterns={self.patterns!r} are no names; choose at least one.", "patterns")
+        _whole(self, "adjectives", 0, 4)
+        for name in ("pairs", "tokenizer_file"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str) or not 0 < len(value) <= 64):
+                raise InputError(f"{name}={value!r} is no digest of a file.", name)
+        _choice(self, "tokenizer", TOKENIZERS)
+        if self.vocabulary is not None:
+            _whole(self, "vocabulary", 10, 50_000)
+        _whole(self, "min_frequency", 1, 1000)
         _whole(self, "batch_size", 1, 4096)
         _whole(self, "steps", 1, 1_000_000)
         _choice(self, "optimizer", ("adamw", "adam"))
@@ -321,10 +372,10 @@ class TrainConfig(_Json):
         _whole(self, "evaluate_every", 1, 1_000_000)
         if self.goal is not None:
             _number(self, "goal", 0.0, 1.0, above=True)
-        _choice(self, "decoding", ("greedy",), ("beam",))
+        _choice(self, "decoding", ("greedy", "beam"))
+        _whole(self, "beam_width", 1, 16)
+        _number(self, "length_penalty", 0.0, 2.0)
         _flag(self, "tensorboard")
-        if self.tensorboard:
-            raise InputError("Logging to TensorBoard is not built yet; choose false.", "tensorboard")
 
     @property
     def steps_per_epoch(self) -> int | None:
@@ -363,6 +414,16 @@ class RunConfig(_Json):
         _flag(self, "published")
         if not isinstance(self.recipe, str) or not 0 < len(self.recipe) <= 60:
             raise InputError("A recipe's name has 1 to 60 characters.", "recipe")
+
+    @staticmethod
+    def check_names(names: Iterable[str]) -> None:
+        """Refuse what is no setting of the run, the model or the training. Raises InputError."""
+        known = {f.name for group in (RunConfig, ModelConfig, TrainConfig) for f in fields(group)}
+        for name in names:
+            if name not in known - {"model", "train"}:
+                near = get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(sorted(known))}."
+                raise InputError(f"There is no setting {name!r}; {hint}", name)
 
     def with_changes(self, **changes: Any) -> RunConfig:
         """A copy with settings of the run, the model or the training changed, each by its plain name."""

@@ -13,18 +13,16 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts import selection
 from pages.parts.asking import model_of
 from pages.parts.live_figure import live_figure
-from transformer.figures.curves import highest_loss
+from pages.parts.pictures import SCORES, score_picture
 from transformer.figures.lengths import length_heatmap
-from transformer.figures.score_curves import score_curves
 from transformer.insight.names import full_head_name
-from transformer.insight.scores import ROLES, THRESHOLD
+from transformer.insight.scores import THRESHOLD
 from transformer.runs.run import Run
 from transformer.runs.view import Frame, RunView, Snapshot
 
 if TYPE_CHECKING:
     from transformer.asking import Answer
 
-SCORES = {**ROLES, "entropy": "entropy (how even)"}
 TALL = "max(300px, calc(100vh - 460px))"
 
 
@@ -52,10 +50,8 @@ def measure_controls(run: Run, word: str) -> MeasureParts:
             help="Of each head, on 64 held-out words, over the frames that were kept.",
         )
     with right:
-        st.markdown("**Letters right**, by length of the word and place in it")
-        st.caption(
-            "As the model writes by itself; “whole word” needs every letter, and the end in its place."
-        )
+        st.markdown("**Right by place**: length of the question down, place in the answer across")
+        st.caption("As the model writes by itself; “whole” needs every token, and the end in its place.")
         lengths = st.container(key="length_report")
     return MeasureParts(
         score=score if score in names else names[0],
@@ -80,34 +76,9 @@ def draw_measure(
         for place in (parts.curves, parts.lengths, parts.table):
             place.skeleton(height=200)
         return
-    heads = [
-        (site, head)
-        for site, scores in frame.head_scores.items()
-        if parts.score in scores
-        for head in range(len(scores[parts.score]))
-    ]
-    steps, losses = view.metrics.columns("step", "loss")
     with parts.curves:
         live_figure(
-            [
-                score_curves(
-                    np.array([one.step for one in view.frames], dtype=float),
-                    {
-                        full_head_name(site, head).replace(" · head ", " h"): np.array(
-                            [one.head_scores[site][parts.score][head] for one in view.frames], dtype=float
-                        )
-                        for site, head in heads
-                    },
-                    steps,
-                    losses,
-                    score_name=SCORES[parts.score],
-                    threshold=THRESHOLD,
-                    planned=view.planned,
-                    highest_loss=highest_loss(view.config.model.tgt_vocab_size),
-                    run_id=f"{view.id} {parts.score}",
-                    marker=None if selection.step() is None else frame.step,
-                )
-            ],
+            [score_picture(view, parts.score, None if selection.step() is None else frame.step)],
             key="score_curves_figure",
             height=TALL,
             file_name=f"headlight-{parts.score}-seed{view.config.seed}",
@@ -118,9 +89,9 @@ def draw_measure(
             [
                 length_heatmap(
                     report.share,
-                    np.full(len(report.lengths), report.asked),
-                    longest_trained=view.config.train.max_letters,
-                    title=f"letters right · step {snapshot.step:,} · seed {view.config.seed}",
+                    np.array(report.asked),
+                    longest_trained=run.task.longest_question,
+                    title=f"right by place · step {snapshot.step:,} · seed {view.config.seed}",
                     step=snapshot.step,
                     exact=report.exact,
                     shortest=report.lengths[0],

@@ -13,7 +13,7 @@ from pages.parts import selection
 from pages.parts.kinds import kind_choice
 from pages.parts.live_figure import live_figure
 from pages.parts.look_inside import look_at_cell, look_inside_link
-from pages.parts.pictures import sites_of
+from pages.parts.pictures import counts, sites_of
 from pages.parts.readings import reading_lines, reading_map, reading_strip
 from transformer.figures.bars import next_token_bars
 from transformer.figures.maps import tile_at
@@ -152,7 +152,7 @@ def draw_spell(
         )
     with parts.narrator:
         one = parts.pool == "head"
-        st.markdown(_narration(answer, reading, site, head, lit) if one else POOLED[parts.pool])
+        st.markdown(_narration(answer, reading, site, head, lit, run.task.aim) if one else POOLED[parts.pool])
     with parts.strip:
         live_figure(
             [reading_strip(view, answer, reading, sites, (site, head))],
@@ -196,14 +196,14 @@ def _next(reading: Reading, row: int) -> Array | None:
     return reading.probabilities[reading.writing[row]] if row < len(reading.writing) else None
 
 
-def _narration(answer: Answer, reading: Reading, site: str, head: int, lit: int | None) -> str:
+def _narration(answer: Answer, reading: Reading, site: str, head: int, lit: int | None, aim: str) -> str:
     axes = reading.axes[site]
     return narrate(
         reading.maps[site][head],
         axes.kind,
         reading.tokens(axes.query),
         reading.tokens(axes.key),
-        n_letters=len(answer.question.text),
+        **counts(answer, aim),
         row=lit,
     )
 
@@ -216,7 +216,7 @@ def _pin(trace: int, sites: list[str], n_heads: int) -> None:
 def _spelled(answer: Answer, row: int) -> str:
     """Both ways of writing the word, up to the letter that is being written, which is lit."""
     lines = []
-    for name, reading in (("given the right letters", answer.forced), ("given its own", answer.free)):
+    for name, reading in (("given the right answer", answer.forced), ("given its own", answer.free)):
         cells = []
         for i, token in enumerate(reading.written):
             right = i < len(answer.expected) and token == answer.expected[i]

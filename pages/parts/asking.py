@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from pages.parts import selection
+from pages.parts.words import what_to_type
 from transformer.errors import InputError
 from transformer.interventions import Interventions
 from transformer.runs.run import Run
@@ -41,9 +42,9 @@ def ask_word(run: Run, page: str) -> str:
         key="explore_text",
         label_visibility="collapsed",
         placeholder="any word…",
-        width=210,
+        width=210 if run.task.same_length else 360,
         persist_state="session",
-        help=f"Letters a to z, up to {2 * run.config.train.max_letters}; any word, not only the run's.",
+        help=f"{what_to_type(run)} Not only the run's own.",
     )
     try:
         word = run.task.question(typed or "").text
@@ -52,7 +53,7 @@ def ask_word(run: Run, page: str) -> str:
         if error.offer:
             st.button(f"Ask “{error.offer}”", key="explore_offer", on_click=_take, args=(error.offer,))
     asked_before = word == st.session_state.get("asked_word_text")
-    short = len(word) <= run.config.train.max_letters  # a longer one would pad all the others
+    short = not run.task.question(word).too_long  # a longer one would pad all the others
     if word not in words and short and not asked_before and run.view.state != FAILED:
         # One selection: the other pages show it too, Watch even before the thread has taken it up.
         st.session_state["typed_word"] = run.id, run.add_word(word)

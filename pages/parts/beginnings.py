@@ -6,12 +6,13 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from transformer.config import KINDS_OF, RunConfig
+from pages.parts.presets import DEFAULT_PRESET, OF_TASK, PRESETS
+from pages.parts.task_settings import task_choice
+from transformer.config import KINDS_OF, TASKS, RunConfig
+from transformer.fitting import with_task
 from transformer.recipes import RECIPES, beginning
 
 GOALS = {"none": None, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99, "100 %": 1.0}
-TASKS = ("reverse",)
 OWN = "default"
 """The app's own recipe, which the presets vary."""
 
@@ -27,7 +28,19 @@ def values_of(config: RunConfig) -> dict[str, Any]:
         "width": model.d_model,
         "dropout": model.dropout,
         "steps": train.steps,
+        "task": train.task,
         "letters": train.max_letters,
+        "shift": train.shift,
+        "language": train.language,
+        "digits": train.digits,
+        "to_words": train.to_words,
+        "adjectives": train.adjectives,
+        "tokenizer_kind": train.tokenizer,
+        "vocabulary": train.vocabulary,
+        "min_frequency": train.min_frequency,
+        "decoding": train.decoding,
+        "beams": train.beam_width,
+        "length_penalty": train.length_penalty,
         "batch_size": train.batch_size,
         "learning_rate": train.learning_rate,
         "label_smoothing": train.label_smoothing,
@@ -45,7 +58,7 @@ def base_of(config: RunConfig) -> RunConfig:
     if config.recipe in PRESETS:
         return PRESETS[config.recipe].config
     name = config.recipe if config.recipe in RECIPES else OWN
-    return beginning(name, config.model.topology, published=config.published)
+    return with_task(beginning(name, config.model.topology, published=config.published), config.train.task)
 
 
 def fill(config: RunConfig) -> None:
@@ -64,9 +77,12 @@ def base() -> RunConfig:
     """The settings that the boxes begin with: a preset of the app's own, or a recipe in a topology."""
     recipe = _state("recipe", RECIPES, OWN)
     topology = _state("topology", KINDS_OF, RECIPES[recipe].model.topology)
+    preset = PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)].config
+    task = _state("task", TASKS, preset.train.task)
     if (recipe, topology) == (OWN, RECIPES[OWN].model.topology):
-        return PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)].config
-    return beginning(recipe, topology, published=bool(_state("as_published", (True, "true"), False)))
+        return preset if preset.train.task == task else PRESETS[OF_TASK[task]].config
+    begun = beginning(recipe, topology, published=bool(_state("as_published", (True, "true"), False)))
+    return with_task(begun, task)
 
 
 def reset() -> None:
@@ -88,6 +104,14 @@ def _recipe_chosen() -> None:
 def _topology_chosen() -> None:
     st.session_state["preset"] = DEFAULT_PRESET
     reset()
+
+
+def task_chosen() -> None:
+    """With the sizes and the training that it needs, in the recipe and topology that are chosen."""
+    task = _state("task", TASKS, "reverse")
+    st.session_state["preset"] = OF_TASK[task]
+    reset()
+    st.session_state["task"] = task
 
 
 def begin() -> None:
@@ -124,7 +148,7 @@ def beginnings(values: dict[str, Any]) -> Any:
             "fills in sizes and training that fit two cores.",
         )
     with right:
-        _task(values)
+        values["task"] = task_choice(task_chosen)
     st.selectbox(
         "Topology",
         list(KINDS_OF),
@@ -146,13 +170,3 @@ def beginnings(values: dict[str, Any]) -> Any:
         )
         st.caption(RECIPES[recipe].source)
     return st.container()
-
-
-def _task(values: dict[str, Any]) -> None:
-    values["task"] = st.selectbox(
-        "Task",
-        TASKS,
-        key="task",
-        bind="query-params",
-        help="What is learned: from random letters to the same letters backwards.",
-    )

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from transformer.figures.curves import Series, curves, highest_loss
 from transformer.figures.labels import map_axes, tile_name, wrong_predictions
 from transformer.figures.maps import large_map, map_strip
 from transformer.figures.picture import Picture
-from transformer.insight.names import short_head_name
+from transformer.figures.score_curves import score_curves
+from transformer.insight.names import full_head_name, short_head_name, shortened
 from transformer.insight.narrator import narrate
-from transformer.insight.scores import MIRROR_THRESHOLD, mirrored_cells
+from transformer.insight.scores import ROLES, THRESHOLD, gold_cells
 from transformer.runs.metrics import Metrics
 from transformer.runs.view import Frame, Probe, RunView
 
 if TYPE_CHECKING:  # it brings torch
-    from transformer.asking import Reading
+    from transformer.asking import Answer, Reading
 
 
 def sites_of(seen: Frame | Reading, kind: str) -> list[str]:
@@ -35,13 +38,15 @@ def large_picture(frame: Frame, word: str, site: str, head: int, seed: int, outl
     probe = frame.probes[row]
     axes = frame.axes[site]
     kind = axes.kind
-    forced = "" if axes.writes and kind == "encoder" else " · teacher-forced"  # nothing else is read
-    cells = mirrored_cells(kind, len(probe.text)) if outline and site in frame.scores else []
+    # Whether the right answer was read, or the model's own; an encoder alone reads neither.
+    fed = "" if axes.writes and kind == "encoder" else f" · {fed_with(probe.forced)}"
+    links = probe.links if outline and site in frame.scores else None
+    cells = [] if links is None else gold_cells(kind, probe.n_read, links)
     return large_map(
         frame.map(row, site)[head],
         map_axes(frame.axes[site], probe, probe.expected),
         title=f"<b>{short_head_name(site, head)}</b> · step {frame.step:,}<br><span style='font-size:0.75em'>"
-        f"{frame.role(site, head)} · “{probe.text}” · seed {seed}{forced}</span>",
+        f"{frame.role(site, head)} · “{shortened(probe.text)}” · seed {seed}{fed}</span>",
         step=frame.step,
         wrong=wrong_rows(frame, probe, site),
         outlined=cells,
@@ -51,7 +56,7 @@ def large_picture(frame: Frame, word: str, site: str, head: int, seed: int, outl
 def strip_picture(
     frame: Frame, word: str, sites: Sequence[str], heads: Sequence[int], chosen: tuple[str, int]
 ) -> Picture:
-    """These heads of these sites for one word; lit where the mirror score has crossed the threshold."""
+    """These heads of these sites for one word; lit where they have turned."""
     row = frame.row_of(word)
     probe = frame.probes[row]
     scores = [frame.scores.get(site) for site in sites]
@@ -61,7 +66,7 @@ def strip_picture(
         map_axes(frame.axes[sites[0]], probe, probe.expected),
         names=[[tile_name(site, head, len(sites) * len(heads)) for head in heads] for site in sites],
         lit=[
-            [s is not None and s[head] >= MIRROR_THRESHOLD and (site, head) not in off for head in heads]
+            [s is not None and s[head] >= THRESHOLD and (site, head) not in off for head in heads]
             for site, s in zip(sites, scores, strict=True)
         ],
         chosen=(sites.index(chosen[0]), heads.index(chosen[1]))
@@ -85,8 +90,20 @@ def narration(frame: Frame, word: str, site: str, head: int) -> str:
         axes.kind,
         probe.tokens(axes.query),
         probe.tokens(axes.key),
-        n_letters=len(probe.text),
+        **counts(probe, frame.aim),
     )
+
+
+def fed_with(forced: bool) -> str:
+    """What a decoder has read."""
+    return "teacher-forced" if forced else "free-running"
+
+
+def counts(read: Probe | Answer, aim: str) -> dict[str, Any]:
+    """How many tokens there are on both sides, and which need which, for the narrator."""
+    if aim == "mirror":
+        return {"n_letters": read.n_read}
+    return {"n_letters": read.n_read, "n_answer": read.n_written, "links": read.links}
 
 
 def curves_picture(view: RunView, before: RunView | None, marker: int | None) -> Picture:
@@ -99,6 +116,45 @@ def curves_picture(view: RunView, before: RunView | None, marker: int | None) ->
         ghost=_series(before.metrics) if before is not None else None,
         marker=marker,
         moments=tuple((moment.step, moment.text) for moment in view.moments),
+    )
+
+
+SCORES = {**ROLES, "focus": "focus (highest weight of a row)", "entropy": "entropy (how even)"}
+"""Every score by the name that people read."""
+
+
+def score_picture(
+    view: RunView, score: str, marker: int | None, sites: Sequence[str] | None = None
+) -> Picture:
+    """One score of every head over the training, with the loss beside it.
+
+    Args:
+        sites: whose heads; by default all that have this score.
+    """
+    frame = view.frames[-1]
+    heads = [
+        (site, head)
+        for site, scores in frame.head_scores.items()
+        if score in scores and (sites is None or site in sites)
+        for head in range(len(scores[score]))
+    ]
+    steps, losses = view.metrics.columns("step", "loss")
+    return score_curves(
+        np.array([one.step for one in view.frames], dtype=float),
+        {
+            full_head_name(site, head).replace(" · head ", " h"): np.array(
+                [one.head_scores[site][score][head] for one in view.frames], dtype=float
+            )
+            for site, head in heads
+        },
+        steps,
+        losses,
+        score_name=SCORES[score],
+        threshold=THRESHOLD,
+        planned=view.planned,
+        highest_loss=highest_loss(view.config.model.tgt_vocab_size),
+        run_id=f"{view.id} {score}",
+        marker=marker,
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transformer.config import RunConfig
+from transformer.fitting import with_task
 from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
 
 
@@ -51,8 +52,71 @@ PRESETS = {
         look_for="[PAD] can be looked at: choose a short word, and see how much of its attention goes to "
         "columns that mean nothing. It learns all the same, only later.",
     ),
+    **{
+        name: Preset(config=replace(with_task(_DEFAULT, task), recipe=name), look_for=sentence)
+        for name, task, sentence in (
+            (
+                "Copy words",
+                "copy",
+                "Nothing moves here: soon some head draws a diagonal, each letter read where it stands.",
+            ),
+            (
+                "Sort letters",
+                "sort",
+                "What is read depends on which letters there are, not on where they stand: no two words draw "
+                "the same picture.",
+            ),
+            (
+                "Caesar's cipher",
+                "caesar",
+                "Each letter is read where it stands, a diagonal, and changed on the way: attention moves, "
+                "the feed-forward part translates.",
+            ),
+            (
+                "Dates",
+                "dates",
+                "The year goes from the end to the beginning, the month is looked up from its letters, and "
+                "the weekday stays dark: it decides nothing.",
+            ),
+            (
+                "Numbers",
+                "numbers",
+                "Each digit is read from its word; for a nought that nobody says there is no word to look "
+                "at. In German the last digit is said before the tens.",
+            ),
+            (
+                "English to French",
+                "en-fr",
+                "Adjectives and nouns change places: the diagonal is crossed. “it” is put before the verb, "
+                "and its row also looks for the noun that decides between le and la.",
+            ),
+            (
+                "English to Italian",
+                "en-it",
+                "Most words keep their order; colours change places with their nouns, and articles look "
+                "ahead to the word that decides between il, lo and l'.",
+            ),
+            (
+                "Chinese to English",
+                "zh-en",
+                "Relative clauses and places move from the front to the end; measure words are read by "
+                "nobody. 纽约是一座城市 is never trained on.",
+            ),
+            (
+                "Your own pairs",
+                "pairs",
+                "Nobody knows the right alignment here: which words does each row choose by itself?",
+            ),
+        )
+    },
 }
 DEFAULT_PRESET = "Reverse words"
+OF_TASK = {"reverse": DEFAULT_PRESET} | {
+    preset.config.train.task: name
+    for name, preset in PRESETS.items()
+    if preset.config.train.task != "reverse"
+}
+"""Task to the preset that begins it."""
 
 _TOPOLOGIES = {
     ENCODER_ONLY.recipe: "One stack reads the word and writes in its place: soon self-attention itself turns "

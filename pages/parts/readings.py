@@ -10,7 +10,7 @@ from transformer.figures.labels import map_axes, tile_name, wrong_predictions
 from transformer.figures.lines import line_view
 from transformer.figures.maps import MapAxes, large_map, map_strip
 from transformer.figures.picture import Array, Picture
-from transformer.insight.names import full_head_name, short_head_name
+from transformer.insight.names import full_head_name, short_head_name, shortened
 from transformer.insight.rollout import pooled, rollout
 from transformer.insight.scores import THRESHOLD
 from transformer.runs.view import RunView
@@ -60,12 +60,13 @@ def reading_map(
     forced = reading is answer.forced
     expected = reading.to_write(answer.expected)
     wrong = wrong_predictions(reading.axes[site], expected, reading.predicted) if forced else {}
+    asked = shortened(answer.question.text)
     fed = "teacher-forced" if forced else "free-running"
     return large_map(
         _weights(reading, site, head, pool),
         _axes(answer, reading, site),
         title=f"<b>{_name(reading, site, head, pool)}</b> · step {answer.step:,}{note}"
-        f"<br><span style='font-size:0.75em'>“{answer.question.text}” · seed {seed} · {fed}</span>",
+        f"<br><span style='font-size:0.75em'>“{asked}” · seed {seed} · {fed}</span>",
         step=answer.step,
         wrong=wrong,
         lit_row=lit,

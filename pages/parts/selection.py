@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import streamlit as st
 
 from transformer.config import KINDS_OF, ModelConfig, RunConfig
+from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.runs.view import Frame, RunView
+from transformer.tasks import task_of
 
 READY_SECONDS = 1.5
 """A new model is on the screen within this time at most; a large one comes later by itself."""
@@ -191,10 +193,22 @@ def new_draft(config: RunConfig, old: Run | None) -> Run:
     """An untrained model with the words of the run that it replaces, as far as they may be asked."""
     if old is None:
         return REGISTRY.draft(config)
-    words = tuple(q.text for q in old.questions if len(q.text) <= 2 * config.train.max_letters)
-    run = REGISTRY.draft(config, words or None)
+    run = REGISTRY.draft(config, _askable(old, config) or None)
     run.ready.wait(READY_SECONDS)  # torch is loaded, so this is soon; meanwhile the pictures keep their place
     return run
+
+
+def _askable(old: Run, config: RunConfig) -> tuple[str, ...]:
+    """The words of a run that another task can be asked; of another kind of task none."""
+    if task_of(config).name != old.task.name:
+        return ()
+    words = []
+    for question in old.questions:
+        try:
+            words.append(task_of(config).question(question.text).text)
+        except InputError:  # too long now, or of a word that is not there any more
+            continue
+    return tuple(words)
 
 
 def known_runs(run: Run | None) -> list[Run]:

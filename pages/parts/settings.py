@@ -10,9 +10,11 @@ import streamlit as st
 
 from pages.parts.beginnings import GOALS, base, begin, beginnings, reset, values_of
 from pages.parts.model_size import model_size
+from pages.parts.task_settings import task_settings, tokenizer_settings
 from transformer.config import DEVICES, RunConfig
 from transformer.errors import InputError
 from transformer.runs.machine import check_machine
+from transformer.tasks import completed
 
 
 @dataclass(frozen=True)
@@ -56,18 +58,10 @@ _WHOLE = (
         "Which head turns differs from seed to seed.",
     ),
 )
-_MORE = (
-    _Setting(
-        "letters",
-        "max_letters",
-        "Longest word (L)",
-        "Training words have 1 to L letters, 3 to 40. Nothing longer than L is learned.",
-    ),
-    _Setting("batch_size", "batch_size", "Batch", "Words per step, up to 4,096."),
-)
-KEYS = [s.key for s in (*_WHOLE, *_MORE)] + [
-    *("learning_rate", "label_smoothing", "dropout", "goal", "device", "recipe", "topology", "as_published")
-]
+_BATCH = _Setting("batch_size", "batch_size", "Batch", "Examples per step, up to 4,096.")
+
+
+_MAY_BE_EMPTY = ("goal", "vocabulary", "patterns", "pairs", "tokenizer_file")
 
 
 def settings() -> RunConfig | None:
@@ -80,7 +74,9 @@ def settings() -> RunConfig | None:
     defaults = values_of(base())  # what differs from them is in the link, and a reload begins with the same
     with st.sidebar:
         values: dict[str, Any] = {}
-        boxes: dict[str, Any] = {"topology": beginnings(values)}
+        boxes: dict[str, Any] = {}
+        boxes["topology"] = boxes["task"] = beginnings(values)
+        task_settings(values["task"], defaults, values, boxes)
         _widgets(defaults, values, boxes)
         st.button(
             "Reset to the preset",
@@ -117,9 +113,8 @@ def _widgets(defaults: dict[str, Any], values: dict[str, Any], boxes: dict[str, 
         pair(whole(first), whole(second), first.field, second.field)
     pair(lambda: _rate(values, defaults), lambda: _goal(values, defaults), "learning_rate", "goal")
     with st.expander("More settings", key="more_settings", on_change="ignore"):
-        for setting in _MORE:
-            values[setting.field] = _whole(setting, defaults)
-            boxes[setting.field] = st.container()
+        values["batch_size"] = _whole(_BATCH, defaults)
+        boxes["batch_size"] = st.container()
         for key, label, text in (
             ("label_smoothing", "Label smoothing", "Share of each target spread over all tokens, 0 to 0.9."),
             ("dropout", "Dropout", "Share of activations dropped in training, 0 to 0.9."),
@@ -128,8 +123,34 @@ def _widgets(defaults: dict[str, Any], values: dict[str, Any], boxes: dict[str, 
                 label, value=defaults[key], step=0.05, key=key, bind="query-params", help=text
             )
             boxes[key] = st.container()
+        tokenizer_settings(defaults, values, boxes)
+        _decoding(defaults, values, boxes)
         _device(values)
         boxes["device"] = st.container()
+
+
+def _decoding(defaults: dict[str, Any], values: dict[str, Any], boxes: dict[str, Any]) -> None:
+    values["decoding"] = st.selectbox(
+        "Outputs are written by",
+        ("greedy", "beam"),
+        key="decoding",
+        bind="query-params",
+        help="greedy: the most probable token each time. beam: the best of several tried beside each other; "
+        "evaluations take longer.",
+    )
+    if values["decoding"] == "beam":
+        values["beam_width"] = st.number_input(
+            "Beams", value=defaults["beams"], step=1, key="beams", bind="query-params", help="1 to 16."
+        )
+        values["length_penalty"] = st.number_input(
+            "Length penalty",
+            value=defaults["length_penalty"],
+            step=0.1,
+            key="length_penalty",
+            bind="query-params",
+            help="0: short outputs are favoured; 0 to 2.",
+        )
+    boxes["beam_width"] = boxes["length_penalty"] = st.container()
 
 
 def _device(values: dict[str, Any]) -> None:
@@ -181,7 +202,9 @@ def _whole(setting: _Setting, defaults: dict[str, Any]) -> int:
 
 
 def _checked(begun: RunConfig, values: dict[str, Any]) -> tuple[RunConfig | None, InputError | None]:
-    missing = next((name for name, value in values.items() if value is None and name != "goal"), None)
+    missing = next(
+        (name for name, value in values.items() if value is None and name not in _MAY_BE_EMPTY), None
+    )
     if missing is not None:
         return None, InputError("This setting is empty; type a number.", missing)
     if isinstance(values["d_model"], int) and 0 < values["d_model"] <= begun.model.MAX_WIDTH:
@@ -189,7 +212,7 @@ def _checked(begun: RunConfig, values: dict[str, Any]) -> tuple[RunConfig | None
         values = {**values, "d_ff": ratio * values["d_model"]}
     try:
         config = begun.with_changes(**values)
-        check_machine(config)
+        check_machine(completed(config))
         return config, None
     except InputError as error:
         return None, error

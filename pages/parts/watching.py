@@ -10,17 +10,30 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts import selection
 from pages.parts.live_figure import live_figure
 from pages.parts.look_inside import look_at_cell
-from pages.parts.pictures import curves_picture, large_picture, narration, sites_of, strip_picture
+from pages.parts.pictures import (
+    curves_picture,
+    large_picture,
+    narration,
+    score_picture,
+    sites_of,
+    strip_picture,
+)
 from pages.parts.tiles import chosen_tiles, n_choices
 from pages.parts.wording import by_length, outputs
 from transformer.figures.curves import PINS
 from transformer.figures.maps import tile_at
 from transformer.runs.registry import REGISTRY
-from transformer.runs.view import Frame, RunView
+from transformer.runs.view import Frame, RunView, reading_sites
 
 # What stands above the pictures leaves this much of the window to them; type grows with it.
 TALL = "max(330px, calc(100vh - 390px))"
 CURVES_TALL = "max(200px, calc(100vh - 530px))"
+MASS = {
+    "mirror": "Attention mass on the mirrored letters",
+    "gold": "Attention mass on the gold links",
+    "focus": "Highest weight of a row",
+}
+"""What the curves of all heads show, by what a head is to find in the task."""
 MESSAGE_FRAMES = 4
 """At a slow pace a message carries this many steps, so that one that comes late loses none."""
 
@@ -33,7 +46,7 @@ class Choice:
     kind: str
     """cross, encoder, decoder or sequence."""
     outline: bool
-    """Whether the mirrored letters are marked."""
+    """Whether the cells that each row needs are marked."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +58,13 @@ class Places:
     strip: DeltaGenerator
     curves: DeltaGenerator
     narrator: DeltaGenerator
+    alignment: DeltaGenerator
 
 
 def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> None:
     """Show one frame of a run in every panel, or that there is none yet."""
     if frame is None:
-        for place in (places.large, places.strip, places.curves):
+        for place in (places.large, places.strip, places.curves, places.alignment):
             place.skeleton(height=380)
         places.narrator.markdown("")
         return
@@ -94,6 +108,18 @@ def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> 
         with st.container(key="live_outputs"):
             st.caption("Written by the model alone:")
             st.html(outputs(frame, choice.word) + by_length(frame))
+
+    with places.alignment:
+        st.caption(
+            f"**{MASS[frame.aim]}**, of each head, while the model learns; from the dashed line on it counts."
+        )
+        with st.container(key="alignment_mass"):
+            live_figure(
+                [score_picture(view, frame.aim, at, reading_sites(frame.axes))],
+                key="alignment_mass_figure",
+                height="300px",
+                file_name=f"{name}-alignment",
+            )
 
 
 def _strip_height(n_layers: int, n_heads: int) -> str:

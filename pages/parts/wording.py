@@ -7,8 +7,8 @@ from typing import Any
 
 from pages.parts.mask_words import without_masks
 from transformer.config import RunConfig
-from transformer.insight.names import head_name
-from transformer.insight.scores import MIRROR_THRESHOLD
+from transformer.insight.names import examples_of, head_name
+from transformer.insight.scores import AIMS, THRESHOLD, TURNED
 from transformer.runs.run import Run
 from transformer.runs.view import FAILED, IDLE, Frame, Probe, RunView
 
@@ -18,6 +18,18 @@ KIND_NAMES = {
     "decoder": "Decoder",
     "sequence": "Question and answer",
 }
+COUNTS = {
+    "mirror": f"at {THRESHOLD:.0%} it counts as anti-diagonal",
+    "gold": f"at {THRESHOLD:.0%} it counts as reading what it writes",
+    "focus": f"from {THRESHOLD:.0%} on it has made up its mind",
+}
+READS = {
+    "mirror": "it reads the word backwards",
+    "gold": "it reads what its row is about to write",
+    "focus": "each row has its token",
+}
+FOUND = {"mirror": "anti-diagonal", "gold": "the alignment", "focus": "in focus"}
+"""What a head has found, by the score that a task aims at."""
 SETTING_NAMES = {
     "n_encoder_layers": "encoder layers",
     "n_decoder_layers": "decoder layers",
@@ -33,7 +45,21 @@ SETTING_NAMES = {
     "norm_placement": "place of the norm",
     "score_scale": "scores divided by",
     "max_len": "longest sequence",
+    "to_words": "from digits to words",
+    "tokenizer": "tokens",
+    "vocabulary": "most tokens",
+    "min_frequency": "least frequency",
+    "decoding": "written by",
+    "beam_width": "beams",
+    "length_penalty": "length penalty",
 }
+WIDE = 12
+"""A longer sentence stands in a line of its own."""
+_AS_THEY_ARE = (
+    *("topology", "steps", "seed", "goal", "dropout", "device", "task", "shift", "language", "digits"),
+    *("patterns", "adjectives", "pairs"),
+)
+"""Settings that are called by their own names."""
 STATE_SIGNS = {
     "idle": "○",
     "queued": "◌",
@@ -54,8 +80,9 @@ def changed(run: Run, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
     changes.pop("published", None)
     if "d_model" in changes:
         changes.pop("d_ff", None)
-    if "topology" in changes:  # the task lays its tokens out for it
-        changes.pop("max_len", None)
+    if changes.keys() & {"topology", "task", "pairs", "tokenizer"}:  # what the task needs follows
+        for follows in ("max_len", "src_vocab_size", "tgt_vocab_size"):
+            changes.pop(follows, None)
     if config.train.learning_rate == run.view.learning_rate:
         changes.pop("learning_rate", None)  # it has been taken over in mid-run
     return changes
@@ -66,7 +93,7 @@ def differences(changes: dict[str, tuple[Any, Any]]) -> str:
     named = [
         f"{SETTING_NAMES.get(name, name)} {_short(before)} → {_short(after)}"
         for name, (before, after) in changes.items()
-        if name in SETTING_NAMES or name in ("topology", "steps", "seed", "goal", "dropout", "device", "task")
+        if name in SETTING_NAMES or name in _AS_THEY_ARE
     ]
     others = len(changes) - len(named)
     more = [f"{others} more of the recipe's"] if others else []
@@ -74,6 +101,8 @@ def differences(changes: dict[str, tuple[Any, Any]]) -> str:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -112,15 +141,15 @@ def moment(view: RunView, look_for: str) -> str:
     elif view.turned_at is None:
         now = (
             f"**No clear pattern yet.** The clearest head puts {frame.clearest_score:.0%} of its weight "
-            f"on the mirrored letter; at {MIRROR_THRESHOLD:.0%} it counts as anti-diagonal."
+            f"on {AIMS[frame.aim]}; {COUNTS[frame.aim]}."
         )
     else:
         step, site, head = view.turned_at
         score = float(frame.scores[site][head])
-        reads = "it reads the word backwards" if score >= MIRROR_THRESHOLD else "it has let go since"
+        reads = READS[frame.aim] if score >= THRESHOLD else "it has let go since"
         now = (
-            f"★ **{head_name(site, head).capitalize()} turned anti-diagonal** at step {step:,}: "
-            f"{reads} ({score:.0%} on the mirrored letter)." + (f" {switched}" if switched else "")
+            f"★ **{head_name(site, head).capitalize()} {TURNED[frame.aim]}** at step {step:,}: "
+            f"{reads} ({score:.0%} on {AIMS[frame.aim]})." + (f" {switched}" if switched else "")
         )
     return f"{now} {view.reason}" if view.reason else now
 
@@ -130,9 +159,9 @@ def looking_back(view: RunView, frame: Frame) -> str:
     (site, head), score = frame.best
     now = (
         f"**At step {frame.step:,}** the clearest head, {head_name(site, head)}, put {score:.0%} of its "
-        "weight on the mirrored letter"
+        f"weight on {AIMS[frame.aim]}"
     )
-    now += "." if score < MIRROR_THRESHOLD else ": anti-diagonal."
+    now += "." if score < THRESHOLD else f": {FOUND[frame.aim]}."
     here = [moment.text for moment in view.moments if moment.step == frame.step]
     later = [moment for moment in view.moments if moment.step > frame.step]
     if here:
@@ -144,16 +173,18 @@ def looking_back(view: RunView, frame: Frame) -> str:
 
 def words_right(view: RunView, frame: Frame | None) -> str:
     """The number that the last row of the room reads."""
+    things = examples_of(view.config.train.task)
+    label = "words right" if things == "words" else "right"  # a longer one would not fit
     if frame is None or frame.exact is None:
-        return "<div class='hl-right'><small>words right</small> – </div>"
+        return f"<div class='hl-right'><small>{label}</small> – </div>"
     right, asked = frame.exact
     long = " class='long'" if right >= 1000 else ""  # as wide as the page is, it must fit
     everyday = ""
     if view.everyday is not None and frame is view.frame:
         everyday = f"<br>everyday words, when last asked: {view.everyday[0]} / {view.everyday[1]}"
     return (
-        f"<div class='hl-right'><small>words right</small> <b{long}>{right:,}</b> / {asked:,}"
-        f"<em>held-out words, at step {frame.exact_step:,}{everyday}</em></div>"
+        f"<div class='hl-right'><small>{label}</small> <b{long}>{right:,}</b> / {asked:,}"
+        f"<em>held-out {things}, at step {frame.exact_step:,}{everyday}</em></div>"
     )
 
 
@@ -171,10 +202,17 @@ def _output_row(probe: Probe, chosen: bool) -> str:
         f"<span class='{'ok' if right else 'no'}'>{html.escape(letter)}</span>"
         for letter, right in probe.marked
     ]
-    mark = "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>"
+    mark = "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
     short, full = remark(probe)
     row = f"<td>{html.escape(probe.text)}</td><td>→ {''.join(letters)}</td>"
     style = "chosen" if chosen else ""
+    if len(probe.text) > WIDE and not (probe.text.isascii() and probe.text.isalpha()):
+        # A sentence, not a word: it stands above its translation.
+        return (
+            f"<tr class='{style} long'><td colspan='3'><small>{html.escape(probe.text)}</small></td></tr>"
+            f"<tr class='{style} long'><td colspan='2'>→ {''.join(letters)}</td>"
+            f"<td title='{full}'>{mark} <small>{short}</small></td></tr>"
+        )
     if probe.too_long:  # its output needs the room, and this is worth reading
         return (
             f"<tr class='{style} long'>{row}<td>{mark}</td></tr>"
@@ -185,6 +223,8 @@ def _output_row(probe: Probe, chosen: bool) -> str:
 
 def remark(probe: Probe) -> tuple[str, str]:
     """What training knows of this word, in short and in full."""
+    if not probe.forced:
+        return "unknown", "nobody here knows the right answer: the maps run over the model's own output"
     if probe.too_long:
         return "too long", "longer than anything trained on"
     if probe.too_short:
@@ -197,9 +237,9 @@ def remark(probe: Probe) -> tuple[str, str]:
 
 
 def by_length(frame: Frame) -> str:
-    """Held-out words right, by their length: a bar each, with its numbers under the pointer."""
+    """Held-out examples right, by their length: a bar each, with its numbers under the pointer."""
     bars = "".join(
-        f"<span title='{n} letters: {right} of {asked} right'>{_BARS[round(8 * right / asked)]}"
+        f"<span title='length {n}: {right} of {asked} right'>{_BARS[round(8 * right / asked)]}"
         f"<i>{n}</i></span>"
         for n, (right, asked) in frame.by_length.items()
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from transformer.config import LETTER_TASKS
 from transformer.errors import InputError
 from transformer.runs.run import Run
 
@@ -21,30 +22,57 @@ def probe_words(run: Run) -> str:
     # Written and not only read: on the first run of another page the new widget would not find the old one's.
     st.session_state["word"] = word if word in words else words[0]
     with st.container(key="probe_words", horizontal=True, vertical_alignment="center", gap="small"):
-        st.pills(
-            "Word",
-            words,
-            key="word",
-            required=True,
-            persist_state="session",
-            label_visibility="collapsed",
-            on_change=_forget_problem,
-            help="The word whose maps are shown.",
-        )
+        if run.task.same_length:
+            st.pills(
+                "Word",
+                words,
+                key="word",
+                required=True,
+                persist_state="session",
+                label_visibility="collapsed",
+                on_change=_forget_problem,
+                help="The word whose maps are shown.",
+            )
+        else:  # sentences need more room than a row of buttons has
+            st.selectbox(
+                "Sentence",
+                words,
+                key="word",
+                persist_state="session",
+                label_visibility="collapsed",
+                on_change=_forget_problem,
+                width=430,
+                help="The sentence whose maps are shown.",
+            )
         st.text_input(
             "Your own word",
             key="own_word",
-            placeholder="your own word…",
+            placeholder="your own word…" if run.task.same_length else "your own sentence…",
             label_visibility="collapsed",
             on_change=_typed,
-            width=150,
-            help=f"Letters a to z, up to {2 * run.config.train.max_letters}; press Enter. "
-            f"Training words have at most {run.config.train.max_letters}.",
+            width=150 if run.task.same_length else 260,
+            help=f"{what_to_type(run)} Press Enter.",
         )
         st.button("Add", key="add_word", icon=":material/add:", on_click=_ask)
     with st.container(key="word_problem"):
         _problem()
     return st.session_state["word"]
+
+
+def what_to_type(run: Run) -> str:
+    """What this run can be asked, for the help of a box."""
+    train = run.config.train
+    if train.task in LETTER_TASKS:
+        return (
+            f"Letters a to z, up to {2 * train.max_letters}; training words have at most {train.max_letters}."
+        )
+    example = run.questions[0].text
+    known = {
+        "dates": "An English date",
+        "numbers": "A number in digits" if train.to_words else "A number in words",
+        "pairs": "Anything in the language of your questions",
+    }.get(train.task, "A sentence of the words that this grammar has, in any order")
+    return f"{known}, such as: {example}. At most {run.task.limit} tokens."
 
 
 def _typed() -> None:

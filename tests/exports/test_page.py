@@ -97,6 +97,7 @@ def test_the_scripts_are_three_whatever_plotly_js_or_a_word_holds(view, monkeypa
     page._plotly.cache_clear()
     try:
         probe = replace(view.frames[-1].probes[0], output="</script><b>&{{plotly}}", text="a<b>&")
+        probe = replace(probe, pieces=tuple(probe.output))
         frame = replace(view.frames[-1], probes=(probe, *view.frames[-1].probes[1:]))
         moment = replace(view.moments[0], text="</script><script>alert(2)</script><!--")
         text = made(
@@ -220,7 +221,8 @@ def test_frames_carry_their_numbers_outputs_and_what_was_taken_away(view):
     ],
 )
 def test_each_letter_written_is_told_right_or_wrong(view, output, stopped, expected, right):
-    probe = replace(view.frames[-1].probes[0], output=output, stopped=stopped)
+    pieces = tuple(re.findall(r"\[SOS\]|.", output))
+    probe = replace(view.frames[-1].probes[0], output=output, pieces=pieces, stopped=stopped, right=right)
     frame = replace(view.frames[-1], probes=(probe, *view.frames[-1].probes[1:]))
     written = data_of(made(replace(view, frames=(frame,))))["frames"][0]["probes"]["banana"]
     assert written["letters"] == expected

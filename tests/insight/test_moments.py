@@ -39,6 +39,23 @@ def test_a_head_turns_only_once_though_it_lets_go_and_comes_back():
     assert [len(new) for new in found] == [0, 1, 0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("aim", "said"),
+    [
+        ("mirror", "turned anti-diagonal"),
+        ("gold", "found the alignment"),
+        ("focus", "came into focus"),
+    ],
+)
+def test_what_a_head_has_done_is_said_by_what_it_was_to_find(aim, said):
+    moments = Moments()
+    assert moments.heads(0, {FIRST: np.array([0.4])}, aim) == ()
+    assert moments.heads(10, {FIRST: np.array([0.5])}, aim) == (
+        Moment(10, "turned", f"decoder layer 1, head 1 {said}", FIRST, 0),
+    )
+    assert moments.heads(20, {FIRST: np.array([0.6])}, aim) == ()
+
+
 def test_a_head_that_is_there_when_first_seen_has_not_turned_until_it_lets_go():
     moments = Moments()
     found = [moments.heads(step, {FIRST: np.array([s])}) for step, s in enumerate([0.8, 0.9, 0.2, 0.7])]

@@ -190,3 +190,102 @@ def test_an_output_that_ended_at_once_still_has_a_sentence():
     assert narrate(np.eye(1, 7, 5), "cross", TGT[:1], SRC, n_letters=N) == (
         "For output 1 this head puts 100 % on letter 5 (“n”): the mirrored letter."
     )
+
+
+# Tokens: an answer that is longer or shorter than its question, and what its rows need.
+
+WORDS = ["[SOS]", "the", "cat", "sees", "him", "[EOS]"]
+WRITTEN = ["[SOS]", "le", "chat", "voit"]
+TOGETHER = [*WORDS[:-1], "[SEP]", *WRITTEN[1:]]
+LINKS = ((1, 2), (2,), ())
+
+
+def say_of_tokens(kind, at, cells, *, links=LINKS, row=None):
+    """The sentence about a map of tokens whose row `at` has these weights while all others are even."""
+    sides = {
+        "encoder": (WORDS, WORDS),
+        "decoder": (WRITTEN, WRITTEN),
+        "cross": (WRITTEN, WORDS),
+        "sequence": (TOGETHER, TOGETHER),
+    }
+    rows, columns = sides[kind]
+    weights = np.full((len(rows), len(columns)), 1 / len(columns), dtype=np.float32)
+    weights[at] = row_of(len(columns), cells)
+    return narrate(weights, kind, rows, columns, n_letters=4, n_answer=3, links=links, row=row)
+
+
+@pytest.mark.parametrize(
+    ("kind", "at", "cells", "sentence"),
+    [
+        (
+            "cross",
+            0,
+            {2: 0.9},
+            "For output 1 this head puts 90 % on token 2 (“cat”): what this row needs.",
+        ),
+        ("cross", 0, {3: 0.9}, "For output 1 this head puts 90 % on token 3 (“sees”)."),
+        ("cross", 1, {1: 0.9}, "For output 2 this head puts 90 % on token 1 (“the”)."),
+        ("cross", 1, {2: 0.9}, "For output 2 this head puts 90 % on token 2 (“cat”): what this row needs."),
+        ("cross", 2, {3: 0.9}, "For output 3 this head puts 90 % on token 3 (“sees”)."),
+        ("cross", 0, {5: 0.9}, "For output 1 this head puts 90 % on [EOS]: a special token."),
+        (
+            "encoder",
+            3,
+            {2: 0.7},
+            "For token 3 (“sees”) this head puts 70 % on token 2 (“cat”): the token before.",
+        ),
+        (
+            "decoder",
+            2,
+            {2: 0.7},
+            "After reading “chat”, for output 3, this head puts 70 % on output 2 (“chat”): the token that it "
+            "has just read.",
+        ),
+        (
+            "sequence",
+            5,
+            {2: 0.8},
+            "After reading [SEP], for output 1, this head puts 80 % on token 2 (“cat”): what this row needs.",
+        ),
+        (
+            "sequence",
+            6,
+            {1: 0.8},
+            "After reading “le”, for output 2, this head puts 80 % on token 1 (“the”).",
+        ),
+        (
+            "sequence",
+            7,
+            {6: 0.8},
+            "After reading “chat”, for output 3, this head puts 80 % on output 1 (“le”).",
+        ),
+    ],
+)
+def test_of_tokens_it_says_whether_the_cell_is_what_the_row_needs(kind, at, cells, sentence):
+    assert say_of_tokens(kind, at, cells, row=at) == sentence
+
+
+def test_without_an_alignment_nothing_is_said_to_be_needed():
+    assert say_of_tokens("cross", 1, {2: 0.9}, links=None) == (
+        "For output 2 this head puts 90 % on token 2 (“cat”)."
+    )
+
+
+def test_of_tokens_the_rows_are_those_of_the_answer_and_not_as_many_as_the_question_has():
+    """Row 3 of cross-attention writes [EOS]: it is a row of a token only where the answer has four."""
+    assert say_of_tokens("cross", 3, {1: 1.0}).startswith("For output 1 this head looks everywhere")
+    assert say_of_tokens("cross", 2, {1: 1.0}).startswith("For output 3 this head puts 100 %")
+    assert say_of_tokens("encoder", 4, {1: 1.0}).startswith("For token 4 (“him”) this head puts 100 %")
+    assert say_of_tokens("sequence", 4, {1: 1.0}).startswith("After reading [SEP], for output 1")
+    assert say_of_tokens("sequence", 7, {1: 1.0}).startswith("After reading “chat”, for output 3")
+    assert say_of_tokens("sequence", 8, {1: 1.0}).startswith("After reading [SEP], for output 1")
+
+
+def test_letters_are_told_to_be_needed_where_that_is_asked_for():
+    weights = np.eye(6, 7, 1)
+    links = tuple((i + 1,) for i in range(5))
+    plain = "For output 2 this head puts 100 % on letter 2 (“r”): "
+    assert narrate(weights, "cross", TGT, SRC, n_letters=N, row=1) == f"{plain}the letter at the same place."
+    assert (
+        narrate(weights, "cross", TGT, SRC, n_letters=N, links=links, row=1) == f"{plain}what this row needs."
+    )

@@ -428,7 +428,11 @@ TRAIN_FLIPS = {
     "label_smoothing": ("losses", others(0.0, 0.2), {}),
     "evaluate_every": ("evaluations", others(2), {}),
 }
-ELSEWHERE = {"task", "tokenizer", "decoding", "tensorboard", "goal"}
+ELSEWHERE = {
+    *("task", "shift", "language", "digits", "to_words", "patterns", "adjectives", "pairs"),
+    *("tokenizer", "tokenizer_file", "vocabulary", "min_frequency"),
+    *("decoding", "beam_width", "length_penalty", "tensorboard", "goal"),
+}
 """No recipe sets these, or not in its article's training."""
 WITH_A_TRAINING = ["default", "etienne", "bloem", "torres"]
 """The other articles train nothing and have the app's own."""

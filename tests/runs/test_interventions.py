@@ -320,8 +320,8 @@ def test_moments_of_a_short_real_run_have_frames_and_weights_at_exactly_their_st
         if moment.kind == "turned":
             earlier = [frame for frame in view.frames if frame.step < moment.step]
             (now,) = kept_at(view.frames, moment.step)
-            assert now.scores[moment.site][moment.head] >= scores.MIRROR_THRESHOLD
-            assert all(f.scores[moment.site][moment.head] < scores.MIRROR_THRESHOLD for f in earlier)
+            assert now.scores[moment.site][moment.head] >= scores.THRESHOLD
+            assert all(f.scores[moment.site][moment.head] < scores.THRESHOLD for f in earlier)
 
 
 @pytest.mark.parametrize("how", ["a word", "an intervention"])
@@ -334,7 +334,7 @@ def test_a_head_that_is_seen_to_have_turned_by_an_extra_look_is_a_moment_too(
     at(run, "paused", 7)
     assert run.view.moments == ()
     for module in ("insight.moments", "runs.worker"):
-        monkeypatch.setattr(f"transformer.{module}.MIRROR_THRESHOLD", 0.0)
+        monkeypatch.setattr(f"transformer.{module}.THRESHOLD", 0.0)
     if how == "a word":
         run.add_word("dog")
         assert run.set_pace(None).wait(20.0)  # whoever comes after the word

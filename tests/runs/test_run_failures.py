@@ -8,6 +8,7 @@ import pytest
 
 from transformer.errors import InputError
 from transformer.runs.run import Run
+from transformer.tasks import Task
 from transformer.tasks.reverse import Reverse
 from transformer.training import device
 
@@ -33,14 +34,14 @@ def test_a_loss_that_is_no_number_ends_one_run_while_another_goes_on(tiny, make_
 
 
 def test_a_failure_in_the_thread_ends_one_run_while_another_goes_on(tiny, make_run, until, monkeypatch):
-    batch = Reverse.batch
+    batch = Task.batch
 
     def broken(task, seed, k):
         if (seed, k) == (13, 2):
             raise RuntimeError("the letters have run out")
         return batch(task, seed, k)
 
-    monkeypatch.setattr(Reverse, "batch", broken)
+    monkeypatch.setattr(Task, "batch", broken)
     bad, other = make_run(tiny(seed=13)), make_run(tiny(seed=14))
     for run in (bad, other):
         run.start()
@@ -67,7 +68,7 @@ def test_too_little_memory_is_told_with_what_to_do(tiny, make_run, until, monkey
     def broken(task, seed, k):
         raise error
 
-    monkeypatch.setattr(Reverse, "batch", broken)
+    monkeypatch.setattr(Task, "batch", broken)
     run = make_run(tiny())
     run.start()
     assert failed(run, until) == reason

@@ -10,7 +10,8 @@ from transformer.config import TrainConfig
 from transformer.errors import InputError
 from transformer.tasks import completed, make_task
 from transformer.tasks.arrange import arrange, sequence_limit
-from transformer.tasks.tokenizer import CharacterTokenizer
+from transformer.tasks.reverse import Reverse
+from transformer.tasks.tokenizer import characters
 
 PAD, SOS, EOS, SEP = 0, 1, 2, 7
 X, Y, Z = 4, 5, 6
@@ -41,13 +42,16 @@ BY_HAND = {
 }
 
 
-def tokenizer(topology):
-    return CharacterTokenizer("xyz", separator=topology == "decoder-only")
+def laid_out(topology, questions, answers, **settings):
+    """Texts of x, y and z as one batch."""
+    tokens = characters("xyz", separator=topology == "decoder-only")
+    read, written = tokens.encode(questions), tokens.encode(answers)
+    return arrange(topology, read, written, sep_id=tokens.sep_id, words=questions, **settings)
 
 
 @pytest.mark.parametrize("topology", BY_HAND)
 def test_question_and_answer_stand_where_each_topology_reads_and_writes_them(topology):
-    batch = arrange(topology, tokenizer(topology), ["xyz", "z"], ["zyx", "y"])
+    batch = laid_out(topology, ["xyz", "z"], ["zyx", "y"])
     for side, expected in BY_HAND[topology].items():
         found = getattr(batch, side)
         assert found.tolist() == expected, side
@@ -56,11 +60,11 @@ def test_question_and_answer_stand_where_each_topology_reads_and_writes_them(top
 
 
 def test_answers_may_be_longer_or_shorter_than_their_questions():
-    two = arrange("encoder-decoder", tokenizer("encoder-decoder"), ["x", "yz"], ["zzzz", ""])
-    assert two.src.tolist() == [[SOS, X, EOS, 0, 0, 0], [SOS, Y, Z, EOS, 0, 0]]
+    two = laid_out("encoder-decoder", ["x", "yz"], ["zzzz", ""])
+    assert two.src.tolist() == [[SOS, X, EOS, 0], [SOS, Y, Z, EOS]]  # each side is as long as it must be
     assert two.tgt_in.tolist() == [[SOS, Z, Z, Z, Z], [SOS, 0, 0, 0, 0]]
     assert two.tgt_out.tolist() == two.answers.tolist() == [[Z, Z, Z, Z, EOS], [EOS, 0, 0, 0, 0]]
-    one = arrange("decoder-only", tokenizer("decoder-only"), ["x", "yz"], ["zzzz", ""])
+    one = laid_out("decoder-only", ["x", "yz"], ["zzzz", ""])
     assert one.tgt_in.tolist() == [[SOS, X, SEP, Z, Z, Z, Z], [SOS, Y, Z, SEP, 0, 0, 0]]
     assert one.tgt_out.tolist() == [[0, 0, Z, Z, Z, Z, EOS], [0, 0, 0, EOS, 0, 0, 0]]
     assert one.prompt.tolist() == [[SOS, X, SEP, 0], [SOS, Y, Z, SEP]]
@@ -70,12 +74,12 @@ def test_answers_may_be_longer_or_shorter_than_their_questions():
 def test_padding_to_a_length_adds_only_padding_and_makes_all_shapes_equal(topology):
     """Question and answer are given nine tokens each; in one sequence the two share [SEP] and lose [EOS]."""
     words = [["xyz", "z"], ["xyzxyzx", "y"]]
-    batches = [arrange(topology, tokenizer(topology), w, [x[::-1] for x in w], pad_to=9) for w in words]
+    batches = [laid_out(topology, w, [x[::-1] for x in w], pad_to=9) for w in words]
     widths = {"src": 9, "tgt_in": 8, "tgt_out": 8, "answers": 8}
     widths |= {"tgt_in": 9, "tgt_out": 9} if topology == "encoder-only" else {}
     widths |= dict.fromkeys(("src", "tgt_in", "tgt_out"), 16) if topology == "decoder-only" else {}
     for batch, w in zip(batches, words, strict=True):
-        loose = arrange(topology, tokenizer(topology), w, [x[::-1] for x in w])
+        loose = laid_out(topology, w, [x[::-1] for x in w])
         for side in SIDES:
             wide, narrow = getattr(batch, side), getattr(loose, side)
             assert np.array_equal(wide[:, : narrow.shape[1]], narrow)
@@ -86,7 +90,7 @@ def test_padding_to_a_length_adds_only_padding_and_makes_all_shapes_equal(topolo
 @pytest.mark.parametrize("letters", [3, 12])
 @pytest.mark.parametrize("topology", BY_HAND)
 def test_the_limit_has_room_for_a_question_its_answer_and_three_letters_more(topology, letters):
-    batch = arrange(topology, tokenizer(topology), ["x" * letters], ["z" * letters])
+    batch = laid_out(topology, ["x" * letters], ["z" * letters])
     needed = batch.tgt_in.shape[1] + 3 if topology == "decoder-only" else batch.src.shape[1]
     assert sequence_limit(topology, letters) == needed
 
@@ -101,13 +105,12 @@ def test_a_run_s_configuration_is_completed_with_what_its_layout_needs(tiny, top
 
 
 def test_a_task_with_answers_of_other_lengths_is_refused_by_an_encoder_alone(monkeypatch, tiny):
-    class Shortening(tasks.Reverse):
-        name = "reverse"
+    class Shortening(Reverse):
         same_length = False
 
-    monkeypatch.setitem(tasks.TASKS, "reverse", Shortening)
+    monkeypatch.setattr(tasks, "corpus_of", lambda config: Shortening(1, 12))
     for topology in ("encoder-decoder", "decoder-only"):
-        assert isinstance(make_task(TrainConfig(), topology), Shortening)
+        assert isinstance(make_task(TrainConfig(), topology).corpus, Shortening)
     for refused in (
         lambda: make_task(TrainConfig(), "encoder-only"),
         lambda: completed(tiny(topology="encoder-only")),

@@ -11,7 +11,7 @@ import pytest
 from transformer.config import TrainConfig
 from transformer.errors import InputError
 from transformer.tasks import make_task
-from transformer.tasks.reverse import is_held_out
+from transformer.tasks.letters import is_held_out
 
 
 def task(topology="encoder-decoder", **settings):
@@ -187,13 +187,13 @@ def test_two_tasks_with_finite_sets_draw_each_its_own_once(monkeypatch):
     one, other = task(**FINITE), task(**FINITE | {"max_letters": 4})
     drawn = []
     for reverse in (one, other):
-        whole = reverse._drawn
+        whole = reverse.corpus.drawn
 
         def counted(rng, count, reverse=reverse, whole=whole):
             drawn.append((reverse, count))
             return whole(rng, count)
 
-        monkeypatch.setattr(reverse, "_drawn", counted)
+        monkeypatch.setattr(reverse.corpus, "drawn", counted)
     for k in range(12):
         assert one.words(0, k) != other.words(0, k)
     assert drawn == [(one, 23), (other, 23)]

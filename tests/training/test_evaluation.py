@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from transformer import decoding
-from transformer.decoding import Written, spell
+from transformer.decoding import Decoding, Written, spell, spelling
 from transformer.training.evaluation import evaluate
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -64,14 +64,13 @@ def test_a_word_is_right_to_the_last_letter_and_stops(tiny, monkeypatch, outputs
     ids = {token: i for i, token in enumerate(state.task.tgt_tokenizer.tokens(range(30)))}
     written = torch.tensor([[ids[token] for token in row] for row in outputs])
     losses = torch.tensor([[0.5, 1.0, 2.0, 0.25], [4.0, 0.125, 8.0, 99.0]])  # the last one is of padding
-    monkeypatch.setattr(
-        decoding, "greedy", lambda *_, compare: Written(written, (written != 0).sum(1), losses)
-    )
-    spelling = spell(state.model, state.task, ["cat", "ox"])
-    assert spelling.exact == right
-    assert spelling.real.tolist() == [[True] * 4, [True] * 3 + [False]]
-    assert spelling.loss == pytest.approx((0.5 + 1.0 + 2.0 + 0.25 + 4.0 + 0.125 + 8.0) / 7)
-    for row, word, found in zip(outputs, ["cat", "ox"], spelling.right.tolist(), strict=True):
+    lengths = (written != 0).sum(1)
+    monkeypatch.setattr(spelling, "greedy", lambda *_, compare: Written(written, lengths, losses))
+    spelled = spell(state.model, state.task, ["cat", "ox"])
+    assert spelled.exact == right
+    assert spelled.real.tolist() == [[True] * 4, [True] * 3 + [False]]
+    assert spelled.loss == pytest.approx((0.5 + 1.0 + 2.0 + 0.25 + 4.0 + 0.125 + 8.0) / 7)
+    for row, word, found in zip(outputs, ["cat", "ox"], spelled.right.tolist(), strict=True):
         answer = [*word[::-1], "[EOS]"]
         by_hand = [i < len(row) and i < len(answer) and row[i] == answer[i] for i in range(4)]
         assert found == by_hand
@@ -166,3 +165,18 @@ def test_evaluating_draws_nothing_and_leaves_the_mode_as_it_was(tiny, training):
     assert all(m.training == training for m in state.model.modules())
     for name, weight in state.model.state_dict().items():
         assert torch.equal(weight, weights[name])
+
+
+def test_a_run_that_is_set_to_beams_is_evaluated_with_them(half_trained):
+    """Outputs are those of the search; losses stay those of greedy outputs, to be compared between runs."""
+    words, everyday = half_trained.task.held_out()[:60], half_trained.task.held_out()[60:160]
+    config = half_trained.config.with_changes(decoding="beam", beam_width=5, length_penalty=0.4)
+    beams = evaluate(replace(half_trained, config=config), words, everyday)
+    greedy = evaluate(half_trained, words)
+    as_set = {"decoding": Decoding(5, 0.4)}
+    assert beams.right == sum(spell(half_trained.model, half_trained.task, words, **as_set).exact)
+    outputs = spell(half_trained.model, half_trained.task, everyday, **as_set)
+    assert beams.everyday == (sum(outputs.exact), 100)
+    assert beams.right != greedy.right
+    assert sum(outputs.exact) != sum(spell(half_trained.model, half_trained.task, everyday).exact)
+    assert (beams.loss, beams.free_loss) == (greedy.loss, greedy.free_loss)

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import islice
 from types import SimpleNamespace
 
 import pytest
 
 from transformer.config import TrainConfig
+from transformer.decoding import spell
 from transformer.errors import InputError
+from transformer.runs.run import Run
+from transformer.training.evaluation import evaluate
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
 # Setting: what shows it, its other values.
 CASES = {
-    "task": ("refused", ["copy", "sort", "dates", "numbers", "caesar", "en-fr", "en-it", "zh-en", "pairs"]),
+    "task": ("losses", ["copy", "sort", "dates", "numbers", "caesar", "en-fr", "en-it", "zh-en"]),
+    "shift": ("losses", [5]),
+    "language": ("losses", ["fr", "de"]),
+    "digits": ("losses", [2]),
+    "to_words": ("losses", [True]),
+    "patterns": ("losses", [("svo",), ("svo", "negation")]),
+    "adjectives": ("losses", [0, 2]),
+    "pairs": ("refused", ["0123456789ab"]),
     "min_letters": ("losses", [3]),
     "max_letters": ("losses", [4]),
     "examples": ("losses", [4, 100]),
     "pad_to": ("shapes", [20]),
-    "tokenizer": ("refused", ["words", "bpe", "file"]),
+    "tokenizer": ("losses", ["characters", "bpe"]),
+    "tokenizer_file": ("refused", ["0123456789ab"]),
+    "vocabulary": ("losses", [30]),
+    "min_frequency": ("losses", [200]),
     "batch_size": ("losses", [7]),
     "steps": ("losses", [9]),
     "optimizer": ("losses", ["adam"]),
@@ -34,9 +47,22 @@ CASES = {
     "label_smoothing": ("losses", [0.1]),
     "evaluate_every": ("evaluations", [3]),
     "goal": ("length", [1e-9]),
-    "decoding": ("refused", ["beam"]),
-    "tensorboard": ("refused", [True]),
+    "decoding": ("search", ["beam"]),
+    "beam_width": ("search", [2]),
+    "length_penalty": ("search", [0.0]),
+    "tensorboard": ("folder", [True]),
 }
+GIVEN = {
+    "shift": {"task": "caesar"},
+    **dict.fromkeys(("language", "digits", "to_words"), {"task": "numbers"}),
+    **dict.fromkeys(
+        ("patterns", "adjectives", "tokenizer", "vocabulary", "min_frequency"), {"task": "en-fr"}
+    ),
+    "pairs": {"task": "pairs"},
+    "tokenizer_file": {"tokenizer": "file"},
+    **dict.fromkeys(("beam_width", "length_penalty"), {"decoding": "beam"}),
+}
+"""Settings that mean something only beside others."""
 LATER = ("evaluate_every", "goal")
 """Settings that show only where the model is evaluated; for the others, that time is saved."""
 FLIPS = [(name, value) for name, (_, values) in CASES.items() for value in values]
@@ -55,12 +81,21 @@ def test_every_setting_has_a_case_here(name, tiny):
 
 @pytest.mark.parametrize(("name", "value"), FLIPS, ids=str)
 def test_a_setting_changes_what_it_governs(name, value, tiny, monkeypatch):
-    shown_by, before = CASES[name][0], tiny(adam_eps=1e-5, evaluate_every=4 if name in LATER else 99)
-    if shown_by == "refused":
-        with pytest.raises(InputError, match="is not built yet; "):
-            replace(before.train, **{name: value})
-        return
+    shown_by = CASES[name][0]
+    before = tiny(adam_eps=1e-5, evaluate_every=4 if name in LATER else 99).with_changes(
+        **GIVEN.get(name, {})
+    )
     after = before.with_changes(**{name: value})
+    if shown_by == "refused":  # what a person brought is found by its digest, and this is nobody's
+        for config, message in ((before, "There (is|are) no .* yet"), (after, "no longer")):
+            with pytest.raises(InputError, match=message):
+                TrainState.begin(config)
+        return
+    if shown_by == "folder":
+        Run(before).close()
+        with pytest.raises(InputError, match="^Logging to TensorBoard needs a folder"):
+            Run(after)
+        return
     states = [TrainState.begin(config) for config in (before, after)]
     if shown_by == "losses":
         ours, other = (first_losses(state) for state in states)
@@ -70,12 +105,24 @@ def test_a_setting_changes_what_it_governs(name, value, tiny, monkeypatch):
         assert shapes[0] != shapes[1] == {20}
         ours, other = (first_losses(state) for state in states)
         assert ours == pytest.approx(other, abs=1e-5)  # padding changes no loss
+    elif shown_by == "search":
+        found = []
+
+        def noted(*arguments, decoding, **settings):
+            found.append(decoding)
+            return spell(*arguments, decoding=decoding, **settings)
+
+        monkeypatch.setattr("transformer.training.evaluation.spell", noted)
+        for state in states:
+            evaluate(state, ["cat", "ox"], ["dog"])
+        ours, again, other, once_more = found
+        assert ours == again != other == once_more
     elif shown_by == "evaluations":
         found = [[report.step for report in train(state) if report.evaluation] for state in states]
         assert found == [[4, 8], [3, 6, 8]]
     else:
 
-        def every_right(model, task, words, *, losses=False):
+        def every_right(model, task, words, **_):
             return SimpleNamespace(exact=[True] * len(words), loss=0.0)
 
         monkeypatch.setattr("transformer.training.evaluation.spell", every_right)

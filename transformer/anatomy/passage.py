@@ -16,10 +16,10 @@ from transformer.config import RunConfig
 from transformer.interventions import check_interventions
 from transformer.model.transformer import Site, Transformer
 from transformer.recording.frame import Array
-from transformer.recording.recorder import axes_of, expected_tokens
+from transformer.recording.recorder import answered, axes_of, expected_tokens
 from transformer.recording.snapshot import Snapshot
 from transformer.recording.tape import RECORDABLE, record
-from transformer.tasks import Question, make_task
+from transformer.tasks import Question, task_of
 
 __all__ = ["Passage", "passage"]
 
@@ -128,6 +128,8 @@ def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
 def passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...] = ()) -> Passage:
     """Send a word through the model of a snapshot, with the right answer as the decoder's input.
 
+    Where nobody knows that, the model's own stands for it.
+
     What was taken away from the model at that step is taken away here too.
 
     Args:
@@ -137,11 +139,11 @@ def passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str,
     Raises:
         InputError: a word that cannot be asked, or weights that are not those of such a model.
     """
-    task = make_task(config.train, config.model.topology)
+    task = task_of(config)
     questions: list[Question] = [task.question(text) for text in (word, *beside)]
     model, taken = model_of(config, snapshot), snapshot.interventions
     model.intervene(taken, task.src_tokenizer.id_of)
-    batch = task.encode([question.text for question in questions], filled=not model.masked("padding"))
+    batch, _ = answered(model, task, questions)
     src_tokens = task.src_tokenizer.tokens(batch.src[0].tolist())
     tgt_tokens = task.tgt_tokenizer.tokens(batch.tgt_in[0].tolist())
     masks, n_heads = config.model.masks, config.model.n_heads

@@ -100,7 +100,8 @@ class Passage:
     """Of the snapshot."""
     config: RunConfig
     word: str
-    answer: str
+    answer: str | None
+    """None where nobody knows it."""
     src_tokens: tuple[str, ...]
     """What the encoder reads, with the [PAD]s of its batch; without two stacks the same as `tgt_tokens`."""
     tgt_tokens: tuple[str, ...]

@@ -24,7 +24,7 @@ from transformer.figures.labels import map_axes, tile_name, wrong_predictions
 from transformer.figures.maps import large_map, map_strip
 from transformer.insight.blocking import BY_HAND, FUTURE, PADDING
 from transformer.insight.names import short_head_name
-from transformer.insight.scores import MIRROR_THRESHOLD
+from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import Array, Frame, Probe
 from transformer.runs.view import RunView
 
@@ -118,7 +118,7 @@ def _frame(frame: Frame) -> dict[str, Any]:
         },
         "lit": {
             site: [
-                bool(score >= MIRROR_THRESHOLD) and (site, head) not in frame.interventions.ablated
+                bool(score >= THRESHOLD) and (site, head) not in frame.interventions.ablated
                 for head, score in enumerate(scores)
             ]
             for site, scores in frame.scores.items()

@@ -23,7 +23,7 @@ _WRITTEN: dict[str, tuple[object, ...]] = {
     "mask_fill": ("-inf", "-1e9"),
     "initialisation": ("xavier", "pytorch", "normal"),
     "task": ("reverse",),
-    "tokenizer": ("characters",),
+    "tokenizer": ("auto", "characters", "words"),
     "optimizer": ("adamw", "adam"),
     "schedule": ("linear", "cosine", "constant"),
     "decoding": ("greedy",),

@@ -80,6 +80,7 @@ def token_axes(
         tgt_tokens: what the decoder reads.
         expected: what each position that writes is to write; empty where that is nothing.
     """
+    noun = called(src_tokens)
     rows = src_tokens if query == "src" else tgt_tokens
     if writes:
         rows = tuple(f"{read} → {to}" if to else read for read, to in zip(rows, expected, strict=True))
@@ -88,19 +89,32 @@ def token_axes(
         columns=src_tokens if key == "src" else tgt_tokens,
         row_title="after reading → writes"
         if query != "src"
-        else "letter → becomes"
+        else f"{noun} → becomes"
         if writes
-        else "letter at work",
-        column_title=COLUMN_TITLES[key],
+        else f"{noun} at work",
+        column_title=COLUMN_TITLES[noun][key],
         causal=causal,
     )
 
 
 COLUMN_TITLES = {
-    "src": "letters of the word",
-    "tgt": "letters written so far",
-    "seq": "word, then answer so far",
+    "letter": {
+        "src": "letters of the word",
+        "tgt": "letters written so far",
+        "seq": "word, then answer so far",
+    },
+    "token": {
+        "src": "tokens of the question",
+        "tgt": "tokens written so far",
+        "seq": "question, then answer so far",
+    },
 }
+
+
+def called(tokens: Sequence[str]) -> str:
+    """What one of these is called: letter, where all are letters a to z or special; else token."""
+    plain = [token for token in tokens if not (len(token) > 1 and token.startswith("["))]
+    return "letter" if all(len(token) == 1 and "a" <= token <= "z" for token in plain) else "token"
 
 
 def wrong_predictions(sides: Sides, expected: Sequence[str], predicted: Sequence[str]) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""Where in a word the letters come out right, by the length of the word, and how far training reached."""
+"""Where in an answer the tokens are right, by the length of the question, and how far training reached."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def length_heatmap(
     exact: Array | None = None,
     shortest: int = 1,
 ) -> Picture:
-    """A row for each length of word, a column for each letter that is written.
+    """A row for each length of question, a column for each token that is written.
 
     Args:
         share: (lengths, positions) of letters that are right; NaN where there is no such letter.
@@ -66,7 +66,7 @@ def _spec(shortest: int, n_lengths: int, n_positions: int, longest_trained: int,
         heat
         | {
             "x": list(range(1, n_positions + 1)),
-            "hovertemplate": "letter %{x} of words of %{y} letters: <b>%{z:.1%}</b> right<extra></extra>",
+            "hovertemplate": "output %{x}, questions of length %{y}: <b>%{z:.1%}</b> right<extra></extra>",
             "colorbar": {
                 "title": {
                     "text": "share right<br><span style='font-size:7px'>&nbsp;</span>",
@@ -99,7 +99,7 @@ def _spec(shortest: int, n_lengths: int, n_positions: int, longest_trained: int,
             "domain": [0.0, letters_end],
             "range": [0.5, n_positions + 0.5],
             "dtick": 1 if n_positions <= 16 else 5,
-            "title": {"text": "position of the written letter", "font": {"size": 13}, "standoff": 10},
+            "title": {"text": "place in the answer", "font": {"size": 13}, "standoff": 10},
             "automargin": True,
         },
         "yaxis": bare
@@ -107,7 +107,7 @@ def _spec(shortest: int, n_lengths: int, n_positions: int, longest_trained: int,
             "tickvals": lengths,
             "ticktext": [str(n) for n in lengths],
             "range": [lengths[-1] + 0.5, shortest - 0.5],
-            "title": {"text": "letters of the word (words asked)", "font": {"size": 13}, "standoff": 16},
+            "title": {"text": "length of the question (asked)", "font": {"size": 13}, "standoff": 16},
             "automargin": True,
         },
         "uirevision": json.dumps([shortest, n_lengths, n_positions]),
@@ -121,7 +121,7 @@ def _spec(shortest: int, n_lengths: int, n_positions: int, longest_trained: int,
                 "showscale": False,
                 "texttemplate": "%{z:.0%}",
                 "textfont": {"size": size},
-                "hovertemplate": "words of %{y} letters: <b>%{z:.1%}</b> right to the last<extra></extra>",
+                "hovertemplate": "questions of length %{y}: <b>%{z:.1%}</b> right to the last<extra></extra>",
             }
         )
         layout["xaxis2"] = bare | {
@@ -129,7 +129,7 @@ def _spec(shortest: int, n_lengths: int, n_positions: int, longest_trained: int,
             "anchor": "y",
             "range": [-0.5, 0.5],
             "tickvals": [0],
-            "ticktext": ["whole<br>word"],
+            "ticktext": ["all<br>right"],
         }
     if shortest <= longest_trained < lengths[-1]:
         border = longest_trained + 0.5

@@ -100,7 +100,7 @@ def _large_spec(
     layout = {
         "title": TITLE | {"text": ""},
         "margin": {"l": 4, "r": 0, "t": 48, "b": 4},
-        "xaxis": _token_axis(_lowered(axes.columns), axes.column_title, size),
+        "xaxis": _column_axis(axes.columns, axes.column_title, size),
         "yaxis": _token_axis(axes.rows, axes.row_title, size) | {"range": [n_rows - 0.5, -0.5]},
         "shapes": [_outline(row, column) for row, column in outlined]
         + ([] if lit_row is None else [_frame_of(lit_row, n_columns)]),
@@ -233,6 +233,13 @@ def _strip_spec(
         "uirevision": json.dumps([axes.rows, axes.columns, n_layers, n_heads]),
     }
     return json.dumps({"data": data + blocked + by_hand, "layout": layout})
+
+
+def _column_axis(tokens: Sequence[str], title: str, size: int) -> dict[str, Any]:
+    """Letters stand below their columns; words lean, for they are wider."""
+    if any(len(token) > 2 and not token.startswith("[") for token in tokens):
+        return _token_axis(tokens, title, min(size, 14)) | {"tickangle": -40}
+    return _token_axis(_lowered(tokens), title, size)
 
 
 def _lowered(tokens: Sequence[str]) -> list[str]:

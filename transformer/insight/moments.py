@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from transformer.insight.names import head_name
-from transformer.insight.scores import MIRROR_THRESHOLD, Array
+from transformer.insight.scores import THRESHOLD, Array
+from transformer.insight.scores import TURNED as TURNING
 
 TURNED, ACCURACY, DROP, INTERVENTION = "turned", "accuracy", "drop", "intervention"
 
@@ -59,34 +60,36 @@ class Moments:
         self._falling = False
         """Whether the newest drop still goes on."""
 
-    def heads(self, step: int, scores: Mapping[str, Array]) -> tuple[Moment, ...]:
-        """Heads that turned anti-diagonal: from below the threshold to it or beyond, each for the first time.
+    def heads(self, step: int, scores: Mapping[str, Array], aim: str = "mirror") -> tuple[Moment, ...]:
+        """Heads that turned: from below the threshold to it or beyond, each for the first time.
 
         A head that is there when it is first seen (the run began with learned weights) has not turned.
 
         Args:
-            scores: cross-attention site to (H,) mirror scores at this step.
+            scores: site where the answer reads the question to (H,) scores of the aim at this step.
+            aim: which score that is.
         """
         turned = {(moment.site, moment.head) for moment in self._of_kind(TURNED)}
         new = []
         for site, row in scores.items():
             for head, score in enumerate(row):
-                if score < MIRROR_THRESHOLD:
+                if score < THRESHOLD:
                     self._below.add((site, head))
                 elif (site, head) in self._below and (site, head) not in turned:
-                    text = f"{head_name(site, head)} turned anti-diagonal"
+                    text = f"{head_name(site, head)} {TURNING[aim]}"
                     new.append(Moment(step, TURNED, text, site, head))
         return self._add(new)
 
-    def accuracy(self, step: int, marks: Mapping[str, int]) -> tuple[Moment, ...]:
-        """Marks of held-out words right.
+    def accuracy(self, step: int, marks: Mapping[str, int], things: str = "words") -> tuple[Moment, ...]:
+        """Marks of held-out examples right.
 
         Args:
             step: now; each moment stands at its mark's own step.
             marks: share, as text, to the step at which it was first reached.
+            things: what the examples are called.
         """
         return self._add(
-            Moment(reached, ACCURACY, f"{100 * float(mark):g} % of the held-out words right")
+            Moment(reached, ACCURACY, f"{100 * float(mark):g} % of the held-out {things} right")
             for mark, reached in marks.items()
         )
 

@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+_CALLED = {"dates": "dates", "numbers": "numbers"}
+_SENTENCES = ("en-fr", "en-it", "zh-en", "pairs")
+
+
+def examples_of(task: str) -> str:
+    """What the examples of a task are called, in the plural."""
+    return "sentences" if task in _SENTENCES else _CALLED.get(task, "words")
+
+
+def shortened(text: str, most: int = 22) -> str:
+    """A text where there is little room."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
 
 def site_name(site: str) -> str:
     """encoder.0 as "encoder layer 1", decoder.1.cross as "decoder layer 2"."""

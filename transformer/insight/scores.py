@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Links = tuple[tuple[int, ...], ...]
+"""For each token of an answer, the positions of the question that it needs."""
 
 ROLES: dict[str, str] = {
     "mirror": "anti-diagonal",
+    "gold": "reads what it writes",
     "diagonal": "diagonal",
-    "previous": "previous letter",
+    "previous": "previous token",
     "first": "[SOS] sink",
     "eos": "[EOS] sink",
     "sep": "[SEP] sink",
@@ -21,8 +24,19 @@ ROLES: dict[str, str] = {
 """What a head can be called: score to badge, in reading order."""
 THRESHOLD = 0.5
 """A head is called by a role from this score on; below it there is no clear pattern."""
-MIRROR_THRESHOLD = THRESHOLD
-"""So it is called anti-diagonal from this mirror score on."""
+AIMS: dict[str, str] = {
+    "mirror": "the mirrored letter",
+    "gold": "the tokens that its row needs",
+    "focus": "its favourite tokens",
+}
+"""What a head is to find in a task: the mirrored letter, the gold alignment or, where none is known, anything
+at all. Score to what it is the share of weight on."""
+TURNED: dict[str, str] = {
+    "mirror": "turned anti-diagonal",
+    "gold": "found the alignment",
+    "focus": "came into focus",
+}
+"""What is said of a head whose score has reached `THRESHOLD`."""
 CLEARLY_AHEAD = 0.1
 """Another head must lead by this much before the large map changes to it, or by a third of its own score
 where that is less: early on all scores are small."""
@@ -45,8 +59,20 @@ def mirrored_cells(kind: str, n_letters: int) -> list[tuple[int, int]]:
     return [(first + i, n_letters - i) for i in range(n_letters)]
 
 
-def role_cells(kind: str, n_letters: int) -> dict[str, list[tuple[int, int]]]:
-    """Row and column of every cell that speaks for a role, on the teacher-forced map of one reversed word.
+def gold_cells(kind: str, n_letters: int, links: Links) -> list[tuple[int, int]]:
+    """Row and column of every cell of the gold alignment.
+
+    Args:
+        kind: encoder (of an encoder alone, which writes), cross or sequence.
+        n_letters: tokens of the question.
+        links: of each token of the answer, the columns that it needs.
+    """
+    first = first_row(kind, n_letters)
+    return [(first + i, column) for i, columns in enumerate(links) for column in columns]
+
+
+def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[str, list[tuple[int, int]]]:
+    """Row and column of every cell that speaks for a role, on the teacher-forced map of one word.
 
     Letter i of the word stands at i + 1, behind [SOS], and so does letter i of the answer among the
     decoder's inputs. A row of cross-attention is called by the letter that it writes, which is one further:
@@ -56,9 +82,12 @@ def role_cells(kind: str, n_letters: int) -> dict[str, list[tuple[int, int]]]:
 
     Args:
         kind: encoder, decoder (its self-attention), cross or sequence.
+        n_letters: of the question, or its tokens.
+        n_answer: tokens of the answer where it may be longer or shorter; then no place of the question is
+            opposite to one of the answer, or the same.
     """
     first = first_row(kind, n_letters)
-    letters = range(n_letters)
+    letters = range(n_letters if n_answer is None or kind == "encoder" else n_answer)
     cells = {
         "mirror": mirrored_cells(kind, n_letters),
         "diagonal": [(first + i, i + 1) for i in letters],
@@ -67,6 +96,10 @@ def role_cells(kind: str, n_letters: int) -> dict[str, list[tuple[int, int]]]:
         "eos": [(first + i, n_letters + 1) for i in letters],
         "sep": [(first + i, n_letters + 1) for i in letters],
     }
+    if n_answer is not None:
+        del cells["mirror"]
+        if kind in ("cross", "sequence"):
+            del cells["diagonal"]
     # What a decoder has yet to write it cannot see, and its inputs hold no [EOS].
     absent = {
         "encoder": ("sep",),
@@ -79,59 +112,90 @@ def role_cells(kind: str, n_letters: int) -> dict[str, list[tuple[int, int]]]:
 
 @lru_cache(maxsize=16)  # a model asks the same three questions at every frame
 def _masks(
-    kind: str, causal: bool, lengths: tuple[int, ...], n_rows: int, n_columns: int
+    kind: str,
+    causal: bool,
+    lengths: tuple[int, ...],
+    answers: tuple[int, ...] | None,
+    links: tuple[Links, ...] | None,
+    n_rows: int,
+    n_columns: int,
 ) -> tuple[dict[str, int], Array, Array]:
     """Where to look on the maps of these words.
 
     Returns:
-        The number of cells of each role; which they are, (B, Q * K, roles) of 0 and 1; and which letters each
-        letter row may look at, (B, Q, K) of 0 and 1.
+        The number of cells, or of gold the number of rows, of each role; which cells they are, (B, Q * K,
+        roles) of 0 and 1; and which letters each letter row may look at, (B, Q, K) of 0 and 1.
     """
-    words = [role_cells(kind, n) for n in lengths]
+    words = [role_cells(kind, n, answers[b] if answers else None) for b, n in enumerate(lengths)]
     counts = {role: sum(len(cells[role]) for cells in words) for role in words[0]}
+    if links is not None:
+        for n, cells, gold in zip(lengths, words, links, strict=True):
+            cells["gold"] = gold_cells(kind, n, gold)
+        counts["gold"] = sum(bool(columns) for gold in links for columns in gold)
     roles = np.zeros((len(lengths), n_rows, n_columns, len(counts)))
     letters = np.zeros((len(lengths), n_rows, n_columns))
     for b, cells in enumerate(words):
         for r, role in enumerate(counts):
-            rows, columns = zip(*cells[role], strict=True)
-            roles[b, rows, columns, r] = 1
-        for row, last in cells["diagonal"]:
-            up_to = last if causal and kind in ("encoder", "decoder") else lengths[b]
-            letters[b, row, 1 : 1 + up_to] = 1
+            for row, column in cells[role]:
+                roles[b, row, column, r] = 1
+        for i, (row, _) in enumerate(cells["first"]):
+            # How many letters the row may look at: of its own side those up to itself, or all.
+            n = len(cells["first"]) if kind == "decoder" else lengths[b]
+            letters[b, row, 1 : 1 + (i + 1 if causal and kind in ("encoder", "decoder") else n)] = 1
     return counts, roles.reshape(len(lengths), n_rows * n_columns, -1), letters
 
 
 def head_scores(
-    weights: Array, kind: str, lengths: Sequence[int], *, causal: bool | None = None
+    weights: Array,
+    kind: str,
+    lengths: Sequence[int],
+    *,
+    causal: bool | None = None,
+    answers: Sequence[int] | None = None,
+    links: Sequence[Links] | None = None,
 ) -> dict[str, Array]:
     """What each head of one attention does, as shares of weight: a mean over the letter rows of all words.
 
     Args:
-        weights: (B, H, Q, K) of one attention, teacher-forced on the right answers of reversed words.
+        weights: (B, H, Q, K) of one attention, teacher-forced on the right answers.
         kind: encoder, decoder (its self-attention), cross or sequence (question, [SEP] and answer in one).
-        lengths: letters of each of the B words, at least 3.
+        lengths: letters (or tokens) of each of the B words, at least 3 where they are letters.
         causal: whether rows may not look at later columns; by default so in a decoder's self-attention.
+        answers: tokens of each answer, where these may differ from the lengths.
+        links: the gold alignment of each word: for each token of its answer, the columns that it needs.
 
     Returns:
         (H,) in 0..1 for each score. For the roles it is the weight as it is, on:
 
-        - mirror: the mirrored letter (encoder, cross, sequence);
-        - diagonal: the letter at the same place;
+        - mirror: the mirrored letter (encoder, cross, sequence; not where answers differ in length);
+        - gold: all that the row needs together, over the rows that need anything (where links are given);
+        - diagonal: the letter at the same place (not across sides where answers differ in length);
         - previous: the letter just before, from the second on (encoder, decoder);
         - first: [SOS];
         - eos: [EOS] (encoder, cross);
         - sep: [SEP] (sequence).
 
-        And entropy: how evenly a row spreads over the letters that it may look at, 0 for one letter only, 1
-        for all the same. It is the entropy of the weights on letters alone, since special tokens are where
-        heads with nothing to say look, divided by its highest value. Rows with fewer than two such letters
-        are left out; a row with no weight on any letter prefers none and counts as 1.
+        Then focus: the highest weight of a row, whatever it is on. And entropy: how evenly a row spreads over
+        the letters that it may look at, 0 for one letter only, 1 for all the same. It is the entropy of the
+        weights on letters alone, since special tokens are where heads with nothing to say look, divided by
+        its highest value. Rows with fewer than two such letters are left out; a row with no weight on any
+        letter prefers none and counts as 1.
     """
     n_words, n_heads, n_rows, n_columns = weights.shape
     causal = kind == "decoder" if causal is None else causal
-    counts, roles, letters = _masks(kind, causal, tuple(lengths), n_rows, n_columns)
+    counts, roles, letters = _masks(
+        kind,
+        causal,
+        tuple(lengths),
+        None if answers is None else tuple(answers),
+        None if links is None else tuple(links),
+        n_rows,
+        n_columns,
+    )
     sums = (weights.reshape(n_words, n_heads, -1) @ roles).sum(axis=0)  # (H, roles)
-    scores = {role: sums[:, r] / n for r, (role, n) in enumerate(counts.items())}
+    scores = {role: sums[:, r] / max(n, 1) for r, (role, n) in enumerate(counts.items())}
+    rows = letters.any(axis=-1)  # (B, Q)
+    scores["focus"] = weights.max(axis=-1).transpose(1, 0, 2)[:, rows].mean(axis=-1)
     scores["entropy"] = _entropy(weights, letters)
     return scores
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.insight.scores import ROLES, badge, clearest_head
+from transformer.insight.scores import ROLES, Links, badge, clearest_head
 from transformer.interventions import NOTHING, PAD, Interventions, open_cells
 from transformer.recording.shelf import Shelf, bytes_in_memory
 
@@ -51,9 +50,10 @@ class Probe:
     """What was recorded of one word."""
 
     text: str
-    answer: str
+    answer: str | None
+    """None where the right answer is not known: then the maps run over the model's own output."""
     output: str
-    """Written by the model alone (free-running, greedy)."""
+    """Written by the model alone (free-running)."""
     stopped: bool
     """Whether the output ended by itself."""
     src_tokens: tuple[str, ...]
@@ -73,19 +73,40 @@ class Probe:
     """The first step whose batch had this word; None if there is none."""
     looked_up_to: int
     """The last step whose batch was looked up for this."""
+    right: bool
+    """Whether the free-running output is right to the last token and stops."""
+    pieces: tuple[str, ...] = ()
+    """The output as its tokens write it; joined they are the output."""
+    wanted: tuple[str, ...] = ()
+    """The right answer in the same way; nothing where it is not known."""
+    n_read: int = 0
+    """Tokens of the question, special ones left out."""
+    links: Links | None = None
+    """The gold alignment: for each token of the answer, the columns that it needs; None where not known."""
 
     @property
-    def right(self) -> bool:
-        """Whether the free-running output is right to the last letter and stops."""
-        return self.stopped and self.output == self.answer
+    def forced(self) -> bool:
+        """Whether the maps are teacher-forced, and not of the model's own output."""
+        return self.answer is not None
+
+    @property
+    def n_written(self) -> int:
+        """Tokens of what the maps' rows write, special ones left out."""
+        return len(self.wanted) if self.forced else len(self.pieces)
 
     @property
     def marked(self) -> tuple[tuple[str, bool], ...]:
-        """What was written, each letter with whether it is right; then what is missing or goes on."""
-        letters = re.findall(r"\[[A-Z]+\]|.", self.output)  # a special token counts as one
-        marked = [(letter, self.answer[i : i + 1] == letter) for i, letter in enumerate(letters)]
-        if self.stopped and len(letters) < len(self.answer):
-            marked.append(("·" * (len(self.answer) - len(letters)), False))
+        """What was written, each token with whether it is right; then what is missing or goes on.
+
+        Where the right answer is not known, or another one counts as right, nothing is marked wrong.
+        """
+        if self.right or not self.forced:
+            marked = [(piece, True) for piece in self.pieces]
+        else:
+            wanted = [*self.wanted, *("",) * len(self.pieces)]
+            marked = [(p, p.strip() == wanted[i].strip()) for i, p in enumerate(self.pieces)]
+        if self.forced and self.stopped and not self.right and len(self.pieces) < len(self.wanted):
+            marked.append(("·" * (len(self.wanted) - len(self.pieces)), False))
         if not self.stopped:
             marked.append(("…", False))
         return tuple(marked)
@@ -117,21 +138,29 @@ class Frame:
     """Site to the name of a score ("mirror", "diagonal", ...) to (H,), on 64 fixed held-out words."""
     clearest: tuple[str, int]
     """Site and head with the clearest pattern, with hysteresis."""
+    aim: str = "mirror"
+    """Which score tells what a head is to find in this task: mirror, gold or focus."""
     by_length: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """Word length to (right, asked) held-out words, of the same evaluation as `exact`."""
+    """Length of the question to (right, asked) held-out ones, of the same evaluation as `exact`."""
     held_out_loss: float | None = None
     """Of the same evaluation, the model reading the right answer (teacher-forced)."""
     free_loss: float | None = None
     """Of the same evaluation, the model reading what it has written itself."""
     token_accuracy: float | None = None
     """Of the same evaluation: share of right tokens, teacher-forced."""
+    bleu: float | None = None
+    """Of the same evaluation, 0 to 100, where answers are sentences."""
+    chrf: float | None = None
+    """Of the same evaluation, 0 to 100, where answers are sentences."""
+    samples: tuple[tuple[str, str], ...] = ()
+    """Of the same evaluation: the first few questions and what was written, where answers are sentences."""
     interventions: Interventions = NOTHING
     """What was taken away from the model when this was recorded."""
 
     @cached_property
     def scores(self) -> dict[str, Array]:
-        """Site to (H,) mirror scores, where the answer reads the question."""
-        return {site: self.head_scores[site]["mirror"] for site in reading_sites(self.axes)}
+        """Site to (H,) scores of the task's aim, where the answer reads the question."""
+        return {site: self.head_scores[site][self.aim] for site in reading_sites(self.axes)}
 
     def row_of(self, text: str) -> int:
         """Which probe a word is; the first where it is not one (yet)."""
@@ -162,7 +191,7 @@ class Frame:
 
     @cached_property
     def best(self) -> tuple[tuple[str, int], float]:
-        """(site, head) with the highest mirror score, and that score."""
+        """(site, head) with the highest score of the task's aim, and that score."""
         return clearest_head(self.scores)
 
     def role(self, site: str, head: int) -> str:
@@ -175,7 +204,7 @@ class Frame:
 
     @property
     def clearest_score(self) -> float:
-        """Mirror score of the clearest head."""
+        """Score of the clearest head."""
         site, head = self.clearest
         return float(self.scores[site][head])
 

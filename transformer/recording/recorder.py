@@ -8,16 +8,16 @@ from types import MappingProxyType
 import numpy as np
 import torch
 
-from transformer.decoding import greedy
+from transformer.decoding import GREEDY, Decoding, Written, write
 from transformer.insight.scores import clearest_head, head_scores
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.drawn import Drawn
 from transformer.recording.frame import Array, Axes, Frame, Probe, reading_sites
 from transformer.recording.tape import record
-from transformer.tasks import Question, Task
+from transformer.tasks import Batch, Question, Task
 
 N_SCORED_WORDS = 64
-"""Held-out words of at least three letters on which head scores are measured."""
+"""Held-out examples on which head scores are measured; words have at least three letters."""
 
 
 def axes_of(model: Transformer) -> dict[str, Axes]:
@@ -36,17 +36,24 @@ class Recorder:
     Args:
         model: looked at only while `frame` runs, by the thread that calls it.
         task: knows the right answers.
+        decoding: how the outputs are looked for.
     """
 
-    def __init__(self, model: Transformer, task: Task) -> None:
-        self.model, self.task = model, task
+    def __init__(self, model: Transformer, task: Task, decoding: Decoding = GREEDY) -> None:
+        self.model, self.task, self.decoding = model, task, decoding
         self.questions: list[Question] = []
         self.drawn = Drawn()
         """What training has drawn; told by who trains."""
         self._clearest: tuple[str, int] | None = None
-        scored = [word for word in task.held_out() if len(word) >= 3][:N_SCORED_WORDS]
-        self._scored_lengths = tuple(len(word) for word in scored)
-        self._scored = scored
+        letters = task.same_length
+        self._scored = [w for w in task.held_out() if not letters or len(w) >= 3][:N_SCORED_WORDS]
+        pairs = [task.pair(word) for word in self._scored]
+        read = task.src_tokenizer.encode(self._scored)
+        written = task.tgt_tokenizer.encode([pair.target for pair in pairs if pair is not None])
+        self._scored_lengths = tuple(len(ids) - 2 for ids in read)
+        self._scored_answers = None if letters else tuple(len(ids) - 2 for ids in written)
+        links = [task.links(word) for word in self._scored]
+        self._scored_links = tuple(one or () for one in links) if task.aim == "gold" else None
 
     def add(self, question: Question) -> None:
         """Record this word in every frame from now on."""
@@ -65,11 +72,14 @@ class Recorder:
         held_out_loss: float | None = None,
         free_loss: float | None = None,
         token_accuracy: float | None = None,
+        bleu: float | None = None,
+        chrf: float | None = None,
+        samples: tuple[tuple[str, str], ...] = (),
     ) -> Frame:
         """Everything there is to see now; the arguments are what the frame says of itself."""
         scores, axes = self.head_scores(), axes_of(self.model)
-        mirror = {site: scores[site]["mirror"] for site in reading_sites(axes)}
-        self._clearest, _ = clearest_head(mirror, self._clearest)
+        aimed = {site: scores[site][self.task.aim] for site in reading_sites(axes)}
+        self._clearest, _ = clearest_head(aimed, self._clearest)
         probes, maps = self._probes()
         return Frame(
             step=step,
@@ -82,10 +92,14 @@ class Recorder:
             maps=maps,
             head_scores=scores,
             clearest=self._clearest,
+            aim=self.task.aim,
             by_length=by_length,
             held_out_loss=held_out_loss,
             free_loss=free_loss,
             token_accuracy=token_accuracy,
+            bleu=bleu,
+            chrf=chrf,
+            samples=samples,
             interventions=self.model.interventions,
         )
 
@@ -97,10 +111,18 @@ class Recorder:
         batch = self.task.encode(self._scored, filled=not self.model.masked("padding"))
         with record(self.model) as tape:
             self.model(self._tensor(batch.src), self._tensor(batch.tgt_in))
-        return {
-            site: head_scores(tape.weights[site], axes.kind, self._scored_lengths, causal=axes.causal)
-            for site, axes in axes_of(self.model).items()
-        }
+        found = {}
+        for site, axes in axes_of(self.model).items():
+            links = self._scored_links if site in reading_sites(axes_of(self.model)) else None
+            found[site] = head_scores(
+                tape.weights[site],
+                axes.kind,
+                self._scored_lengths,
+                causal=axes.causal,
+                answers=self._scored_answers,
+                links=links,
+            )
+        return found
 
     def _together(self) -> list[list[int]]:
         """Which probes the model is asked in one batch.
@@ -129,12 +151,10 @@ class Recorder:
         """Each of these questions, asked in one batch, with its maps: site to (H, Q, K) float16."""
         model, task, tokenizer = self.model, self.task, self.task.tgt_tokenizer
         hidden = model.masked("padding")
-        batch = task.encode([question.text for question in questions], filled=not hidden)
+        batch, written = answered(model, task, questions, self.decoding)
         src, tgt_in = self._tensor(batch.src), self._tensor(batch.tgt_in)
         with record(model) as tape:
             guesses = model(src, tgt_in).argmax(-1).cpu().numpy()
-        model.eval()  # the next training step sets train mode again
-        written = greedy(model, batch, tokenizer.eos_id, batch.answers.shape[1] + 3)
         found = []
         for i, question in enumerate(questions):
             # Where [PAD] is not hidden it is looked at, and belongs on the maps.
@@ -143,8 +163,11 @@ class Recorder:
             )
             # Padding makes room for longer words; a word of its own may write three letters too many.
             n_written = min(int(written.lengths[i]), int((batch.answers[i] != PAD_ID).sum()) + 3)
-            output, stopped = tokenizer.text(written.tokens[i, :n_written].tolist())
+            ids = written.tokens[i, :n_written].tolist()
+            output, stopped = tokenizer.text(ids)
             labels = batch.tgt_out[i, :n_tgt].tolist()
+            answer = batch.answers[i][batch.answers[i] != PAD_ID].tolist()[:-1]
+            known = question.answer is not None
             probe = Probe(
                 text=question.text,
                 answer=question.answer,
@@ -159,9 +182,39 @@ class Recorder:
                 too_short=question.too_short,
                 drawn_at=self.drawn.first_step(question.text),
                 looked_up_to=self.drawn.steps,
+                right=known and stopped and task.accepts(question.text, output),
+                pieces=tokenizer.pieces(ids[:-1] if stopped else ids),
+                wanted=tokenizer.pieces(answer) if known else (),
+                n_read=len(task.src_tokenizer.encode([question.text])[0]) - 2,
+                links=task.links(question.text),
             )
             found.append((probe, {s: weights[i].astype(np.float16) for s, weights in tape.weights.items()}))
         return found
+
+
+def answered(
+    model: Transformer, task: Task, questions: Sequence[Question], decoding: Decoding = GREEDY
+) -> tuple[Batch, Written]:
+    """Questions as a batch with their answers, and what the model writes; it is in eval mode from then on.
+
+    Where nobody knows the right answer, the model's own output stands for it.
+    """
+    filled, tokenizer = not model.masked("padding"), task.tgt_tokenizer
+    texts = [question.text for question in questions]
+    batch = task.encode(texts, filled=filled)
+    model.eval()  # the next training step sets train mode again
+    unknown = [i for i, question in enumerate(questions) if question.answer is None]
+    # An answer that nobody knows may be longer than its question, but not without end.
+    room = max(batch.answers.shape[1], batch.src.shape[1] if unknown else 0) + 3
+    written = write(model, batch, tokenizer.eos_id, room, decoding=decoding)
+    if unknown:
+        most = model.config.max_len - batch.prompt.shape[1]
+        own: list[list[int]] = [[]] * len(texts)
+        for i in unknown:
+            ids = written.tokens[i, : int(written.lengths[i])].tolist()
+            own[i] = [token for token in ids if token not in (tokenizer.eos_id, PAD_ID)][:most]
+        batch = task.encode(texts, filled=filled, own=own)
+    return batch, written
 
 
 def _stacked(maps: Sequence[Array]) -> Array:

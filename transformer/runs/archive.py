@@ -3,7 +3,10 @@
 run.json              version, id, state, configuration, results
 src_tokenizer.json    readable by the `tokenizers` package
 tgt_tokenizer.json
+pairs.tsv             a person's own pairs, where these are learned
+tokenizer.json        and the tokenizer that they brought, where they did
 metrics.parquet       one row a step
+tensorboard/          the same for TensorBoard, where it was asked for
 frames/000120.npz     everything recorded at step 120: maps and scores as arrays, the rest as JSON
 snapshots/000120.npz  the weights at step 120, and as JSON what was taken away from the model
 """
@@ -24,6 +27,8 @@ from transformer.config import FORMAT
 from transformer.errors import InputError
 from transformer.recording.frame import Frame
 from transformer.recording.snapshot import Snapshot
+from transformer.runs.board import Board
+from transformer.runs.brought import write_brought
 from transformer.runs.view import RunView
 from transformer.tasks import Task
 from transformer.training.state import TrainState
@@ -53,16 +58,21 @@ class Archive:
         except OSError as error:
             raise InputError(f"The folder {folder} cannot be written ({error.strerror}).", "out") from error
         self._metrics_at = 0.0
+        self._board: Board | None = None
         self._interventions: list[tuple[int, str, Any]] = []
 
     def open(self, view: RunView, task: Task) -> None:
         """Write what is known before the first step."""
         self._write_text("src_tokenizer.json", task.src_tokenizer.to_json())
         self._write_text("tgt_tokenizer.json", task.tgt_tokenizer.to_json())
+        write_brought(view.config.train, self._write_text)
+        self._board = Board(self.folder) if view.config.train.tensorboard else None
         self._write_run(view)
 
     def note_step(self, view: RunView, state: TrainState) -> None:
         """After each step: the table every few seconds."""
+        if self._board is not None:
+            self._board.note(view.metrics)
         if time.monotonic() - self._metrics_at >= METRICS_SECONDS:
             self.note_change(view, state)
 
@@ -88,6 +98,8 @@ class Archive:
             "probes": [asdict(probe) for probe in frame.probes],
         }
         arrays["facts"] = _as_bytes(facts)
+        if self._board is not None:
+            self._board.note_frame(frame)
         self._write(f"frames/{frame.step:06d}.npz", lambda file: _save_arrays(file, arrays))
 
     def note_snapshot(self, snapshot: Snapshot) -> None:
@@ -104,6 +116,9 @@ class Archive:
         """Bring the table and the facts up to date."""
         self._write_metrics(view)
         self._write_run(view)
+        if self._board is not None:
+            self._board.note(view.metrics)
+            self._board.flush()
 
     def _write_run(self, view: RunView) -> None:
         facts = {

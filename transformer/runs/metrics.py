@@ -19,8 +19,11 @@ COLUMNS = (
     "free_loss",
     "held_out_token_accuracy",
     "exact",
+    "bleu",
+    "chrf",
 )
-"""One row a step; the last four are NaN at steps without an evaluation."""
+"""One row a step; the last six are NaN at steps without an evaluation, and BLEU and chrF where nothing is
+translated."""
 
 
 class Metrics:

@@ -15,7 +15,7 @@ from transformer.interventions import Interventions, check_interventions
 from transformer.runs.machine import check_machine
 from transformer.runs.view import FAILED, FINISHED, IDLE, PAUSED, QUEUED, STOPPED, TRAINING, RunView
 from transformer.runs.worker import Worker
-from transformer.tasks import make_task
+from transformer.tasks import task_of
 
 if TYPE_CHECKING:  # it imports torch, which a run loads in its own thread
     from transformer.runs.archive import Archive
@@ -25,7 +25,6 @@ PACES = (None, 20.0, 5.0, 1.0)
 MAX_CONTINUE = 100_000
 MAX_WORDS = 12
 """Probes of one run; the oldest of a person's own gives way."""
-DEFAULT_WORDS = ("playground", "banana", "strawberry", "kayak", "cat")
 
 
 class Run:
@@ -51,12 +50,11 @@ class Run:
         self.config = config
         """As asked for; the view's is completed with what the task needs."""
         check_machine(config)
-        self.task = make_task(config.train, config.model.topology)
-        if words is None:
-            least, most = config.train.min_letters, config.train.max_letters
-            words = tuple(word for word in DEFAULT_WORDS if least <= len(word) <= most)
-            words = words or tuple(self.task.held_out()[:3])
-        self.questions = [self.task.question(word) for word in words]
+        if config.train.tensorboard and archive is None:
+            raise InputError("Logging to TensorBoard needs a folder: give --out DIR.", "tensorboard")
+        self.task = task_of(config)
+        self._first = tuple(self.task.probes())
+        self.questions = [self.task.question(word) for word in words or self._first]
         """The probes; changed by the thread alone."""
         self.ready = threading.Event()
         """Set once there is something to see: the frame of step 0, or the reason why there is none."""
@@ -200,11 +198,7 @@ class Run:
         if view.frame is None or view.state == FAILED:
             advice = "start a new one" if view.state == FAILED else "wait until its untrained model is built"
             raise InputError(f"This run cannot be changed ({view.state}); {advice}.", "intervene")
-        train = self.config.train
-        # Whatever is blocked, a word that holds nothing but a blocked letter has the least left to look at.
-        blocked = {block.token for block in interventions.blocked if block.token and len(block.token) == 1}
-        lengths = range(train.min_letters, train.max_letters + 1)
-        for word in [letter * n for letter in sorted(blocked) or ["a"] for n in lengths]:
+        for word in self.task.hardest([block.token for block in interventions.blocked if block.token]):
             batch = self.task.encode([word])
             check_interventions(
                 interventions,
@@ -256,7 +250,7 @@ class Run:
                 return
             dropped = None
             if len(self.questions) >= MAX_WORDS:
-                own = [q for q in self.questions if q.text not in DEFAULT_WORDS]
+                own = [q for q in self.questions if q.text not in self._first]
                 dropped = (own or self.questions)[0]
                 self.questions.remove(dropped)
             self.questions.append(question)

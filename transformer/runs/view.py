@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from transformer.config import RunConfig
 from transformer.insight.moments import Moment
 from transformer.interventions import Interventions
-from transformer.recording.frame import Frame, Probe
+from transformer.recording.frame import Frame, Probe, reading_sites
 from transformer.recording.reel import nearest
 from transformer.recording.snapshot import Snapshot
 from transformer.runs.metrics import Metrics
 
-__all__ = ["Frame", "Moment", "Probe", "RunView", "Snapshot", "nearest"]
+__all__ = ["Frame", "Moment", "Probe", "RunView", "Snapshot", "nearest", "reading_sites"]
 """What a page needs to know of a run, and where it finds it."""
 
 IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"

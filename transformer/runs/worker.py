@@ -14,7 +14,8 @@ import numpy as np
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.moments import Moment, Moments
-from transformer.insight.scores import MIRROR_THRESHOLD
+from transformer.insight.names import examples_of
+from transformer.insight.scores import THRESHOLD
 from transformer.interventions import NOTHING, Interventions
 from transformer.recording.snapshot import Snapshot, snapshot_is_due
 from transformer.recording.timeline import Timeline, frame_is_due
@@ -73,6 +74,10 @@ class Worker:
             after=None,
         )
 
+    @property
+    def _things(self) -> str:
+        return examples_of(self.view.config.train.task)
+
     def publish(self, *, only_if: str | None = None, **changes: Any) -> bool:
         """Replace the view by one with these changes; with `only_if`, only where that is the state."""
         with self._publishing:  # the thread and `Run.start` both publish; readers take the reference unlocked
@@ -91,7 +96,7 @@ class Worker:
 
         torch.set_num_threads(self.view.config.threads)
         self.state: TrainState = TrainState.begin(self.view.config)
-        self._recorder: Recorder = Recorder(self.state.model, self.state.task)
+        self._recorder: Recorder = Recorder(self.state.model, self.state.task, self.state.decoding)
         for question in questions:
             self._recorder.add(question)
         self.publish(
@@ -135,7 +140,7 @@ class Worker:
         """Train without these heads and looks from the next step on, and look at once what that does."""
         from transformer.training.evaluation import LIVE_WORDS, evaluate
 
-        changed = interventions.change_text(self.view.interventions)
+        changed, things = interventions.change_text(self.view.interventions), self._things
         self.state.intervene(interventions)
         task, ended = self.state.task, self.view.state in (FINISHED, STOPPED)
         if ended:  # asked as at the end, so that the numbers can be compared
@@ -143,7 +148,7 @@ class Worker:
             right, asked = self._evaluation.right, self._evaluation.total
             self.publish(
                 everyday=self._evaluation.everyday,
-                reason=f"At step {self.view.step:,}, {changed}: {right:,} of {asked:,} held-out words right.",
+                reason=f"At step {self.view.step:,}, {changed}: {right:,} of {asked:,} held-out {things} right.",
             )
         else:
             self._evaluation = evaluate(self.state, task.held_out()[:LIVE_WORDS])
@@ -169,7 +174,7 @@ class Worker:
         self._count(report, seconds)
         ended = self.state.goal_reached or report.step == self.state.stretch.last
         self.publish(step=report.step, seconds=seconds, steps_per_second=self._speed())
-        found = self._moments.accuracy(report.step, self.state.first_step_at)
+        found = self._moments.accuracy(report.step, self.state.first_step_at, self._things)
         found += self._moments.losses(*self._metrics.columns("step", "loss"))
         if ended or found or self._frame_is_due(report, alone):
             found += self._make_frame()
@@ -210,6 +215,8 @@ class Worker:
                     "free_loss": evaluation.free_loss,
                     "held_out_token_accuracy": evaluation.token_accuracy,
                     "exact": evaluation.exact,
+                    "bleu": evaluation.bleu if evaluation.bleu is not None else np.nan,
+                    "chrf": evaluation.chrf if evaluation.chrf is not None else np.nan,
                 }
             self._metrics.append(
                 step=step,
@@ -280,6 +287,9 @@ class Worker:
             held_out_loss=self._evaluation.loss,
             free_loss=self._evaluation.free_loss,
             token_accuracy=self._evaluation.token_accuracy,
+            bleu=self._evaluation.bleu,
+            chrf=self._evaluation.chrf,
+            samples=self._evaluation.samples,
         )
         if not all(np.isfinite(scores).all() for scores in frame.scores.values()):
             raise NotFinite(
@@ -289,13 +299,13 @@ class Worker:
         self._timeline.add(frame)
         turned = self.view.turned_at
         (site, head), score = frame.best
-        if turned is None and score >= MIRROR_THRESHOLD:
+        if turned is None and score >= THRESHOLD:
             turned = (frame.step, site, head)
         self.publish(frames=self._timeline.frames, turned_at=turned)
         if self._archive is not None:
             self._archive.note_frame(frame)
         self._last_frame_at = time.perf_counter()
-        return self._moments.heads(frame.step, frame.scores)
+        return self._moments.heads(frame.step, frame.scores, frame.aim)
 
     def _how_it_ended(self) -> str:
         view, exact = self.view, self._evaluation
@@ -303,7 +313,8 @@ class Worker:
             how = f"Goal reached at step {view.step:,}"
         else:
             how = f"All {view.planned:,} steps are done"
-        return f"{how}: {exact.right:,} of {exact.total:,} held-out words right after {view.seconds:.1f} s."
+        right = f"{exact.right:,} of {exact.total:,} held-out {self._things} right"
+        return f"{how}: {right} after {view.seconds:.1f} s."
 
     def end(self, state: str, reason: str) -> None:
         """The run has come to its end, perhaps not for good."""

@@ -2,41 +2,122 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
+from functools import lru_cache
+from weakref import WeakValueDictionary
 
 from transformer.config import RunConfig, TrainConfig
 from transformer.errors import InputError
+from transformer.tasks.arrange import Batch
+from transformer.tasks.caesar import Caesar
+from transformer.tasks.copying import Copy
+from transformer.tasks.corpus import Corpus
+from transformer.tasks.dates import Dates
+from transformer.tasks.grammars import chinese, french, italian
+from transformer.tasks.numbers import Numbers
+from transformer.tasks.pairs.store import kept
 from transformer.tasks.reverse import Reverse
-from transformer.tasks.task import Batch, Question, Task
+from transformer.tasks.sorting import Sort
+from transformer.tasks.task import Question, Task
 
-__all__ = ["Batch", "Question", "Task", "completed", "make_task"]
+__all__ = ["PATTERNS", "Batch", "Question", "Task", "completed", "corpus_of", "make_task", "task_of"]
 
-TASKS = {"reverse": Reverse}
+LETTERS = {"reverse": Reverse, "copy": Copy, "sort": Sort}
+SENTENCES = {"en-fr": french.french, "en-it": italian.italian, "zh-en": chinese.chinese}
+PATTERNS = {"en-fr": french.PATTERNS, "en-it": italian.PATTERNS, "zh-en": chinese.PATTERNS}
+"""Task to its kinds of sentences, each with a sentence on what to look for."""
+_DECIDE = (
+    *("task", "min_letters", "max_letters", "shift", "language", "digits", "to_words", "patterns"),
+    *("adjectives", "pairs", "tokenizer", "tokenizer_file", "vocabulary", "min_frequency"),
+    *("batch_size", "pad_to", "examples"),
+)
+"""The settings that make a task what it is."""
+_TASKS: WeakValueDictionary[tuple[object, ...], Task] = WeakValueDictionary()
+_NEWEST: deque[Task] = deque(maxlen=8)
+"""Keeps those that were asked for last."""
 
 
-def make_task(config: TrainConfig, topology: str) -> Task:
-    """The task that a configuration names, laid out for a topology; TrainConfig has refused any other name.
+def corpus_of(config: TrainConfig) -> Corpus:
+    """The examples that a configuration means, as text.
 
     Raises:
-        InputError: an encoder alone cannot give answers of another length than their questions.
+        InputError: pairs that are no longer here, or a pattern that a grammar does not have.
     """
-    kind = TASKS[config.task]
-    if topology == "encoder-only" and not kind.same_length:
+    if config.task == "pairs":
+        if config.pairs is None:
+            raise InputError(
+                "There are no pairs yet; upload or paste some on the page Your data, and come back.", "task"
+            )
+        return kept(config.pairs or "")
+    # Only what makes a corpus: other settings may change, and it is still the same.
+    letters = config.min_letters, config.max_letters
+    numbers = config.language, config.digits, config.to_words
+    return _made(config.task, letters, config.shift, numbers, config.patterns, config.adjectives)
+
+
+@lru_cache(maxsize=16)
+def _made(
+    task: str,
+    letters: tuple[int, int],
+    shift: int,
+    numbers: tuple[str, int, bool],
+    patterns: tuple[str, ...] | None,
+    adjectives: int,
+) -> Corpus:
+    if task in LETTERS:
+        return LETTERS[task](*letters)
+    if task == "caesar":
+        return Caesar(*letters, shift=shift)
+    if task == "dates":
+        return Dates()
+    if task == "numbers":
+        return Numbers(*numbers)
+    return SENTENCES[task](patterns, adjectives)
+
+
+def make_task(config: TrainConfig, topology: str, *, one_vocabulary: bool = False) -> Task:
+    """The task that a configuration names, laid out for a topology; TrainConfig has refused any other name.
+
+    The same object for the same settings, as long as anyone holds it: it is never changed.
+
+    Args:
+        one_vocabulary: whether both sides must have the same tokens though there are two stacks.
+
+    Raises:
+        InputError: an encoder alone cannot give answers of another length than their questions; or something
+            of the task's own cannot be used.
+    """
+    corpus = corpus_of(config)
+    if topology == "encoder-only" and not corpus.same_length:
         raise InputError(
             f"The task {config.task} has answers of other lengths than their questions, and encoder-only "
             "writes one token in the place of each; choose encoder-decoder or decoder-only.",
             "topology",
         )
-    return kind(config, topology)
+    key = (*(getattr(config, name) for name in _DECIDE), topology, one_vocabulary)
+    task = _TASKS.get(key)
+    if task is None or task.corpus is not corpus:
+        task = Task(corpus, config, topology, one_vocabulary=one_vocabulary)
+        _TASKS[key] = task
+    if config.task != "pairs":  # a person's own stay no longer than they are needed
+        _NEWEST.append(task)
+    return task
+
+
+def task_of(config: RunConfig) -> Task:
+    """The task of a run. Raises InputError as `make_task` does."""
+    one = config.model.embedding_tables == "one"
+    return make_task(config.train, config.model.topology, one_vocabulary=one)
 
 
 def completed(config: RunConfig) -> RunConfig:
     """A configuration with what its task needs filled in: the sizes of the vocabularies, and max_len.
 
     Raises:
-        InputError: the task does not go with the topology.
+        InputError: the task does not go with the topology, or something of its own cannot be used.
     """
-    task = make_task(config.train, config.model.topology)
+    task = task_of(config)
     model = replace(
         config.model,
         src_vocab_size=task.src_tokenizer.size,

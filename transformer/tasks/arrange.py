@@ -3,56 +3,90 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from transformer.tasks.task import Batch, Ids
-from transformer.tasks.tokenizer import CharacterTokenizer
+Ids = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 
-def sequence_limit(topology: str, letters: int) -> int:
-    """Positions that a question of so many letters and its answer need, with room to write three more."""
-    return 2 * letters + 2 + 3 if topology == "decoder-only" else letters + 2
+@dataclass(frozen=True)
+class Batch:
+    """Token ids of B examples, padded with [PAD] to common lengths."""
+
+    src: Ids
+    """(B, S), what the encoder reads; without an encoder, the same as `tgt_in`."""
+    tgt_in: Ids
+    """(B, T), what the decoder reads; without a decoder, the same as `src`."""
+    tgt_out: Ids
+    """(B, T), the label of each position that writes; [PAD] where no loss is taken."""
+    answers: Ids
+    """(B, A), the answer's tokens and [EOS] alone."""
+    prompt: Ids
+    """(B, P), what the decoder has read before it writes its first token; without a decoder P is 0."""
+    words: tuple[str, ...] = ()
+    """The B questions as text."""
+
+
+def sequence_limit(topology: str, question: int, answer: int | None = None) -> int:
+    """Positions that a question of so many tokens and its answer need, with room to write three more.
+
+    Args:
+        answer: its tokens; by default as many as the question's.
+    """
+    answer = question if answer is None else answer
+    return question + answer + 2 + 3 if topology == "decoder-only" else max(question, answer) + 2
 
 
 def arrange(
     topology: str,
-    tokenizer: CharacterTokenizer,
-    questions: Sequence[str],
-    answers: Sequence[str],
+    read: Sequence[Sequence[int]],
+    written: Sequence[Sequence[int]],
+    *,
+    sep_id: int = -1,
+    words: Sequence[str] = (),
     pad_to: int | None = None,
+    most: int | None = None,
 ) -> Batch:
     """Lay out questions with their answers as one batch.
 
     - encoder-decoder: the encoder reads [SOS] question [EOS], the decoder [SOS] answer, and it writes
       answer [EOS].
     - encoder-only: it reads [SOS] question [EOS], and writes answer [EOS] one position behind [SOS], so that
-      each letter of an answer as long as its question stands in the place of a letter.
+      each token of an answer as long as its question stands in the place of a token.
     - decoder-only: it reads [SOS] question [SEP] answer, and writes answer [EOS] from [SEP] on.
 
     Args:
+        read: ids of each question, from [SOS] to [EOS].
+        written: ids of each answer, from [SOS] to [EOS].
+        sep_id: of [SEP], for a decoder alone.
+        words: the questions as text.
         pad_to: fixed length in tokens of question and answer each; by default that of the longest.
+        most: positions up to which one sequence is filled; by default as far as `pad_to` says.
     """
-    read = tokenizer.encode(questions)
-    written = [ids[1:] for ids in tokenizer.encode(answers)]  # the answer and [EOS]
-    longest = pad_to or max(map(len, [*read, *([tokenizer.sos_id, *ids] for ids in written)]))
-    src, answer_ids = _padded(read, longest), _padded(written, longest - 1)
-    first = np.full((len(read), 1), tokenizer.sos_id, dtype=np.int64)
+    behind = [list(ids[1:]) for ids in written]  # the answer and [EOS]
+    n_read = pad_to or max(map(len, read))
+    n_written = pad_to or max(map(len, written))
+    if topology == "encoder-only":
+        n_read = n_written = max(n_read, n_written)
+    src, answers = _padded(read, n_read), _padded(behind, n_written - 1)
+    first = _padded([ids[:1] for ids in read], 1)
     if topology == "encoder-only":
         nothing = np.zeros((len(read), 0), dtype=np.int64)
-        labels = np.concatenate([np.full_like(first, tokenizer.pad_id), answer_ids], axis=1)
-        return Batch(src, src, labels, answer_ids, nothing, tuple(questions))
+        labels = np.concatenate([np.zeros_like(first), answers], axis=1)
+        return Batch(src, src, labels, answers, nothing, tuple(words))
     if topology == "encoder-decoder":
-        tgt_in = _padded([[tokenizer.sos_id, *ids[:-1]] for ids in written], longest - 1)
-        return Batch(src, tgt_in, answer_ids, answer_ids, first, tuple(questions))
-    prompts = [[*ids[:-1], tokenizer.sep_id] for ids in read]
-    whole = [[*prompt, *ids[:-1]] for prompt, ids in zip(prompts, written, strict=True)]
-    silent = [[tokenizer.pad_id] * (len(p) - 1) + ids for p, ids in zip(prompts, written, strict=True)]
-    length = 2 * longest - 2 if pad_to else max(map(len, whole))
+        tgt_in = _padded([ids[:-1] for ids in written], n_written - 1)
+        return Batch(src, tgt_in, answers, answers, first, tuple(words))
+    prompts = [[*ids[:-1], sep_id] for ids in read]
+    whole = [[*prompt, *ids[:-1]] for prompt, ids in zip(prompts, behind, strict=True)]
+    silent = [[0] * (len(p) - 1) + ids for p, ids in zip(prompts, behind, strict=True)]
+    length = max(map(len, whole))
+    if pad_to:
+        filled = 2 * pad_to - 2
+        length = max(length, filled if most is None else min(filled, most))
     tgt_in, labels = _padded(whole, length), _padded(silent, length)
-    return Batch(
-        tgt_in, tgt_in, labels, answer_ids, _padded(prompts, max(map(len, prompts))), tuple(questions)
-    )
+    return Batch(tgt_in, tgt_in, labels, answers, _padded(prompts, max(map(len, prompts))), tuple(words))
 
 
 def _padded(rows: Sequence[Sequence[int]], length: int) -> Ids:

@@ -1,86 +1,313 @@
-"""What every task offers: examples to train on, held-out examples, and words with their right answers."""
+"""A task is a corpus in tokens: batches to train on, held-out examples, questions with their answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
 
 import numpy as np
 
-from transformer.tasks.tokenizer import CharacterTokenizer
+from transformer.config import TrainConfig
+from transformer.errors import InputError
+from transformer.tasks.alignment import token_links
+from transformer.tasks.arrange import Batch, arrange, sequence_limit
+from transformer.tasks.corpus import Array, Corpus
+from transformer.tasks.letters import Letters
+from transformer.tasks.pair import Links, Pair
+from transformer.tasks.vocabularies import tokenizers_of
 
-Ids = np.ndarray[tuple[int, int], np.dtype[np.int64]]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Token ids of B examples, padded with [PAD] to common lengths."""
-
-    src: Ids
-    """(B, S), what the encoder reads; without an encoder, the same as `tgt_in`."""
-    tgt_in: Ids
-    """(B, T), what the decoder reads; without a decoder, the same as `src`."""
-    tgt_out: Ids
-    """(B, T), the label of each position that writes; [PAD] where no loss is taken."""
-    answers: Ids
-    """(B, A), the answer's tokens and [EOS] alone."""
-    prompt: Ids
-    """(B, P), what the decoder has read before it writes its first token; without a decoder P is 0."""
-    words: tuple[str, ...] = ()
-    """The B questions as text."""
+SAMPLE = 6_000
+"""Examples of an endless corpus from which tokens are counted: enough that every word is among them."""
+_SAMPLED = 70_001
+_FINITE = 50_021
+"""Tell the draws of a sample, and those of a finite set, from those of batches."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A word that a person asked, with what is true about it."""
+    """What a person asked, with what is true about it."""
 
     text: str
-    answer: str
+    answer: str | None
+    """None where the right answer is not known."""
     held_out: bool
-    """Kept from training by its hash."""
+    """Kept from training."""
     too_long: bool
     """Longer than anything trained on."""
     too_short: bool = False
     """Shorter than anything trained on."""
 
 
-class Task(Protocol):
-    """What is learned. Pure: the same arguments give the same examples, and nothing is drawn globally."""
+class Task:
+    """What is learned. Pure: the same arguments give the same examples, and nothing is drawn globally.
 
-    name: str
-    same_length: bool
-    """Whether every answer has as many tokens as its question."""
-    topology: str
-    """For which its batches are laid out."""
-    src_tokenizer: CharacterTokenizer
-    tgt_tokenizer: CharacterTokenizer
-    max_tokens: int
-    """Longest sequence that may be asked, special tokens included."""
+    Args:
+        corpus: the examples as text.
+        topology: for which batches are laid out.
+        one_vocabulary: whether both sides must have the same tokens though there are two stacks.
+    """
 
-    def batch(self, seed: int, k: int) -> Batch:
-        """Training batch k of this seed."""
+    def __init__(
+        self, corpus: Corpus, config: TrainConfig, topology: str, *, one_vocabulary: bool = False
+    ) -> None:
+        self.corpus, self.topology, self.name = corpus, topology, corpus.name
+        self.batch_size, self.pad_to = config.batch_size, config.pad_to
+        alone = topology == "decoder-only"
+        letters = isinstance(corpus, Letters)
+        sample = () if letters else sampled(corpus)
+        self.src_tokenizer, self.tgt_tokenizer = tokenizers_of(
+            config,
+            corpus.src,
+            corpus.tgt,
+            sample,
+            separator=alone,
+            one=one_vocabulary or topology != "encoder-decoder",
+        )
+        if isinstance(corpus, Letters):
+            self.longest, longest_answer = corpus.longest, corpus.longest
+            least = 0, 0
+        else:
+            self.longest, longest_answer = self._longest_of(sample)
+            least = self._longest_of(self._held_out)  # may be longer than twice what is trained on
+        self.limit = max(2 * self.longest, least[0])
+        """Most tokens of a question that may be asked."""
+        self._longest_tokens = max(self.longest, longest_answer) + 2
+        if self.pad_to is not None and self.pad_to < self._longest_tokens:
+            raise InputError(
+                f"pad_to={self.pad_to} cannot hold the longest example of this task, {self._longest_tokens} "
+                "tokens with [SOS] and [EOS]; choose at least that, or none.",
+                "pad_to",
+            )
+        padded = (self.pad_to or 2) - 2
+        self.max_tokens = max(
+            sequence_limit(topology, self.limit, max(2 * longest_answer, least[1])),
+            sequence_limit(topology, padded),
+        )
+        """Longest sequence that may be asked, special tokens included."""
+        self.examples = config.examples if corpus.size is None else corpus.size
+        """Size of the finite training set; None where the supply is endless."""
+        self.steps_per_epoch = None if self.examples is None else -(-self.examples // self.batch_size)
+        # Of the finite set: drawn once, not at every batch. Each is replaced whole, so threads may share it.
+        self._kept_set: tuple[int, list[Pair]] | None = None
+        self._kept_order: tuple[tuple[int, int], Array] | None = None
+
+    @property
+    def same_length(self) -> bool:
+        """Whether every answer has as many tokens as its question."""
+        return self.corpus.same_length
+
+    @property
+    def translates(self) -> bool:
+        """Whether answers are sentences, to be measured by BLEU and chrF too."""
+        return self.corpus.translates
+
+    @cached_property
+    def aim(self) -> str:
+        """Which score tells that a head has found what to read: mirror, gold, or focus without alignment."""
+        if self.name == "reverse":
+            return "mirror"
+        return "focus" if self._held_out[0].links is None else "gold"
+
+    # Examples.
+
+    def pairs(self, seed: int, k: int) -> list[Pair]:
+        """The examples of training batch k, none of them held out.
+
+        Of a finite set, batch k is a slice of the set in the order of its epoch; the last of an epoch is what
+        is left.
+        """
+        if self.examples is None or self.steps_per_epoch is None:
+            return self.corpus.drawn(np.random.default_rng([seed, k]), self.batch_size)
+        epoch, part = divmod(k, self.steps_per_epoch)
+        chosen = self._order(seed, epoch)[part * self.batch_size : (part + 1) * self.batch_size]
+        every = self._finite_set(seed)
+        return [every[i] for i in chosen.tolist()]
+
+    def _finite_set(self, seed: int) -> list[Pair]:
+        kept = self._kept_set
+        if kept is None or kept[0] != seed:
+            drawn = self.corpus.drawn(np.random.default_rng([seed, _FINITE]), self.examples or 0)
+            kept = self._kept_set = seed, drawn
+        return kept[1]
+
+    def _order(self, seed: int, epoch: int) -> Array:
+        kept = self._kept_order
+        if kept is None or kept[0] != (seed, epoch):
+            rng = np.random.default_rng([seed, _FINITE, epoch])
+            kept = self._kept_order = (seed, epoch), rng.permutation(self.examples or 0)
+        return kept[1]
 
     def words(self, seed: int, k: int) -> list[str]:
-        """The words of that batch, as text."""
+        """The questions of that batch, as text."""
+        return [pair.source for pair in self.pairs(seed, k)]
+
+    def batch(self, seed: int, k: int) -> Batch:
+        """Training batch k of this seed, a pure function of both."""
+        return self._arranged(self.pairs(seed, k), self.pad_to)
+
+    @cached_property
+    def _held_out(self) -> list[Pair]:
+        return list(self.corpus.held_out())
+
+    @cached_property
+    def _known(self) -> dict[str, Pair]:
+        return {pair.source: pair for pair in [*self._held_out, *self.corpus.everyday()]}
 
     def held_out(self) -> list[str]:
-        """Fixed words that training never sees, in a fixed random order."""
+        """Fixed questions that training never sees, in a fixed random order."""
+        return [pair.source for pair in self._held_out]
 
     def everyday(self) -> list[str]:
-        """Real words within the trained length."""
+        """What a person would ask first, where that is not what training draws."""
+        return [pair.source for pair in self.corpus.everyday()]
+
+    def probes(self) -> list[str]:
+        """Questions to begin with."""
+        return list(self.corpus.probes())
+
+    def pair(self, text: str) -> Pair | None:
+        """A question with its answer and alignment; None where the answer is not known."""
+        return self._known.get(text) or self.corpus.find(text)
+
+    def answer(self, text: str) -> str | None:
+        """The right answer to a question; None where it is not known."""
+        pair = self.pair(text)
+        return None if pair is None else pair.target
+
+    def accepts(self, text: str, output: str) -> bool:
+        """Whether an output is a right answer to a question: its answer, or another that counts as right."""
+        return output == self.answer(text) or self.corpus.tgt.clean(output) in self.references(text)
+
+    def references(self, text: str) -> Sequence[str]:
+        """Every answer to a question that counts as right."""
+        pair = self._known.get(text)
+        if pair is not None and self.corpus.size is None:
+            return (pair.target,)  # no need to recognise it again
+        return self.corpus.references(text)
+
+    # By length.
+
+    def length(self, text: str) -> int:
+        """Units of a question."""
+        return len(self.corpus.src.units(text))
+
+    @cached_property
+    def longest_question(self) -> int:
+        """Units of the longest question of the training, or of those that are held out from it."""
+        return self.longest if isinstance(self.corpus, Letters) else self.report_lengths()[-1]
 
     def report_lengths(self) -> tuple[int, ...]:
-        """Lengths on which accuracy is reported, ascending, some of them beyond those trained on."""
+        """Lengths on which accuracy is reported, ascending; of letters some beyond those trained on."""
+        if isinstance(self.corpus, Letters):
+            return self.corpus.report_lengths()
+        lengths = {self.length(text) for text in self.held_out()}
+        return tuple(range(min(lengths), max(lengths) + 1))
 
     def words_of_length(self, length: int, count: int) -> list[str]:
-        """Fixed words of one length; of trained lengths such as training never sees, where there are any."""
+        """Fixed questions of one length; of trained lengths such as training never sees."""
+        if isinstance(self.corpus, Letters):
+            return self.corpus.words_of_length(length, count)
+        return [text for text in self.held_out() if self.length(text) == length][:count]
 
-    def answer(self, text: str) -> str:
-        """The right answer to a word."""
+    # What a person asks.
 
     def question(self, text: str) -> Question:
-        """Check and clean what a person typed. Raises InputError."""
+        """Check and clean what a person typed.
 
-    def encode(self, words: Sequence[str], *, filled: bool = False) -> Batch:
-        """Words with their right answers, as token ids; `filled` up with [PAD] as in training."""
+        Raises:
+            InputError: a text that this task cannot be asked.
+        """
+        clean = self.corpus.read(text)
+        n = len(self.src_tokenizer.encode([clean])[0]) - 2
+        if n > self.limit:
+            raise InputError(
+                f"{n} tokens are too many; this run learns up to {self.longest} and can be asked up to "
+                f"{self.limit}. Type something shorter.",
+                "probe_words",
+            )
+        pair = self.pair(clean)
+        short = isinstance(self.corpus, Letters) and n < self.corpus.shortest
+        held_out = pair is not None and pair.held_out
+        return Question(clean, None if pair is None else pair.target, held_out, n > self.longest, short)
+
+    def hardest(self, tokens: Sequence[str]) -> list[str]:
+        """Questions that have the least left to look at where these tokens are blocked.
+
+        Args:
+            tokens: that are blocked wherever they stand.
+        """
+        if isinstance(self.corpus, Letters):
+            lengths = range(self.corpus.shortest, self.corpus.longest + 1)
+            letters = sorted(token for token in tokens if len(token) == 1) or ["a"]
+            return [letter * n for letter in letters for n in lengths]
+        return sorted(self.held_out(), key=self.length)[:50]
+
+    # Tokens.
+
+    def encode(
+        self,
+        words: Sequence[str],
+        *,
+        filled: bool = False,
+        own: Sequence[Sequence[int]] = (),
+    ) -> Batch:
+        """Questions with their right answers, padded to the longest of them.
+
+        Args:
+            filled: padded to the longest trained example at least, as a batch of training is; for a model
+                that sees its padding, and so knows no other length.
+            own: ids, without [SOS] and [EOS], that stand for the answer where none is known; by default that
+                is empty.
+        """
+        read = self.src_tokenizer.encode(words)
+        right = [self.answer(word) for word in words]
+        written = self.tgt_tokenizer.encode([answer or "" for answer in right])
+        for i, ids in enumerate(own):
+            if right[i] is None:
+                written[i] = [written[i][0], *ids, written[i][-1]]
+        longest = max([len(ids) for ids in [*read, *written]], default=0)
+        least = max(longest, self._longest_tokens, self.pad_to or 0) if filled else None
+        return arrange(
+            self.topology,
+            read,
+            written,
+            sep_id=self.tgt_tokenizer.sep_id,
+            words=words,
+            pad_to=least,
+            most=self.max_tokens,
+        )
+
+    def _longest_of(self, pairs: Sequence[Pair]) -> tuple[int, int]:
+        """Tokens of the longest question and of the longest answer."""
+        read = self.src_tokenizer.encode([pair.source for pair in pairs])
+        written = self.tgt_tokenizer.encode([pair.target for pair in pairs])
+        return max(map(len, read)) - 2, max(map(len, written)) - 2
+
+    def _arranged(self, pairs: Sequence[Pair], pad_to: int | None) -> Batch:
+        words = [pair.source for pair in pairs]
+        read = self.src_tokenizer.encode(words)
+        written = self.tgt_tokenizer.encode([pair.target for pair in pairs])
+        if pad_to is None and self.topology == "encoder-only":
+            pad_to = max(map(len, [*read, *written]))
+        # An endless supply may hold an example longer than any of the sample.
+        pad_to = pad_to and max(pad_to, max(map(len, [*read, *written])))
+        return arrange(
+            self.topology, read, written, sep_id=self.tgt_tokenizer.sep_id, words=words, pad_to=pad_to
+        )
+
+    def links(self, text: str) -> Links | None:
+        """The gold alignment of a question by tokens: for each token of its answer the positions to read.
+
+        Position 0 is [SOS]. None where no alignment is known.
+        """
+        pair = self.pair(text)
+        if pair is None:
+            return None
+        corpus = self.corpus
+        return token_links(pair, (corpus.src, self.src_tokenizer), (corpus.tgt, self.tgt_tokenizer))
+
+
+def sampled(corpus: Corpus) -> list[Pair]:
+    """Of what training reads: all of a finite corpus, and enough of an endless one."""
+    return corpus.drawn(np.random.default_rng([_SAMPLED]), corpus.size or SAMPLE)

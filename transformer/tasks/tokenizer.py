@@ -1,56 +1,237 @@
-"""Characters to token ids and back, through the `tokenizers` package."""
+"""Text to token ids and back, through the `tokenizers` package: characters, words, BPE, or a file's own."""
 
 from __future__ import annotations
 
+import json
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from os.path import commonprefix
 
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors, trainers
+
+from transformer.errors import InputError
+from transformer.tasks.writing import CHARACTERS, Writing
 
 PAD, SOS, EOS, UNK, SEP = "[PAD]", "[SOS]", "[EOS]", "[UNK]", "[SEP]"
 SPECIALS = (PAD, SOS, EOS, UNK)
+BPE_SIZE = 300
+"""Tokens of a vocabulary of byte pairs, where no size is asked for."""
+_SPACE = "▁"
+"""How byte pairs write the space before a word."""
+Pieces = Callable[[Sequence[str]], tuple[str, ...]]
 
 
-class CharacterTokenizer:
-    """One token per character, [SOS] before and [EOS] after; [PAD] is always id 0.
+class TextTokenizer:
+    """A backend with [SOS] before and [EOS] after; [PAD] is always id 0, [UNK] stands for what is not known.
 
     Args:
+        backend: turns text into its own ids.
+        tokens: of each id from 4 on, as the backend calls it.
+        pieces: the text that each of a row of tokens stands for; joined they are the text.
+        ids: of the backend, one for each of `tokens`.
         separator: whether there is a [SEP] too, as the last token.
     """
 
-    def __init__(self, alphabet: Sequence[str] = string.ascii_lowercase, *, separator: bool = False) -> None:
-        tokens = [*SPECIALS, *alphabet, *([SEP] if separator else [])]
-        vocabulary = {token: i for i, token in enumerate(tokens)}
-        self._tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNK))
-        self._tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
-        self._tokenizer.post_processor = processors.TemplateProcessing(
-            single=f"{SOS} $A {EOS}", special_tokens=[(SOS, vocabulary[SOS]), (EOS, vocabulary[EOS])]
-        )
-        self.pad_id, self.sos_id, self.eos_id = (vocabulary[token] for token in (PAD, SOS, EOS))
-        self.sep_id = vocabulary.get(SEP, -1)
+    def __init__(
+        self,
+        backend: Tokenizer,
+        tokens: Sequence[str],
+        pieces: Pieces,
+        *,
+        ids: Sequence[int],
+        separator: bool = False,
+    ) -> None:
+        self._backend, self._pieces = backend, pieces
+        self._tokens = [*SPECIALS, *tokens, *([SEP] if separator else [])]
+        self._ids = {token: i for i, token in enumerate(self._tokens)}
+        self._from_backend = {theirs: ours for ours, theirs in enumerate(ids, start=len(SPECIALS))}
+        self.pad_id, self.sos_id, self.eos_id, self.unk_id = range(len(SPECIALS))
+        self.sep_id = self._ids.get(SEP, -1) if separator else -1
         """Id of [SEP]; -1 where there is none."""
-        self.size = len(vocabulary)
+        self.size = len(self._tokens)
         """Number of tokens, special ones included."""
-        self._tokens, self._ids = list(vocabulary), vocabulary
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, from [SOS] to [EOS]."""
-        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
+        encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
+        known, unknown = self._from_backend.get, self.unk_id
+        return [[self.sos_id, *(known(i, unknown) for i in e.ids), self.eos_id] for e in encodings]
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where in a text each of its tokens begins and ends, special ones left out."""
+        return list(self._backend.encode(text, add_special_tokens=False).offsets)
 
     def tokens(self, ids: Sequence[int]) -> tuple[str, ...]:
-        """The token of each id."""
-        return tuple(self._tokens[i] for i in ids)
+        """The token of each id, as it is shown: a space as ␣."""
+        return tuple(self._tokens[i].replace(_SPACE, " ").replace(" ", "␣") for i in ids)
 
     def id_of(self, token: str) -> int:
-        """The id of a token; [UNK]'s where there is no such token."""
-        return self._ids.get(token, self._ids[UNK])
+        """The id of a token as it is shown; [UNK]'s where there is no such token."""
+        plain = token.replace("␣", " ")
+        return self._ids.get(plain, self._ids.get(plain.replace(" ", _SPACE), self.unk_id))
+
+    def pieces(self, ids: Sequence[int]) -> tuple[str, ...]:
+        """The text of each id in a row; what stands between two words belongs to the later one."""
+        return self._pieces([self._tokens[i] for i in ids])
 
     def text(self, ids: Sequence[int]) -> tuple[str, bool]:
         """What stands before the first [EOS], and whether there is one. Other special tokens are shown."""
-        tokens = self.tokens(ids)
-        ended = EOS in tokens
-        return "".join(tokens[: tokens.index(EOS)] if ended else tokens), ended
+        rows = list(ids)
+        ended = self.eos_id in rows
+        return "".join(self.pieces(rows[: rows.index(self.eos_id)] if ended else rows)), ended
 
     def to_json(self) -> str:
         """The tokenizer as a `tokenizer.json`, readable by the `tokenizers` package."""
-        return self._tokenizer.to_str(pretty=True)
+        return self._backend.to_str(pretty=True)
+
+
+def characters(alphabet: Sequence[str] = string.ascii_lowercase, *, separator: bool = False) -> TextTokenizer:
+    """One token per character."""
+    return _word_level(alphabet, CHARACTERS, tuple, separator)
+
+
+def words(vocabulary: Sequence[str], writing: Writing, *, separator: bool = False) -> TextTokenizer:
+    """One token per unit of a writing."""
+
+    def pieces(tokens: Sequence[str]) -> tuple[str, ...]:
+        """Each word with what stands before it."""
+        text, found = "", []
+        for end in range(1, len(tokens) + 1):
+            longer = writing.joined(tokens[:end])
+            found.append(longer[len(text) :])
+            text = longer
+        return tuple(found)
+
+    return _word_level(vocabulary, writing.unit, pieces, separator)
+
+
+def _word_level(vocabulary: Sequence[str], unit: str, pieces: Pieces, separator: bool) -> TextTokenizer:
+    tokens = [*SPECIALS, *vocabulary, *([SEP] if separator else [])]
+    backend = Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token=UNK))
+    backend.pre_tokenizer = pre_tokenizers.Split(Regex(unit), "removed", invert=True)
+    _add_ends(backend, 1, 2)
+    ids = range(len(SPECIALS), len(SPECIALS) + len(vocabulary))
+    return TextTokenizer(backend, vocabulary, pieces, ids=ids, separator=separator)
+
+
+def byte_pairs(texts: Sequence[str], size: int | None = None, *, separator: bool = False) -> TextTokenizer:
+    """Byte-pair encoding, learned from these texts (Sennrich et al., 2016; here of characters)."""
+    learner = Tokenizer(models.BPE(unk_token=UNK))
+    learner.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE)
+    least = len(SPECIALS) + len({sign for text in texts for sign in text}) + 1 + separator
+    trainer = trainers.BpeTrainer(
+        vocab_size=max(size or BPE_SIZE, least) - separator,
+        special_tokens=list(SPECIALS),
+        show_progress=False,
+    )
+    learner.train_from_iterator(texts, trainer)
+    learned = json.loads(learner.to_str())["model"]
+    tokens = sorted(learned["vocab"], key=learned["vocab"].__getitem__)
+    # Built anew without added tokens: the learner would read "[PAD]" in a text as the special token.
+    if separator:
+        learned["vocab"][SEP] = len(tokens)
+    merges = [tuple(merge) for merge in learned["merges"]]
+    backend = Tokenizer(models.BPE(learned["vocab"], merges, unk_token=UNK))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE)
+    _add_ends(backend, 1, 2)
+
+    def pieces(parts: Sequence[str]) -> tuple[str, ...]:
+        spaced = [part.replace(_SPACE, " ") for part in parts]
+        return tuple(part.removeprefix(" ") if i == 0 else part for i, part in enumerate(spaced))
+
+    rest = tokens[len(SPECIALS) :]
+    ids = range(len(SPECIALS), len(SPECIALS) + len(rest))
+    return TextTokenizer(backend, rest, pieces, ids=ids, separator=separator)
+
+
+def from_file(
+    content: str, texts: Sequence[str], most: int | None = None, *, separator: bool = False
+) -> TextTokenizer:
+    """A person's own `tokenizer.json`, with those of its tokens that these texts use.
+
+    Args:
+        most: tokens to keep, special ones included, the most frequent first; None: all that are used.
+
+    Raises:
+        InputError: it cannot be read, or knows none of the texts.
+    """
+    backend = backend_of(content)
+    counts: dict[int, int] = {}
+    for encoding in backend.encode_batch_fast(list(texts), add_special_tokens=False):
+        for i in encoding.ids:
+            counts[i] = counts.get(i, 0) + 1
+    unknown = {backend.token_to_id(token) for token in (UNK, "<unk>")}
+    # A stable sort: among equals the one that was read first.
+    used = [i for i in sorted(counts, key=lambda i: -counts[i]) if i not in unknown]
+    if not used:
+        raise InputError(
+            "This tokenizer knows no token of the task's texts; choose another file.", "tokenizer"
+        )
+    if most is not None:
+        used = used[: most - len(SPECIALS) - separator]
+    names = [backend.id_to_token(i) or "" for i in used]
+    own = [f"{name}′" if name in (*SPECIALS, SEP) else name for name in names]  # ours are others
+    their_id = dict(zip(own, used, strict=True))
+
+    def pieces(parts: Sequence[str]) -> tuple[str, ...]:
+        """What each token adds to the text; ours, which the file does not know, as they are."""
+        ids = [their_id[part] for part in parts if part in their_id]
+        whole = backend.decode(ids, skip_special_tokens=False)
+        found: list[str] = []
+        at = n = 0
+        for part in parts:
+            if part not in their_id:
+                found.append(part)
+                continue
+            n += 1
+            # A letter may be several tokens, and spaces go by what follows: of the beginning what is sure.
+            sure = commonprefix([backend.decode(ids[:n], skip_special_tokens=False), whole])
+            end = max(at, len(sure))
+            found.append(whole[at:end])
+            at = end
+        return tuple(found)
+
+    return TextTokenizer(backend, own, pieces, ids=used, separator=separator)
+
+
+def backend_of(content: str) -> Tokenizer:
+    """The backend in a `tokenizer.json`.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        backend = Tokenizer.from_str(content)
+    except Exception as error:  # the package raises this very class
+        raise InputError(
+            f"This is no tokenizer.json of the tokenizers package ({str(error)[:120]}); save one with "
+            "tokenizer.save(), or choose another kind.",
+            "tokenizer",
+        ) from error
+    backend.no_padding()
+    backend.no_truncation()
+    return backend
+
+
+def from_hub(name: str) -> str:
+    """The `tokenizer.json` of a pretrained tokenizer, by its name on the hub.
+
+    Raises:
+        InputError: no such tokenizer, or no network.
+    """
+    try:
+        backend = Tokenizer.from_pretrained(name)
+    except Exception as error:  # of whatever class: not found, no network, damaged
+        raise InputError(
+            f"The tokenizer “{name}” cannot be fetched ({str(error)[:120] or type(error).__name__}): it "
+            "needs a network and a name such as bert-base-uncased. Without one, upload its tokenizer.json.",
+            "tokenizer",
+        ) from error
+    return str(backend.to_str())
+
+
+def _add_ends(backend: Tokenizer, sos: int, eos: int) -> None:
+    """What others who read the file of this tokenizer find: [SOS] before and [EOS] after."""
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{SOS} $A {EOS}", special_tokens=[(SOS, sos), (EOS, eos)]
+    )

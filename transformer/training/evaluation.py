@@ -10,9 +10,12 @@ import torch.nn.functional as F
 
 from transformer.decoding import spell
 from transformer.training.state import TrainState
+from transformer.training.translation import translation_scores
 
 LIVE_WORDS = 200
 """The live curve uses this many of the held-out words; a mark is confirmed on all of them."""
+SAMPLES = 5
+"""Held-out sentences whose outputs are kept with every evaluation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,10 +24,10 @@ class Evaluation:
 
     step: int
     right: int
-    """Words whose greedy output is right to the last letter and stops."""
+    """Words whose output is right to the last letter and stops."""
     total: int
     by_length: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Word length to (right, asked)."""
+    """Length of the question, in units, to (right, asked)."""
     loss: float
     """Per token, the model reading the right answer so far (teacher-forced)."""
     free_loss: float
@@ -33,6 +36,12 @@ class Evaluation:
     """Teacher-forced share of right tokens, padding left out."""
     everyday: tuple[int, int] | None = None
     """(right, asked) of the everyday words, where all words were asked."""
+    bleu: float | None = None
+    """Corpus BLEU of the outputs, 0 to 100, where answers are sentences (Papineni et al., 2002)."""
+    chrf: float | None = None
+    """Corpus chrF of them, 0 to 100 (Popović, 2015)."""
+    samples: tuple[tuple[str, str], ...] = ()
+    """The first few questions with what was written, where answers are sentences."""
 
     @property
     def exact(self) -> float:
@@ -58,14 +67,15 @@ def sum_of_losses(logits: torch.Tensor, labels: torch.Tensor, pad_id: int, smoot
 
 @torch.no_grad()
 def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str] = ()) -> Evaluation:
-    """Ask the model these words, by greedy decoding and teacher-forced. Draws nothing."""
-    spelling = spell(state.model, state.task, held_out, losses=True)
+    """Ask the model these words, writing as the run is set, and teacher-forced. Draws nothing."""
+    spelling = spell(state.model, state.task, held_out, losses=True, decoding=state.decoding)
     assert spelling.loss is not None  # it was asked for
     exact = spelling.exact
     by_length: dict[int, tuple[int, int]] = {}
     for word, right in zip(held_out, exact, strict=True):
-        before = by_length.get(len(word), (0, 0))
-        by_length[len(word)] = (before[0] + right, before[1] + 1)
+        length = state.task.length(word)
+        before = by_length.get(length, (0, 0))
+        by_length[length] = (before[0] + right, before[1] + 1)
     batch = state.task.encode(held_out, filled=not state.model.masked("padding"))
     src, tgt_in, labels = state.to_device(batch)
     was_training = state.model.training
@@ -76,6 +86,13 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
     n = int(real.sum())
     loss = float(sum_of_losses(logits, labels, state.task.tgt_tokenizer.pad_id, 0.0)) / n
     hits = int(((logits.argmax(-1) == labels) & real).sum())
+    everyday_exact = spell(state.model, state.task, everyday, decoding=state.decoding).exact if everyday else []
+    bleu, chrf = None, None
+    samples: tuple[tuple[str, str], ...] = ()
+    if state.task.translates:
+        samples = tuple(zip(held_out, spelling.outputs, strict=True))[:SAMPLES]
+        references = [state.task.references(word) for word in held_out]
+        bleu, chrf = translation_scores(spelling.outputs, references)
     return Evaluation(
         step=state.step,
         right=sum(exact),
@@ -84,5 +101,8 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
         loss=loss,
         free_loss=spelling.loss,
         token_accuracy=hits / n,
-        everyday=(sum(spell(state.model, state.task, everyday).exact), len(everyday)) if everyday else None,
+        everyday=(sum(everyday_exact), len(everyday)) if everyday else None,
+        bleu=bleu,
+        chrf=chrf,
+        samples=samples,
     )

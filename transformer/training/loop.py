@@ -64,10 +64,10 @@ def train(state: TrainState) -> Iterator[Report]:
             evaluation = evaluate(state, held_out[:LIVE_WORDS])
             if last or _new_mark(state, evaluation, goal):
                 evaluation = evaluate(state, held_out, everyday)
-            _note_marks(state, evaluation)
-            state.goal_reached = (
-                goal is not None and evaluation.total > LIVE_WORDS and evaluation.exact >= goal
-            )
+            whole = evaluation.total == len(held_out)
+            if whole:
+                _note_marks(state, evaluation)
+            state.goal_reached = goal is not None and whole and evaluation.exact >= goal
         read = state.device.type == "cpu" or evaluation is not None or len(state.unread) >= READ_EVERY
         losses, hits, norms, rates = read_numbers(state) if read else ((), (), (), ())
         yield Report(
@@ -144,7 +144,6 @@ def _new_mark(state: TrainState, evaluation: Evaluation, goal: float | None) -> 
 
 
 def _note_marks(state: TrainState, evaluation: Evaluation) -> None:
-    if evaluation.total > LIVE_WORDS:
-        for mark in MARKS:
-            if evaluation.exact >= mark:
-                state.first_step_at.setdefault(str(mark), evaluation.step)
+    for mark in MARKS:
+        if evaluation.exact >= mark:
+            state.first_step_at.setdefault(str(mark), evaluation.step)

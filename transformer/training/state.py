@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from transformer.config import RunConfig, TrainConfig
+from transformer.decoding import Decoding
 from transformer.interventions import Interventions
 from transformer.model.transformer import Transformer
-from transformer.tasks import Batch, Task, completed, make_task
+from transformer.tasks import Batch, Task, completed, task_of
 from transformer.training.device import resolve_device
 from transformer.training.schedule import Stretch
 
@@ -48,7 +49,7 @@ class TrainState:
         """
         device = resolve_device(config.device)
         config = completed(config)
-        task = make_task(config.train, config.model.topology)
+        task = task_of(config)
         # The first weights are drawn on the CPU, so that a seed means the same model on every device.
         model = Transformer(config.model, torch.Generator().manual_seed(config.seed)).to(device)
         # A stream of its own: with the same seed the first dropout masks would follow the first weights.
@@ -96,6 +97,11 @@ class TrainState:
         """Train without these heads and looks from the next step on; `NOTHING` gives all back."""
         self.model.intervene(interventions, self.task.src_tokenizer.id_of)
         self.interventions.append((self.step, "intervene", interventions.to_dict()))
+
+    @property
+    def decoding(self) -> Decoding:
+        """How outputs are looked for."""
+        return Decoding.of(self.config.train)
 
     @property
     def n_parameters(self) -> int:

@@ -1,0 +1,83 @@
+"""Every task with the settings it brings: does it learn, how much longer than the reversal, and who aligns?
+
+    python -m benchmarks.tasks [--seeds N] [--json]
+
+Each row is one run to its goal (99 % of the held-out examples exactly right) or to the end of its schedule.
+The reversal is run before the others with every seed, and the ratio is to its time on the processor: other
+work on the machine counts for neither. The alignment is the attention mass of the best head on the gold links
+(for the reversal the mirrored letters), before training and after it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from benchmarks._measuring import end, finished, options
+from transformer.config import GRAMMARS, LANGUAGES, RunConfig
+from transformer.fitting import FITTING, with_task
+from transformer.recipes import RECIPES
+
+EXACT, SENTENCES_EXACT, RATIO = 0.99, 0.95, 4.0
+
+
+def beginnings() -> dict[str, RunConfig]:
+    """The reversal, then every other task; numbers in every language."""
+    own = RECIPES["default"].small
+    found = {name: with_task(own, name) for name in FITTING if name != "pairs"}
+    numbers = found.pop("numbers")
+    return found | {f"numbers {language}": numbers.with_changes(language=language) for language in LANGUAGES}
+
+
+def measure(name: str, config: RunConfig) -> dict[str, Any]:
+    """One run of these settings."""
+    began = time.process_time()
+    view, frame, exact = finished(config)
+    return {
+        "task": name,
+        "seed": config.seed,
+        "steps": view.step,
+        "seconds": round(view.seconds, 1),
+        "cpu_seconds": round(time.process_time() - began, 1),
+        "exact": exact,
+        "bleu": None if frame.bleu is None else round(frame.bleu, 1),
+        "alignment_first": round(view.frames[0].best[1], 3),
+        "alignment_last": round(frame.best[1], 3),
+    }
+
+
+def main() -> int:
+    """Print a row for each task and seed; exit status 1 where a claim does not hold."""
+    arguments = options(__doc__, seeds=3)
+    write = sys.stdout.write
+    write(
+        "task        seed  steps  seconds  on the processor  ratio  exact   BLEU  alignment, first and last\n"
+    )
+    rows: list[dict[str, Any]] = []
+    for seed in range(arguments.seeds):
+        reversal = 0.0
+        for name, config in beginnings().items():
+            row = measure(name, config.with_changes(seed=seed))
+            reversal = reversal or row["cpu_seconds"]
+            row["ratio"] = round(row["cpu_seconds"] / reversal, 2)
+            rows.append(row)
+            write(
+                f"{name:10s}  {seed:4d}  {row['steps']:5d}  {row['seconds']:7.1f}  {row['cpu_seconds']:9.1f}  "
+                f"{row['ratio']:5.2f}  {row['exact']:.3f}  {row['bleu'] or '–':>5}  "
+                f"{row['alignment_first']:.3f}  {row['alignment_last']:.3f}\n"
+            )
+            sys.stdout.flush()
+    sentences = [row for row in rows if row["task"] in GRAMMARS]
+    others = [row for row in rows if row["task"] not in GRAMMARS]
+    met = {
+        "sentences_reach_95_percent": all(row["exact"] >= SENTENCES_EXACT for row in sentences),
+        "others_reach_99_percent": all(row["exact"] >= EXACT for row in others),
+        "at_most_four_times_the_reversal": all(row["ratio"] <= RATIO for row in rows),
+        "alignment_rises": all(row["alignment_last"] > row["alignment_first"] for row in rows),
+    }
+    return end(arguments, rows, met)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Your data: what a task's examples are, how they become tokens, and training on one's own pairs."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts.beginnings import task_chosen
+from pages.parts.data_examples import draw_examples
+from pages.parts.data_facts import what_it_is
+from pages.parts.data_pairs import bring_pairs
+from pages.parts.data_report import go_to_watch, pairs_report
+from pages.parts.data_settings import chosen, data_settings
+from pages.parts.data_tokenizer import bring_tokenizer
+from pages.parts.data_tokens import draw_tokens
+from pages.parts.entry import guard
+from pages.parts.style import style
+
+guard("data")
+go_to_watch()
+style()
+
+
+def bring_your_own() -> None:
+    """Choose the task of one's own pairs."""
+    st.session_state["task"] = "pairs"
+    task_chosen()
+
+
+values = data_settings()
+if values["task"] == "pairs":
+    with st.container(key="pairs"):
+        left, right = st.columns([1, 1.75], gap="medium")
+        with left:
+            bring_pairs()
+        with right, st.container(key="pairs_report"):
+            pairs_report()
+    if "own_pairs" in st.session_state:
+        values["pairs"] = st.session_state["own_pairs"].digest  # as the report has just made them
+else:
+    said, button = st.columns([3.6, 1], vertical_alignment="center", gap="medium")
+    said.markdown(what_it_is(values["task"]))
+    button.button(
+        "Bring your own pairs",
+        key="pairs_bring",
+        icon=":material/upload_file:",
+        width="stretch",
+        on_click=bring_your_own,
+        help="Upload or paste sentences with their translations, and train on them.",
+    )
+data = chosen(values)
+with st.container(key="data_examples"):
+    example = draw_examples(data)
+with st.container(key="data_tokens"):
+    st.subheader("Tokens", anchor=False)
+    if values["tokenizer"] == "file":
+        bring_tokenizer()
+    draw_tokens(data.tokens, example)

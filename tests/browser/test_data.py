@@ -1,0 +1,147 @@
+"""Your data in a browser: files that are really uploaded, training on them, and the pictures of examples."""
+
+from __future__ import annotations
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+WORDS = {"red": "rouge", "blue": "bleu", "green": "vert", "black": "noir", "white": "blanc"}
+THINGS = {"cat": "chat", "dog": "chien", "book": "livre", "tree": "arbre", "boat": "bateau", "key": "clef"}
+PAIRS = [
+    (
+        f"The {color} {thing} sees {n} {other}s.",
+        f"Le {THINGS[thing]} {WORDS[color]} voit {n} {THINGS[other]}s.",
+    )
+    for n, color in enumerate(WORDS)
+    for thing in THINGS
+    for other in THINGS
+]
+TINY = "heads=2&width=16&layers_encoder=1&layers_decoder=1&steps=60&batch_size=16&device=cpu"
+
+
+@pytest.fixture
+def tsv(tmp_path):
+    path = tmp_path / "mine.tsv"
+    path.write_text("\n".join("\t".join(pair) for pair in PAIRS), encoding="utf-8")
+    return path
+
+
+def upload(watch, path, key="pairs_upload"):
+    watch.page.locator(f".st-key-{key} input[type=file]").set_input_files(path)
+
+
+def says(watch, key, text):
+    watch.page.locator(f".st-key-{key}").get_by_text(text).first.wait_for()
+
+
+def data_of(watch, link):
+    """Open the page through the app: a cold link of its own goes through the router."""
+    watch.open(link, "live_map")
+    watch.page.get_by_role("link", name="Your data").click()
+    watch.page.wait_for_selector(".st-key-data_text input")
+
+
+def test_an_uploaded_file_is_capped_and_trained_on_with_its_own_words_at_the_axes(watch, tsv):
+    data_of(watch, f"/?{TINY}&task=dates")
+    watch.page.get_by_role("button", name="Bring your own pairs").click()
+    upload(watch, tsv)
+    says(watch, "pairs_report", "180 pairs read of 180 lines")
+    watch.type("pairs_most", "150")
+    says(watch, "pairs_report", "150 at most 150 pairs")
+    watch.page.get_by_role("button", name="Train on these").click()
+    watch.page.wait_for_selector(".st-key-live_map svg.main-svg")
+    watch.click("run_start")
+    watch.until(lambda: watch.number("live_map", "step") > 0, 60, "a frame after step 0")
+    columns = watch.plot("live_map", "gd.layout.xaxis.ticktext")
+    known = {word for source, _ in PAIRS for word in (*source.lower().rstrip(".").split(), ".")}
+    assert len(columns) > 5
+    assert {token.strip() for token in columns} - {"[SOS]", "[EOS]"} <= known
+
+
+def test_files_that_are_no_pairs_are_refused_in_place_and_the_good_ones_stay(watch, tsv, tmp_path):
+    data_of(watch, f"/?{TINY}&task=pairs")
+    upload(watch, tsv)
+    says(watch, "pairs_report", "180 pairs read of 180 lines")
+    picture, saved = tmp_path / "picture.png", tmp_path / "page.html"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    saved.write_text("<!doctype html><html><body>x</body></html>", encoding="utf-8")
+    for path, told in ((picture, "is a PNG picture"), (saved, "is a saved web page")):
+        upload(watch, path)
+        says(watch, "pairs_report", told)
+        says(watch, "pairs_report", "The pairs of “mine.tsv” stay in use.")
+        assert watch.page.get_by_role("button", name="Train on these").is_enabled()
+
+
+def test_the_newest_of_two_files_stands_by_itself_and_two_sides_stand_together(watch, tsv, tmp_path):
+    data_of(watch, f"/?{TINY}&task=pairs")
+    upload(watch, tsv)
+    says(watch, "pairs_report", "180 pairs read of 180 lines")
+    newer = tmp_path / "newer.csv"
+    newer.write_text("\n".join(",".join(pair) for pair in PAIRS[:120]), encoding="utf-8")
+    upload(watch, newer)
+    says(watch, "pairs_report", "120 pairs read of 120 lines")
+    assert watch.page.locator(".st-key-pairs_report [role=alert]").count() == 0
+
+
+def test_pasted_pairs_are_read(watch):
+    data_of(watch, f"/?{TINY}&task=pairs")
+    box = watch.page.locator(".st-key-pairs_paste textarea")
+    box.fill("\n".join("\t".join(pair) for pair in PAIRS))
+    box.press("Control+Enter")
+    says(watch, "pairs_report", "180 pairs read of 180 lines")
+
+
+def test_a_tokenizer_file_shows_its_own_tokens(watch, tmp_path):
+    vocabulary = ("<unk>", "the", "cat", "sees", "le", "chat")
+    backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    path = tmp_path / "tokenizer.json"
+    backend.save(str(path))
+    data_of(watch, f"/?{TINY}&task=en-fr&tokenizer_kind=characters")
+    watch.page.locator(".st-key-tokenizer_kind input").click()
+    watch.page.get_by_role("option", name="file").click()
+    upload(watch, path, "tokenizer_upload")
+    says(watch, "data_tokens", "In use:")
+    watch.type("data_text", "the cat sees nobody")
+    says(watch, "data_tokens", "4 tokens, 1 unknown")
+    chips = watch.page.locator(".st-key-data_tokens .hl-chips").first.locator("span b")
+    assert chips.all_inner_texts() == ["[SOS]", "the", "cat", "sees", "nobody", "[EOS]"]
+    unknown = watch.page.locator(".hl-chips .unknown").first
+    assert unknown.evaluate("e => getComputedStyle(e).borderTopStyle") == "dashed"
+    assert "[UNK]" in unknown.inner_text()
+
+
+def test_a_row_that_is_chosen_is_drawn_and_a_token_under_the_pointer_keeps_its_lines_alone(watch):
+    data_of(watch, f"/?{TINY}&task=reverse")
+    watch.page.wait_for_selector(".st-key-data_alignment_figure svg.main-svg")
+    watch.page.locator(".st-key-data_held_out label[data-baseweb=radio]").nth(1).click()
+    word = watch.page.locator(".st-key-data_held_out label[data-baseweb=radio]").nth(1).inner_text()
+    letters = word.split("→")[0].strip()
+    key = "data_alignment_figure"
+    watch.until(lambda: "".join(watch.plot(key, "gd.data[1].text")) == letters, what="the chosen word")
+    visible = "gd.layout.shapes.filter(s => s.opacity > 0 && s.visible !== false).length"
+    assert watch.plot(key, visible) == len(letters)
+    x, y = watch.plot(
+        key,
+        "(() => { const box = gd.getBoundingClientRect(), f = gd._fullLayout;"
+        " return [box.left + f.margin.l + f.xaxis.d2p(gd.data[0].x[0]),"
+        " box.top + f.margin.t + f.yaxis.d2p(0)]; })()",
+    )
+    watch.page.mouse.move(x, y)
+    watch.until(lambda: watch.plot(key, visible) == 1, what="one line alone")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
+def test_nothing_is_wider_than_the_page(app, browser, theme, size):
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=theme)
+    page = context.new_page()
+    page.goto(f"{app}/?{TINY}&task=en-fr")
+    page.wait_for_selector(".st-key-live_map svg.main-svg")
+    page.get_by_role("link", name="Your data").click()
+    page.wait_for_selector(".st-key-data_alignment_figure svg.main-svg")
+    main = page.locator("[data-testid=stMain]")
+    assert main.evaluate("e => e.scrollWidth <= e.clientWidth")
+    figure = page.locator(".st-key-data_alignment_figure").bounding_box()
+    assert figure["y"] + figure["height"] < size[1]  # above the fold
+    context.close()

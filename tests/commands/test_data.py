@@ -1,0 +1,213 @@
+"""`data` and `--pairs` on the command line: examples with their alignment, and what was read of a file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from transformer.__main__ import main
+from transformer.config import TASKS, TrainConfig
+from transformer.tasks import corpus_of
+
+
+@pytest.fixture
+def command(capsys):
+    """Run a command: (exit code, lines on standard output, standard error)."""
+
+    def run(*arguments):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = ended.code
+        said = capsys.readouterr()
+        return code, said.out.splitlines(), said.err
+
+    return run
+
+
+@pytest.fixture
+def pairs_file(tmp_path):
+    """Sixty pairs, one of them twice, and a line that is none."""
+    digits = "zero one two three four five six seven eight nine".split()
+    chiffres = "zéro un deux trois quatre cinq six sept huit neuf".split()
+    lines = [
+        f"{digits[i // 10]} and {digits[i % 10]}\t{chiffres[i // 10]} et {chiffres[i % 10]}"
+        for i in range(100)
+    ]
+    path = tmp_path / "numbers.tsv"
+    path.write_text("\n".join([*lines, lines[0], "no translation here"]), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("task", TASKS[:-1])
+def test_every_task_shows_as_many_examples_as_were_asked_for_one_line_each(command, task):
+    code, lines, error = command("data", "--task", task, "--n", "7", "--seed", "3", "--json")
+    assert (code, error, len(lines)) == (0, "", 7)
+    corpus = corpus_of(TrainConfig(task=task))
+    for line in map(json.loads, lines):
+        assert corpus.find(line["source"]).target == line["target"]
+        assert len(line["links"]) == len(line["target_units"])
+        assert all(0 <= place < len(line["source_units"]) for places in line["links"] for place in places)
+        assert not line["held_out"]
+
+
+def test_another_seed_shows_others_and_the_same_seed_the_same(command):
+    shown = [
+        command("data", "--task", "en-fr", "--n", "5", "--seed", seed, "--json")[1] for seed in (0, 1, 0)
+    ]
+    assert shown[0] == shown[2] != shown[1]
+
+
+def test_for_people_each_word_stands_beside_what_it_comes_from(command):
+    _, lines, _ = command("data", "--task", "zh-en", "--n", "1", "--held-out")
+    assert lines[0] == "纽约是一座城市  →  New York is a city"
+    assert lines[1].strip() == "New ← 纽 约 · York ← 纽 约 · is ← 是 · a ← 一 · city ← 城 市"
+
+
+def test_a_file_of_pairs_is_reported_in_one_line(command, pairs_file):
+    code, lines, _ = command("data", "--pairs", pairs_file, "--json")
+    (line,) = lines
+    report = json.loads(line)
+    assert code == 0
+    assert report["pairs_read"] == 100
+    assert sum(report["pairs_skipped"].values()) == 2
+    assert "TSV" in report["format"]
+    assert sum(map(len, report["examples_skipped"].values())) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"<!DOCTYPE html><html><body>go\tva</body></html>", "HTML"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "PNG"),
+        (b"only one column\n" * 40, "one column"),
+        (b"", "empty"),
+    ],
+)
+def test_a_file_of_something_else_is_exit_code_2_and_one_line(command, tmp_path, content, found):
+    path = tmp_path / "something"
+    path.write_bytes(content)
+    for arguments in (("data", "--pairs", path, "--json"), ("train", "--pairs", path)):
+        code, lines, error = command(*arguments)
+        assert (code, lines) == (2, [])
+        assert error.count("\n") == 1
+        assert found in error
+        assert "xpected" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("data", "--task", "en-de"), "invalid choice"),
+        (("data",), "one of the arguments --task --pairs is required"),
+        (("data", "--task", "copy", "--n", "0"), "0 examples cannot be drawn; choose from 1"),
+        (("data", "--task", "copy", "--seed", "-1"), "seed=-1 cannot be used"),
+        (("data", "--pairs", "/nowhere/at/all.tsv"), "cannot be read (No such file or directory)"),
+        (("train", "--most", "5"), "give --pairs FILE"),
+        (("train", "--set", "shift"), "write it as NAME=VALUE"),
+        (("train", "--set", "shft=3"), "did you mean 'shift'?"),
+        (("train", "--task", "caesar", "--set", "shift=26"), "shift=26 is outside 1 to 25"),
+        (
+            ("train", "--task", "zh-en", "--topology", "encoder-only"),
+            "choose encoder-decoder or decoder-only",
+        ),
+        (("train", "--task", "pairs"), "There are no pairs yet"),
+        (("train", "--task", "reverse", "--tensorboard"), "give --out DIR"),
+    ],
+)
+def test_bad_arguments_are_exit_code_2_and_one_line(command, arguments, message):
+    code, lines, error = command(*arguments)
+    assert (code, lines) == (2, [])
+    assert error.count("\n") == 1
+    assert message in error
+
+
+def test_own_pairs_are_trained_kept_in_the_folder_and_asked_from_there(command, pairs_file, tmp_path):
+    folder = tmp_path / "run"
+    code, lines, _ = command(
+        *("train", "--pairs", pairs_file, "--steps", "3", "--set", "d_model=8", "--set", "n_heads=2"),
+        *("--most", "80", "--json", "--out", folder),
+    )
+    said = json.loads(lines[-1])
+    assert code == 0
+    assert (said["task"], said["pairs_read"], said["pairs_used"], said["pairs_skipped"]) == (
+        "pairs",
+        100,
+        80,
+        2,
+    )
+    assert said["mirror"] is said["alignment_mass"] is None
+    assert 0 <= said["bleu"] <= 100
+    assert 0 <= said["chrf"] <= 100
+    code, lines, error = command("attend", folder, "--text", "Nine and NINE", "--json")
+    assert (code, error) == (0, "")
+    assert json.loads(lines[0])["src_tokens"] == ["[SOS]", "nine", "and", "nine", "[EOS]"]
+    (folder / "pairs.tsv").write_text("changed", encoding="utf-8")
+    code, _, error = command("attend", folder, "--text", "nine and nine")
+    assert code == 2
+    assert "damaged" in error
+
+
+def test_a_tokenizer_file_is_used_and_kept_in_the_folder(command, tmp_path):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    backend = Tokenizer(models.WordLevel({"<unk>": 0, "the": 1, "cat": 2, "sees": 3}, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    path, folder = tmp_path / "own.json", tmp_path / "run"
+    path.write_text(backend.to_str(), encoding="utf-8")
+    few = ("--set", "d_model=8", "--set", "n_heads=2", "--set", 'patterns=["svo"]')
+    code, lines, _ = command(
+        *("train", "--task", "en-fr", "--tokenizer", path, "--steps", "2", *few, "--json", "--out", folder)
+    )
+    assert code == 2, "the French side has none of these words"
+    both = Tokenizer.from_str(backend.to_str())
+    both.add_tokens(["le", "chat", "voit", "la"])
+    path.write_text(both.to_str(), encoding="utf-8")
+    code, lines, _ = command(
+        *("train", "--task", "en-fr", "--tokenizer", path, "--steps", "2", *few, "--json", "--out", folder)
+    )
+    assert code == 0
+    code, lines, _ = command("attend", folder, "--text", "the dog sees the cat", "--json")
+    assert code == 0
+    assert json.loads(lines[0])["src_tokens"] == ["[SOS]", "the", "[UNK]", "sees", "the", "cat", "[EOS]"]
+
+
+@pytest.mark.parametrize("kind", ["characters", "bpe"])
+def test_a_sentence_is_cut_into_tokens_of_the_kind_that_was_asked_for(command, tmp_path, kind):
+    folder = tmp_path / "run"
+    code, lines, _ = command(
+        *("train", "--task", "en-it", "--tokenizer", kind, "--steps", "1", "--set", "d_model=8"),
+        *("--set", "n_heads=2", "--json", "--out", folder),
+    )
+    assert code == 0
+    assert 0 <= json.loads(lines[-1])["alignment_mass"] <= 1
+    _, lines, _ = command("attend", folder, "--text", "the cat sees the city", "--json")
+    tokens = json.loads(lines[0])["src_tokens"][1:-1]
+    assert "".join(tokens).replace("␣", " ").strip() == "the cat sees the city"
+    assert (len(tokens) == 21) is (kind == "characters")
+
+
+def test_the_curves_of_a_run_can_be_read_as_tensorboard_reads_them(command, tmp_path):
+    folder = tmp_path / "run"
+    code, _, _ = command(
+        *("train", "--task", "copy", "--steps", "4", "--set", "evaluate_every=2", "--tensorboard"),
+        *("--out", folder),
+    )
+    assert code == 0
+    from tensorboardX.proto.event_pb2 import Event
+    from tensorboardX.record_writer import masked_crc32c
+
+    (path,) = (folder / "tensorboard").glob("events.*")
+    data, found = path.read_bytes(), {}
+    while data:  # a record is its length, a sum of that, the event, and a sum of it
+        length = int.from_bytes(data[:8], "little")
+        assert int.from_bytes(data[8:12], "little") == masked_crc32c(data[:8])
+        event = Event.FromString(data[12 : 12 + length])
+        for value in event.summary.value:
+            found.setdefault(value.tag, []).append(event.step)
+        data = data[16 + length :]
+    assert found["loss/training"] == [1, 2, 3, 4]
+    assert found["accuracy/exact"] == [2, 4]
+    assert "translation/bleu" not in found
+    assert any(tag.startswith("gold/decoder.1.cross") for tag in found)

@@ -1,0 +1,97 @@
+"""A model that is told how probable each token is, and the searches that a person would write down."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from transformer.tasks import Batch
+
+EOS = 2
+
+
+class Told:
+    """Writes by a function from (question, tokens written so far) to the probabilities of the next token.
+
+    Args:
+        most: its positions.
+    """
+
+    writes_at_once = can_keep = False
+    encoder: tuple[()] = ()
+
+    def __init__(self, says: Callable[[int, tuple[int, ...]], list[float]], most: int = 50) -> None:
+        self.says, self.config = says, SimpleNamespace(max_len=most)
+        self.to_logits = torch.nn.Linear(1, 1)
+        self.passes = 0
+
+    def decode(self, memory: None, src: torch.Tensor, tgt: torch.Tensor) -> torch.Tensor:
+        self.passes += 1
+        rows = [
+            [self.says(int(question[0]), tuple(ids[1 : t + 1])) for t in range(len(ids))]
+            for question, ids in zip(src, tgt.tolist(), strict=True)
+        ]
+        return torch.tensor(rows, dtype=torch.float64).log().float()
+
+    def asked(self, n: int) -> Batch:
+        """The questions 0 to n - 1."""
+        ids, nothing = np.arange(n)[:, None], np.zeros((n, 0), dtype=np.int64)
+        return Batch(ids, nothing, nothing, nothing, np.ones((n, 1), dtype=np.int64))
+
+    def log_probability(self, question: int, tokens: tuple[int, ...]) -> float:
+        """Of these tokens, one after the other."""
+        return sum(math.log(self.says(question, tokens[:i])[token]) for i, token in enumerate(tokens))
+
+
+def penalty(n: int, alpha: float) -> float:
+    return ((5 + n) / 6) ** alpha
+
+
+def best_of_all(model: Told, question: int, size: int, most: int, alpha: float) -> tuple[int, ...]:
+    """Of all sequences of at most so many tokens that end with [EOS], the one with the best score."""
+    others = [token for token in range(size) if token != EOS]
+    every = [(*begun, EOS) for n in range(most) for begun in itertools.product(others, repeat=n)]
+    return max(every, key=lambda ids: model.log_probability(question, ids) / penalty(len(ids), alpha))
+
+
+def by_hand(
+    model: Told, question: int, size: int, most: int, width: int, alpha: float
+) -> tuple[tuple[int, ...], list[list[tuple[int, ...]]]]:
+    """Beam search as a list of sequences: the answer, and what was in the beam after each token."""
+    opened, finished, levels = [()], [], []
+    for _ in range(most):
+        every = [(*begun, token) for begun in opened for token in range(size)]
+        every = sorted(every, key=lambda ids: -model.log_probability(question, ids))[:width]
+        levels.append(every)
+        finished += [ids for ids in every if ids[-1] == EOS]
+        opened = [ids for ids in every if ids[-1] != EOS]
+        scores = [model.log_probability(question, ids) / penalty(len(ids), alpha) for ids in finished]
+        hopes = [model.log_probability(question, ids) / penalty(most, alpha) for ids in opened]
+        if not hopes or (scores and max(scores) >= max(hopes)):
+            break
+    return (finished[scores.index(max(scores))] if finished else opened[0]), levels
+
+
+def at_random(size: int, seed: int) -> Callable[[int, tuple[int, ...]], list[float]]:
+    """Probabilities drawn anew for each beginning, the same each time."""
+    known: dict[tuple[int, ...], list[float]] = {}
+
+    def says(question: int, tokens: tuple[int, ...]) -> list[float]:
+        key = (question, *tokens)
+        if key not in known:
+            known[key] = np.random.default_rng([seed, *key]).dirichlet(np.full(size, 0.6)).tolist()
+        return known[key]
+
+    return says
+
+
+@pytest.fixture
+def told() -> SimpleNamespace:
+    """The model that is told, and what to hold it against."""
+    return SimpleNamespace(Told=Told, best_of_all=best_of_all, by_hand=by_hand, at_random=at_random)

@@ -1,0 +1,268 @@
+"""Beam search, against all sequences that there are, arithmetic by hand, and greedy decoding."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from transformer.config import TrainConfig
+from transformer.decoding import GREEDY, Decoding, beam, greedy, spell, spelling, write
+from transformer.interventions import Interventions
+from transformer.model.transformer import Transformer
+from transformer.training.state import TrainState
+
+EOS, A, B, C, D = 2, 3, 4, 5, 6
+TOPOLOGIES = ["encoder-decoder", "decoder-only", "encoder-only"]
+WORDS = ["cab", "d", "zebra", "ox", "abcdefghij"]
+
+
+def rows(written):
+    """What was written, as lists of different lengths; nothing stands behind them."""
+    for row, n in zip(written.tokens.tolist(), written.lengths.tolist(), strict=True):
+        assert not any(row[n:])
+    return [row[:n] for row, n in zip(written.tokens.tolist(), written.lengths.tolist(), strict=True)]
+
+
+def found(model, batch, width, penalty=0.6, most=6):
+    return rows(beam(model, batch, EOS, most, width=width, length_penalty=penalty))
+
+
+def lively(fill, state, deviation=0.9):
+    """Not every token is the same whatever it has read, [EOS] is one among others, and none is sure."""
+    model = fill(state.model, deviation=deviation).eval()
+    with torch.no_grad():
+        model.to_logits.bias.zero_()
+        model.to_logits.weight.mul_(0.4)
+    return model
+
+
+# Against everything that can be written.
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_as_wide_as_everything_the_beam_finds_the_best_of_all_sequences(told, seed, penalty):
+    model = told.Told(told.at_random(4, seed))
+    best = [list(told.best_of_all(model, question, 4, 4, penalty)) for question in range(3)]
+    assert found(model, model.asked(3), 4**4, penalty, most=4) == best
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
+def test_a_real_model_s_best_of_all_sequences_is_found(tiny, fill, topology):
+    """Every sequence of at most three tokens, by whole passes over one word."""
+    state = TrainState.begin(tiny(topology=topology))
+    model, task = lively(fill, state, 0.6), state.task
+    batch, size = task.encode(["cab"]), task.tgt_tokenizer.size
+    src, prompt = torch.from_numpy(batch.src), torch.from_numpy(batch.prompt)
+    others = [token for token in range(3, size) if token != EOS]  # neither [PAD] nor [SOS] is written here
+    model.to_logits.bias[:2] = -1e9
+    best, best_score = None, -math.inf
+    for n in range(3):
+        begun = torch.tensor(list(itertools.product(others, repeat=n)), dtype=torch.long)
+        tgt = torch.cat([prompt.expand(len(begun), -1), begun], dim=1)
+        read = tgt if topology == "decoder-only" else src.expand(len(begun), -1)
+        logs = model(read, tgt).double().log_softmax(-1)[:, prompt.size(1) - 1 :]
+        ids = torch.cat([begun, torch.full((len(begun), 1), EOS)], dim=1)
+        scores = logs.gather(2, ids[..., None])[..., 0].sum(1) / ((6 + n) / 6) ** 0.6
+        if float(scores.max()) > best_score:
+            best, best_score = ids[int(scores.argmax())].tolist(), float(scores.max())
+    assert len(best) > 1
+    assert found(model, batch, size**3, most=3) == [best]
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6])
+@pytest.mark.parametrize("width", [1, 2, 3, 5])
+@pytest.mark.parametrize("seed", range(4))
+def test_narrow_beams_find_what_a_list_of_sequences_finds(told, seed, width, penalty):
+    model = told.Told(told.at_random(5, seed))
+    by_hand = [list(told.by_hand(model, question, 5, 6, width, penalty)[0]) for question in range(5)]
+    assert found(model, model.asked(5), width, penalty) == by_hand
+    assert len({len(ids) for ids in by_hand}) > 1
+
+
+# By hand.
+
+
+def said(table):
+    """Probabilities of the next token by what has been written; what is not named ends at once."""
+
+    def says(_question, tokens):
+        named = table.get(tokens, {EOS: 1.0})
+        return [named.get(token, 0.0) for token in range(7)]
+
+    return says
+
+
+GARDEN_PATH = {
+    (): {A: 0.6, B: 0.4},
+    (A,): {C: 0.5, D: 0.5},  # 0.6 * 0.5 = 0.30
+    (B,): {C: 0.9, D: 0.1},  # 0.4 * 0.9 = 0.36
+}
+
+
+def test_a_first_choice_that_leads_nowhere_is_taken_back_by_two_beams(told):
+    model = told.Told(said(GARDEN_PATH))
+    assert rows(greedy(model, model.asked(1), EOS, 5)) == [[A, C, EOS]]
+    assert found(model, model.asked(1), 1) == [[A, C, EOS]]
+    assert found(model, model.asked(1), 2) == [[B, C, EOS]]
+
+
+def test_the_penalty_for_length_lets_a_longer_one_win(told):
+    """Of 1 token 0.5, of 3 tokens 0.4: log 0.5 / 1 = -0.693, log 0.4 / (8 / 6) = -0.687."""
+    model = told.Told(said({(): {EOS: 0.5, A: 0.4, B: 0.1}, (A,): {B: 1.0}}))
+    assert found(model, model.asked(1), 2, 0.0) == [[EOS]]
+    assert found(model, model.asked(1), 2, 0.9) == [[EOS]]  # -0.707
+    assert found(model, model.asked(1), 2, 1.0) == [[A, B, EOS]]
+    assert Decoding(2, 1.0).score(torch.tensor(math.log(0.4)), 3) == pytest.approx(-0.687, abs=5e-4)
+
+
+def test_of_equal_ones_the_better_begun_the_lower_token_and_the_shorter_win(told):
+    even = told.Told(lambda _question, _tokens: [0.25] * 4)
+    assert found(even, even.asked(1), 4, 0.0, most=3) == [[EOS]]
+    open_ended = told.Told(lambda _question, _tokens: [0.25, 0.25, 0.0, 0.25, 0.25])
+    assert found(open_ended, open_ended.asked(2), 3, most=3) == [[0, 0, 0]] * 2
+    tied = told.Told(said({(): {EOS: 0.5, A: 0.5}, (A,): {B: 1.0}}))
+    assert found(tied, tied.asked(1), 2, 0.0) == [[EOS]]
+    assert tied.passes == 1  # an open beam that can only draw level is not followed
+    assert found(tied, tied.asked(1), 2, 0.1) == [[A, B, EOS]]
+
+
+# When it stops.
+
+
+def test_searching_stops_when_no_open_beam_can_win_any_more(told):
+    sure = told.Told(said({(): {A: 0.9, B: 0.1}, (B,): {C: 1.0}, (B, C): {D: 1.0}}))
+    assert found(sure, sure.asked(1), 2, most=40) == [[A, EOS]]
+    assert sure.passes == 2
+
+
+def test_a_beam_that_may_still_win_is_followed(told):
+    model = told.Told(said({(): {EOS: 0.4, A: 0.6}, (A,): {B: 1.0}, (A, B): {C: 1.0}}))
+    assert found(model, model.asked(1), 2, 0.0) == [[A, B, C, EOS]]
+    assert model.passes == 4
+
+
+def test_a_question_that_is_done_is_searched_no_further(told):
+    seen = []
+
+    def says(question, tokens):
+        seen.append((question, len(tokens)))
+        return [0, 0, 1.0, 0] if question == 1 or len(tokens) == 3 else [0, 0, 0, 1.0]
+
+    model = told.Told(says)
+    assert found(model, model.asked(3), 2) == [[A, A, A, EOS], [EOS], [A, A, A, EOS]]
+    assert max(n for question, n in seen if question == 1) == 0
+
+
+def test_the_likeliest_is_the_answer_where_none_has_ended_in_time(told):
+    table = {(): {A: 0.6, B: 0.4}, (A,): {A: 0.5, B: 0.5}, (B,): {D: 1.0}, (B, D): {D: 1.0}}
+    model = told.Told(said(table))
+    written = beam(model, model.asked(2), EOS, 2, width=3, length_penalty=0.6)
+    assert written.tokens.tolist() == [[B, D]] * 2
+    assert written.lengths.tolist() == [2, 2]
+
+
+def test_a_finished_beam_wins_over_a_likelier_one_that_was_cut_off(told):
+    model = told.Told(said({(): {EOS: 0.1, A: 0.9}, (A,): {A: 1.0}, (A, A): {A: 1.0}}))
+    assert found(model, model.asked(1), 2, most=3) == [[EOS]]
+    assert found(model, model.asked(1), 1, most=3) == [[A, A, A]]
+
+
+def test_writing_ends_with_the_positions_of_which_the_last_token_needs_none(told):
+    model = told.Told(lambda _question, _tokens: [0, 0, 0, 1.0], most=4)
+    assert found(model, model.asked(1), 2, most=50) == [[A] * 4]
+
+
+def test_a_model_that_has_blown_up_is_answered_for_as_greedily(told):
+    model = told.Told(lambda _question, _tokens: [math.nan] * 4)
+    assert found(model, model.asked(2), 1, most=3) == rows(greedy(model, model.asked(2), EOS, 3))
+    assert found(model, model.asked(2), 3, most=3) == [[EOS]] * 2  # the third of those that are all alike
+
+
+# Against greedy decoding, and alone.
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_one_beam_is_greedy_decoding(tiny, fill, topology, causal, seed):
+    state = TrainState.begin(tiny(topology=topology, causal_mask=causal))
+    model = lively(fill, state, 0.5 + 0.2 * seed)
+    batch = state.task.encode(WORDS)
+    written, expected = beam(model, batch, EOS, 9, width=1, length_penalty=1.0), greedy(model, batch, EOS, 9)
+    assert rows(written) == rows(expected)
+    assert len(set(map(tuple, rows(written)))) > 2
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
+@pytest.mark.parametrize("seed", range(3))
+def test_several_words_are_searched_as_each_alone(tiny, fill, topology, causal, seed):
+    state = TrainState.begin(tiny(topology=topology, causal_mask=causal))
+    model = lively(fill, state, 0.5 + 0.1 * seed)
+    together = found(model, state.task.encode(WORDS), 4, most=7)
+    assert together == [found(model, state.task.encode([word]), 4, most=7)[0] for word in WORDS]
+    assert together != found(model, state.task.encode(WORDS), 1, most=7)
+
+
+@torch.no_grad()
+def test_an_encoder_alone_has_nothing_to_search(tiny, fill):
+    state = TrainState.begin(tiny(topology="encoder-only"))
+    model, batch = lively(fill, state), state.task.encode(WORDS)
+    assert found(model, batch, 8) == rows(greedy(model, batch, EOS, 6))
+
+
+@torch.no_grad()
+def test_a_mask_that_is_switched_is_felt_in_the_search(tiny_model, fill, sentences, batch_of):
+    model = fill(Transformer(tiny_model), deviation=0.9).eval()
+    batch = batch_of(sentences([6, 2, 5, 3], tiny_model.src_vocab_size))
+    before = found(model, batch, 3)
+    model.intervene(Interventions(masks=(("causal", False),)), int)
+    assert found(model, batch, 3) != before
+
+
+# As a run is set.
+
+
+def test_a_run_is_greedy_unless_it_is_set_to_beams():
+    assert Decoding.of(TrainConfig()) == GREEDY == Decoding(1, 0.0)
+    assert Decoding.of(TrainConfig(beam_width=7)) == GREEDY
+    config = TrainConfig(decoding="beam", beam_width=7, length_penalty=0.25)
+    assert Decoding.of(config) == Decoding(7, 0.25)
+
+
+@torch.no_grad()
+def test_writing_is_greedy_with_one_beam_and_losses_are_greedy_with_any(tiny, fill):
+    state = TrainState.begin(tiny())
+    model, batch = lively(fill, state), state.task.encode(WORDS[:4])
+    one, some = (write(model, batch, EOS, 6, decoding=Decoding(n, 0.6), compare=True) for n in (1, 4))
+    assert rows(one) == rows(greedy(model, batch, EOS, 6))
+    assert rows(some) == found(model, batch, 4) != rows(one)
+    torch.testing.assert_close(one.losses, some.losses, atol=0, rtol=0)
+    assert write(model, batch, EOS, 6, decoding=Decoding(4, 0.6)).losses is None
+
+
+def test_words_are_spelled_as_it_is_set(half_trained, monkeypatch):
+    words = half_trained.task.held_out()[:40]
+    task, asked_for = half_trained.task, []
+
+    def noted(*arguments, **settings):
+        asked_for.append(settings)
+        return beam(*arguments, **settings)
+
+    monkeypatch.setattr(spelling, "beam", noted)
+    spelled = spell(half_trained.model, task, words, decoding=Decoding(3, 0.5))
+    assert asked_for == [{"width": 3, "length_penalty": 0.5}]
+    batch = task.encode(words)
+    written = rows(beam(half_trained.model.eval(), batch, EOS, batch.answers.shape[1], **asked_for[0]))
+    texts = [task.tgt_tokenizer.text(ids) for ids in written]
+    assert spelled.outputs == [text for text, _ in texts]
+    assert spelled.exact == [s and text == w[::-1] for w, (text, s) in zip(words, texts, strict=True)]
+    assert spelled.outputs != spell(half_trained.model, task, words).outputs
+    assert len(asked_for) == 1

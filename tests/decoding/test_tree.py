@@ -1,0 +1,176 @@
+"""The tree of a search: every hypothesis that was in the beam, where it came from, and what became of it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from transformer.decoding import beam, beam_tree, beams_of, greedy
+from transformer.training.state import TrainState
+
+EOS, A, B, C, D = 2, 3, 4, 5, 6
+
+
+def grown(model, width, penalty=0.6, most=6):
+    return beam_tree(model, model.asked(1), EOS, most, width=width, length_penalty=penalty)
+
+
+def sequence(tree, node):
+    return tuple(tree.nodes[i].token for i in tree.path(node))
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_tree_holds_the_beam_after_each_token(told, seed, width):
+    model = told.Told(told.at_random(5, seed))
+    tree = grown(model, width)
+    answer, levels = told.by_hand(model, 0, 5, 6, width, 0.6)
+    assert sequence(tree, tree.winner) == answer
+    for n, level in enumerate(levels, start=1):
+        nodes = [i for i, node in enumerate(tree.nodes) if node.step == n]
+        assert [sequence(tree, i) for i in nodes] == level
+        assert [tree.nodes[i].rank for i in nodes] == list(range(1, len(level) + 1))
+    assert len(tree.nodes) == sum(map(len, levels)) <= 6 * width
+    for i, node in enumerate(tree.nodes):
+        ids = sequence(tree, i)
+        assert node.total == pytest.approx(model.log_probability(0, ids), abs=1e-5)
+        before = model.log_probability(0, ids[:-1])
+        assert node.log_probability == pytest.approx(node.total - before, abs=1e-5)
+        assert node.score == pytest.approx(node.total / ((5 + len(ids)) / 6) ** 0.6)
+        assert node.ended == (ids[-1] == EOS)
+        assert (node.parent is None) == (node.step == 1)
+
+
+def test_what_became_of_each_is_told(told):
+    """After a and b the beam holds ac, bc and ad; ba would be the fourth. Of ad nothing is kept."""
+    table = {
+        (): {A: 0.6, B: 0.4},
+        (A,): {C: 0.5, D: 0.2, EOS: 0.3},
+        (B,): {C: 0.9, A: 0.1},
+        (A, C): {EOS: 0.5, A: 0.5},
+        (B, C): {EOS: 1.0},
+    }
+
+    def says(_question, tokens):
+        return [table.get(tokens, {EOS: 1.0}).get(token, 0.0) for token in range(7)]
+
+    tree = grown(told.Told(says), 3, penalty=0.0)
+    fates = {sequence(tree, i): node.fate for i, node in enumerate(tree.nodes) if node.total > -1e8}
+    assert fates == {
+        (A,): "kept",
+        (B,): "chosen",
+        (B, C): "chosen",  # 0.36
+        (A, C): "kept",  # 0.30
+        (A, EOS): "finished",  # 0.18; ad has 0.12
+        (B, C, EOS): "chosen",
+        (A, C, EOS): "finished",  # 0.15
+        (A, C, A): "kept",  # open to the last: it cannot win any more
+    }
+    assert [sequence(tree, i) for i in tree.finished] == [(B, C, EOS), (A, EOS), (A, C, EOS)]
+    assert tree.winner == tree.finished[0]
+    narrow = grown(told.Told(says), 2, penalty=0.0)
+    fates = {sequence(narrow, i): node.fate for i, node in enumerate(narrow.nodes)}
+    assert fates[(A,)] == "kept"
+
+
+def test_a_beam_of_which_nothing_was_kept_is_pruned_with_all_that_came_of_it(told):
+    table = {
+        (): {A: 0.5, B: 0.5},
+        (A,): {A: 0.5, B: 0.5},
+        (B,): {C: 1.0},
+        (B, C): {C: 0.5, D: 0.5},
+    }
+
+    def says(_question, tokens):
+        return [table.get(tokens, {EOS: 1.0}).get(token, 0.0) for token in range(7)]
+
+    tree = grown(told.Told(says), 2)
+    fates = {sequence(tree, i): node.fate for i, node in enumerate(tree.nodes)}
+    assert fates == {
+        (A,): "pruned",
+        (A, A): "pruned",  # 0.25, as bcc and bcd have; of equal ones the better begun come first
+        (B,): "chosen",
+        (B, C): "chosen",
+        (B, C, C): "chosen",
+        (B, C, D): "kept",
+        (B, C, C, EOS): "chosen",
+        (B, C, D, EOS): "finished",
+    }
+
+
+def test_where_nothing_ended_the_answer_is_the_likeliest_that_is_open(told):
+    tree = grown(told.Told(lambda _question, _tokens: [0.1, 0.1, 0.0, 0.2, 0.6]), 2, most=3)
+    assert tree.finished == ()
+    assert sequence(tree, tree.winner) == (4, 4, 4)
+    assert {node.fate for node in tree.nodes if node.step == 3} == {"chosen", "kept"}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only", "encoder-only"])
+def test_the_tree_s_answer_is_what_the_search_writes(tiny, fill, topology):
+    state = TrainState.begin(tiny(topology=topology))
+    model = fill(state.model, deviation=0.7).eval()
+    model.to_logits.bias.zero_()
+    for word in ("cab", "d", "zebra"):
+        batch = state.task.encode([word])
+        tree = beam_tree(model, batch, EOS, 7, width=3, length_penalty=0.6)
+        written = beam(model, batch, EOS, 7, width=3, length_penalty=0.6)
+        n = int(written.lengths[0])
+        assert sequence(tree, tree.winner) == tuple(written.tokens[0, :n].tolist())
+
+
+@torch.no_grad()
+def test_an_encoder_alone_has_one_beam_whose_numbers_are_those_of_its_one_pass(tiny, fill):
+    state = TrainState.begin(tiny(topology="encoder-only"))
+    model = fill(state.model, deviation=0.7).eval()
+    batch = state.task.encode(["zebra"], filled=True)
+    tree = beam_tree(model, batch, EOS, 3, width=5, length_penalty=0.6)
+    assert [node.rank for node in tree.nodes] == [1] * len(tree.nodes)
+    ids = greedy(model, batch, EOS, 3).tokens[0, : len(tree.nodes)].tolist()
+    assert [node.token for node in tree.nodes] == ids
+    logs = model(torch.from_numpy(batch.src))[0, 1:].double().log_softmax(-1)
+    expected = [float(logs[t, token]) for t, token in enumerate(ids)]
+    assert [node.log_probability for node in tree.nodes] == pytest.approx(expected)
+    assert tree.nodes[-1].total == pytest.approx(sum(expected))
+
+
+def test_a_tree_is_of_one_question(told):
+    model = told.Told(told.at_random(5, 0))
+    with pytest.raises(ValueError, match=r"^A tree is of 1 question, not of 3\.$"):
+        beam_tree(model, model.asked(3), EOS, 4, width=2, length_penalty=0.6)
+
+
+def test_an_output_with_all_letters_that_does_not_stop_is_not_right(half_trained):
+    model, task = half_trained.model.eval(), half_trained.task
+
+    def asked(word, room):
+        question, batch = task.question(word), task.encode([word])
+        return beams_of(model, task, question, batch, room, width=2, length_penalty=0.6, step=0).greedy
+
+    word = next(word for word in task.held_out() if asked(word, len(word) + 1).right)
+    cut_off = asked(word, len(word))
+    assert (cut_off.text, cut_off.stopped, cut_off.right) == (word[::-1], False, False)
+
+
+def test_the_outputs_are_what_ended_with_the_best_first_and_greedy_beside(half_trained):
+    model, task = half_trained.model.eval(), half_trained.task
+    question = task.question("frog")
+    batch = task.encode(["frog"])
+    found = beams_of(model, task, question, batch, 8, width=4, length_penalty=0.6, step=130)
+    tree = beam_tree(model, batch, EOS, 8, width=4, length_penalty=0.6)
+    assert found.tree == tree
+    assert found.tokens == task.tgt_tokenizer.tokens([node.token for node in tree.nodes])
+    assert len(found.outputs) == len(tree.finished) > 1
+    scores = [output.score for output in found.outputs]
+    assert scores == sorted(scores, reverse=True)
+    for output, end in zip(found.outputs, tree.finished, strict=True):
+        assert output.text == "".join(found.tokens[i] for i in tree.path(end)[:-1])
+        assert output.stopped
+        assert output.right == (output.text == "gorf")
+        assert output.probability == pytest.approx(math.exp(tree.nodes[end].total))
+    written = greedy(model, batch, EOS, 8)
+    text, stopped = task.tgt_tokenizer.text(written.tokens[0, : int(written.lengths[0])].tolist())
+    assert (found.greedy.text, found.greedy.stopped) == (text, stopped)
+    assert found.found_more == (found.outputs[0].text != text)

@@ -1,0 +1,164 @@
+"""Ask, Beams: several answers side by side as a tree; the truth is a search over the snapshot by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from transformer.asking import Asked
+from transformer.interventions import NOTHING
+
+
+@pytest.fixture
+def ask(visit):
+    """The Beams tab of a finished run of 20 steps."""
+    visitor = visit(steps=20, width=16, learning_rate=0.02)
+    return visitor.press("run_start").until("finished").go("explore").tab("Beams")
+
+
+def truth(visitor, word, width=4, penalty=0.6, step=None):
+    """A search in a model with the weights of this step, built for this question alone."""
+    view = visitor.run.view
+    snapshot = view.snapshots[-1] if step is None else view.snapshot_at(step)
+    return Asked(view.config, snapshot, NOTHING).beams(word, width, penalty)
+
+
+def boxes(visitor):
+    """(column, row) of each node of the tree to its token."""
+    drawn = visitor.drawn("beam_tree_figure")
+    return {
+        (x, y): text.split("<br>")[0].removeprefix("<b>").removesuffix("</b>")
+        for trace in drawn.data
+        if trace["mode"] == "markers+text"
+        for x, y, text in zip(trace["x"], trace["y"], trace["text"], strict=True)
+    }
+
+
+def expected_boxes(found):
+    tokens = ["end" if token == "[EOS]" else token for token in found.tokens]
+    return {(node.step, node.rank): token for node, token in zip(found.tree.nodes, tokens, strict=True)}
+
+
+def table(visitor):
+    (frame,) = visitor.at.dataframe
+    return frame.value
+
+
+def test_the_tree_is_that_of_the_snapshot_for_the_word(ask):
+    ask.set("explore_text", "zebra")
+    assert ask.value("beam_width") == 4
+    assert ask.value("beam_penalty") == 0.6
+    assert boxes(ask) == expected_boxes(truth(ask, "zebra"))
+    assert max(row for _, row in boxes(ask)) == 4
+    ask.stand(5)
+    assert ask.drawn("beam_tree_figure").step == 5
+    assert boxes(ask) == expected_boxes(truth(ask, "zebra", step=5))
+    title = ask.drawn("beam_tree_figure").layout["title"]["text"]
+    assert title.startswith("<b>4 beams</b> · step 5<br>")
+    assert "“zebra” · length penalty 0.6 · seed 0" in title
+
+
+def test_width_and_penalty_are_those_that_were_typed(ask):
+    ask.set("explore_text", "owl").set("beam_width", 7).set("beam_penalty", 0.0)
+    assert boxes(ask) == expected_boxes(truth(ask, "owl", 7, 0.0))
+    scores = list(table(ask)["score"])
+    ask.set("beam_penalty", 2.0)
+    assert boxes(ask) == expected_boxes(truth(ask, "owl", 7, 2.0))
+    assert list(table(ask)["score"]) != scores
+    ask.set("beam_width", 1)
+    assert {row for _, row in boxes(ask)} == {1}
+    assert ask.says("One beam is greedy decoding")
+
+
+def test_the_table_holds_all_that_ended_and_greedy_beside_them(ask):
+    ask.set("explore_text", "ox")
+    found, rows = truth(ask, "ox"), table(ask)
+    assert len(rows) == len(found.outputs) + 1
+    assert list(rows["found by"]) == ["4 beams"] * len(found.outputs) + ["greedy"]
+    for output, (_, row) in zip([*found.outputs, found.greedy], rows.iterrows(), strict=True):
+        assert row["answer"] == output.text + ("" if output.stopped else "…")
+        assert row["score"] == pytest.approx(output.score)
+        assert row["probability"] == pytest.approx(100 * output.probability)
+        assert row["right"] == ("✓ right" if output.text == "xo" and output.stopped else "✗ wrong")
+    (verdict,) = [text for text in ask.texts if "hl-verdict'" in text]
+    assert f"4 beams → <b>{rows['answer'][0]}</b>" in verdict
+    assert ("greedy → <b>the same</b>" in verdict) != found.found_more
+    assert f"data-step='{found.step}'" in verdict
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("beam_width", 17, "beam_width=17 is outside 1 to 16; choose a value in between."),
+        ("beam_width", 0, "beam_width=0 is outside 1 to 16; choose a value in between."),
+        ("beam_width", 10**8, "beam_width=100,000,000 is outside 1 to 16; choose a value in between."),
+        ("beam_penalty", -0.5, "length_penalty=-0.5 cannot be used; choose at least 0 and at most 2."),
+        ("beam_penalty", 3.0, "length_penalty=3 cannot be used; choose at least 0 and at most 2."),
+    ],
+)
+def test_what_cannot_be_searched_is_answered_in_place_and_mended_there(ask, key, value, message):
+    good = ask.value(key)
+    ask.set(key, value)
+    assert ask.errors == [message]
+    assert not [found for found in ask.at.get("bidi_component") if found.key == "beam_tree_figure"]
+    ask.set(key, good)
+    assert ask.errors == []
+    assert boxes(ask)
+
+
+@pytest.mark.parametrize(("sent", "message"), [("99", "beam_width=99 is outside 1 to 16"), ("x", None)])
+def test_a_forged_link_is_answered_as_typing_is(ask, visit, sent, message):
+    link = {"run": ask.run.id, "beam_width": sent}
+    other = visit({}, session={"_deep_link": ("explore", link)}).tab("Beams")
+    if message is None:
+        assert other.errors == []
+        assert other.value("beam_width") == 4
+    else:
+        (error,) = other.errors
+        assert error.startswith(message)
+
+
+@pytest.mark.parametrize("topology", ["decoder-only", "encoder-only"])
+def test_every_topology_has_its_tree(visit, topology):
+    ask = visit(topology=topology, steps=6).press("run_start").until("finished")
+    ask.go("explore").tab("Beams").set("explore_text", "owl")
+    assert boxes(ask) == expected_boxes(truth(ask, "owl"))
+    alone = topology == "encoder-only"
+    assert ask.says("there is nothing to search") == alone
+    assert max(row for _, row in boxes(ask)) == (1 if alone else 4)
+    title = ask.drawn("beam_tree_figure").layout["title"]["text"]
+    assert title.startswith("<b>1 beam</b>" if alone else "<b>4 beams</b>")
+
+
+def test_where_no_answer_is_known_nothing_is_right_or_wrong(visit):
+    ask = visit(task="en-fr", steps=2).press("run_start").until("finished")
+    ask.go("explore").tab("Beams").set("explore_text", "cat the the sees")
+    assert ask.errors == []
+    assert set(table(ask)["right"]) == {"not known"}
+    assert not ask.says("class='not'")
+    assert boxes(ask) == expected_boxes(truth(ask, "cat the the sees"))
+
+
+def test_a_word_that_cannot_be_asked_leaves_the_tree_of_the_last_one(ask):
+    ask.set("explore_text", "zebra")
+    before = boxes(ask)
+    ask.set("explore_text", "x1")
+    assert len(ask.errors) == 1
+    assert boxes(ask) == before
+
+
+def test_only_the_open_tab_searches_and_it_searches_once(ask, monkeypatch):
+    searched = []
+    real = Asked.beams
+    monkeypatch.setattr(Asked, "beams", lambda *a: searched.append(a[1:]) or real(*a))
+    for name in ("Spell", "Break", "Measure"):
+        ask.tab(name).look()
+    assert searched == []
+    ask.tab("Beams")
+    assert searched == [(ask.value("asked_word_text"), 4, 0.6)]
+
+
+def test_the_run_s_own_beams_are_what_the_tab_opens_with(visit):
+    ask = visit(steps=2, decoding="beam", beams=3, length_penalty=0.5).press("run_start").until("finished")
+    assert ask.run.config.train.beam_width == 3
+    ask.go("explore").tab("Beams")
+    assert (ask.value("beam_width"), ask.value("beam_penalty")) == (3, 0.5)

@@ -1,0 +1,271 @@
+"""Frames of a task whose answers have lengths of their own, and are sometimes not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from transformer import tasks
+from transformer.asking import Asked
+from transformer.decoding import Written
+from transformer.insight.scores import head_scores
+from transformer.interventions import NOTHING
+from transformer.recording.frame import reading_sites
+from transformer.recording.recorder import Recorder
+from transformer.recording.snapshot import Snapshot
+from transformer.recording.tape import record
+from transformer.tasks.pair import Pair
+from transformer.tasks.writing import Writing
+from transformer.training.state import TrainState
+
+PAIRS = [
+    Pair("the cat sees the dog", "le chat voit", ((0,), (1,), (2,))),
+    Pair("the dog", "l'un le voit là", ((), (0, 1), (1,), (), (0,))),
+    Pair("a cat", "chat", ((0, 1),)),
+]
+HELD_OUT = [replace(PAIRS[1], held_out=True), replace(PAIRS[0], held_out=True)]
+TOPOLOGIES = ["encoder-decoder", "decoder-only"]
+BIAS = {"encoder-decoder": 8.0, "decoder-only": 3.0}
+"""Of [EOS]: with it some sentences end in good time, and others never."""
+LATER = ["the cat sees the dog", "dog sees cat", "the dog", "a dog"]  # the second and the last are not known
+
+
+class Sentences:
+    name = "sentences"
+    src = tgt = Writing()
+    same_length = False
+    translates = True
+    size = len(PAIRS)
+
+    def drawn(self, rng, count):
+        return list(PAIRS)
+
+    def held_out(self):
+        return HELD_OUT
+
+    def probes(self):
+        return ["the dog"]
+
+    def everyday(self):
+        return []
+
+    def read(self, text):
+        return self.src.clean(text)
+
+    def find(self, source):
+        return next((pair for pair in PAIRS if pair.source == source), None)
+
+    def references(self, source):
+        return [pair.target for pair in PAIRS if pair.source == source]
+
+
+@pytest.fixture
+def state(monkeypatch, tiny, fill):
+    """A model with random weights that never writes a special token, but [EOS] where a sentence is long."""
+
+    def make(corpus=None, bias=0.0, **settings):
+        monkeypatch.setattr(tasks, "corpus_of", lambda config: corpus or Sentences())
+        made = TrainState.begin(tiny(task="en-fr", batch_size=2, **settings))
+        fill(made.model, 0.7)
+        with torch.no_grad():
+            made.model.to_logits.bias[[0, 1, 3]] = -1e9
+            made.model.to_logits.bias[2] = bias
+        return made
+
+    return make
+
+
+def frame_of(state, words=LATER):
+    recorder = Recorder(state.model, state.task)
+    for word in words:
+        recorder.add(state.task.question(word))
+    return recorder.frame(step=3, seconds=0.0, loss=None, exact=None, exact_step=0)
+
+
+def shown(state, batch, row):
+    """The tokens of what a decoder reads of one row, padding left out."""
+    tokens = state.task.tgt_tokenizer.tokens(batch.tgt_in[row].tolist())
+    return tuple(token for token in tokens if token != "[PAD]")
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("endless", [False, True])
+def test_the_maps_of_an_unknown_answer_run_over_what_the_model_has_written(state, topology, endless):
+    made = state(topology=topology, bias=-1e9 if endless else BIAS[topology])
+    frame = frame_of(made)
+    assert [probe.forced for probe in frame.probes] == [True, False, True, False]
+    sep = ("[SEP]",) if topology == "decoder-only" else ()
+    for row, probe in enumerate(frame.probes):
+        assert (probe.answer is None) is (row in (1, 3))
+        question = probe.text.split()
+        assert probe.n_read == len(question)
+        if probe.forced:
+            continue
+        written = tuple(piece.strip() for piece in probe.pieces)
+        assert "".join(probe.pieces) == probe.output
+        assert probe.tgt_tokens == ("[SOS]", *(question if sep else ()), *sep, *written)
+        assert probe.expected[-len(written) - 1 :] == (*written, "[EOS]")
+        assert (probe.wanted, probe.links, probe.right) == ((), None, False)
+        assert probe.n_written == len(probe.pieces)
+        # What it has written is what it would write again, token by token, as far as it came.
+        places = probe.predicted[-len(written) - 1 :]
+        assert places[: len(written)] == written
+        assert (places[len(written)] == "[EOS]") is probe.stopped
+        for site, axes in frame.axes.items():
+            shown_map = frame.map(row, site)
+            assert shown_map.shape[1:] == (len(probe.tokens(axes.query)), len(probe.tokens(axes.key)))
+            np.testing.assert_allclose(np.nansum(shown_map, axis=-1), 1.0, atol=2e-3)
+    assert [probe.stopped for probe in frame.probes if not probe.forced].count(True) == (0 if endless else 1)
+    assert any(probe.pieces for probe in frame.probes if not probe.forced)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_each_probe_is_as_if_it_were_asked_alone(state, topology):
+    made = state(topology=topology, bias=BIAS[topology])
+    frame = frame_of(made)
+    for row, probe in enumerate(frame.probes):
+        ids = made.task.tgt_tokenizer.encode([probe.output])[0]
+        batch = made.task.encode([probe.text], own=[ids[1:-1]])
+        assert shown(made, batch, 0) == probe.tgt_tokens
+        with record(made.model) as tape:
+            made.model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
+        for site, weights in tape.weights.items():
+            np.testing.assert_allclose(np.nan_to_num(frame.map(row, site)), weights[0], atol=2e-3)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_known_probes_have_their_answer_in_pieces_and_their_alignment(state, topology):
+    frame = frame_of(state(topology=topology))
+    first, _, third, _ = frame.probes
+    assert first.wanted == ("le", " chat", " voit")
+    assert (first.n_read, first.n_written) == (5, 3)
+    assert first.links == ((1,), (2,), (3,))
+    assert third.wanted == ("l'", "un", " le", " voit", " là")
+    assert (third.n_read, third.n_written) == (2, 5)
+    assert third.links == ((), (1, 2), (2,), (), (1,))
+    assert [probe.held_out for probe in frame.probes] == [True, False, True, False]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_heads_are_scored_on_the_gold_alignment_of_held_out_sentences(state, topology):
+    made = state(topology=topology)
+    frame = frame_of(made)
+    assert frame.aim == "gold"
+    batch = made.task.encode([pair.source for pair in HELD_OUT])
+    with record(made.model) as tape:
+        made.model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
+    links = [made.task.links(pair.source) for pair in HELD_OUT]
+    for site in frame.axes:
+        scores = head_scores(
+            tape.weights[site],
+            frame.axes[site].kind,
+            [2, 5],
+            answers=[5, 3],
+            links=links if site in reading_sites(frame.axes) else None,
+        )
+        assert frame.head_scores[site].keys() == scores.keys()
+        for name, values in scores.items():
+            np.testing.assert_allclose(frame.head_scores[site][name], values, atol=1e-5)
+            assert "mirror" not in scores
+    assert list(frame.scores) == reading_sites(frame.axes)
+    best_site, best_head = frame.best[0]
+    assert frame.best[1] == pytest.approx(max(scores.max() for scores in frame.scores.values()))
+    assert frame.scores[best_site][best_head] == frame.head_scores[best_site]["gold"][best_head]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_without_an_alignment_heads_are_told_by_their_focus(state, topology, monkeypatch):
+    monkeypatch.setattr(Sentences, "held_out", lambda self: [replace(pair, links=None) for pair in HELD_OUT])
+    frame = frame_of(state(topology=topology))
+    assert frame.aim == "focus"
+    assert all("gold" not in scores for scores in frame.head_scores.values())
+    for site, scores in frame.scores.items():
+        assert scores is frame.head_scores[site]["focus"]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_questions_of_which_none_is_known_are_recorded_too(state, topology):
+    frame = frame_of(state(topology=topology, bias=BIAS[topology]), ["dog", "cat dog", "sees"])
+    assert not any(probe.forced for probe in frame.probes)
+    for row, probe in enumerate(frame.probes):
+        for site in frame.axes:
+            np.testing.assert_allclose(np.nansum(frame.map(row, site), axis=-1), 1.0, atol=2e-3)
+        assert len(probe.tgt_tokens) == len(probe.expected) == len(probe.predicted)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("endless", [False, True])
+def test_what_is_asked_later_is_what_was_recorded(state, topology, endless):
+    made = state(topology=topology, bias=-1e9 if endless else BIAS[topology])
+    weights = {name: weight.numpy() for name, weight in made.model.state_dict().items()}
+    model, compared = Asked(made.config, Snapshot(step=3, weights=weights), NOTHING), 0
+    for text in LATER:
+        frame = frame_of(made, [text])  # alone: what never ends is cut by the longest that is asked with it
+        (probe,), answer = frame.probes, model.answer(text)
+        assert (answer.output, answer.stopped, answer.right) == (probe.output, probe.stopped, probe.right)
+        assert (answer.pieces, answer.n_read) == (probe.pieces, probe.n_read)
+        assert (answer.n_written, answer.links) == (probe.n_written, probe.links)
+        if not (probe.forced or probe.stopped):
+            continue  # Ask reads the last token too, though nothing is written after it
+        compared += 1
+        assert answer.forced.tgt_tokens == probe.tgt_tokens
+        for site, weights in answer.forced.maps.items():
+            np.testing.assert_allclose(weights, frame.map(0, site), atol=2e-3, equal_nan=True)
+        assert model.head_scores.keys() == frame.head_scores.keys()
+    assert compared == (2 if endless else 3)
+
+
+# What is marked.
+
+
+def marked(state, **facts):
+    """What is marked of "the dog", of which "l'un le voit là" is to be written."""
+    (probe,) = frame_of(state(), ["the dog"]).probes
+    return replace(probe, **{"stopped": True, "right": False, **facts}).marked
+
+
+def test_each_token_is_marked_by_the_one_in_its_place_whatever_stands_before_it(state):
+    pieces = ("l'", " le", " le", " voit", " voit")
+    assert marked(state, pieces=pieces) == (
+        *[("l'", True), (" le", False), (" le", True), (" voit", True), (" voit", False)],
+    )
+
+
+def test_a_word_is_right_whatever_stands_between_it_and_the_one_before(state):
+    assert marked(state, pieces=("le", " un"))[:2] == (("le", False), (" un", True))
+
+
+def test_what_is_missing_is_as_many_dots_and_what_goes_on_is_told(state):
+    assert marked(state, pieces=("l'", "un")) == (("l'", True), ("un", True), ("···", False))
+    assert marked(state, pieces=("l'", "un"), stopped=False) == (("l'", True), ("un", True), ("…", False))
+    long = ("l'", "un", " le", " voit", " là", " le")
+    assert marked(state, pieces=long) == (*((piece, True) for piece in long[:-1]), (" le", False))
+    assert marked(state, pieces=()) == (("·····", False),)
+
+
+def test_nothing_is_wrong_in_another_answer_that_counts_as_right(state):
+    assert marked(state, pieces=("le", " chat"), right=True) == (("le", True), (" chat", True))
+
+
+def test_nothing_is_wrong_where_the_answer_is_not_known(state):
+    unknown = {"answer": None, "wanted": ()}
+    assert marked(state, pieces=("le", " chat"), **unknown) == (("le", True), (" chat", True))
+    assert marked(state, pieces=("le",), stopped=False, **unknown) == (("le", True), ("…", False))
+    assert marked(state, pieces=(), **unknown) == ()
+
+
+@pytest.mark.parametrize(("output", "right"), [("le chat", True), ("chat", True), ("le", False)])
+def test_another_answer_that_the_corpus_knows_is_right(state, monkeypatch, output, right):
+    made = state()
+    ids = torch.tensor([made.task.tgt_tokenizer.encode([output])[0][1:]])
+    monkeypatch.setattr(
+        "transformer.recording.recorder.write", lambda *_, **__: Written(ids, torch.tensor([ids.shape[1]]))
+    )
+    monkeypatch.setattr(Sentences, "references", lambda self, source: ["chat", "le chat"])
+    (probe,) = frame_of(made, ["a cat"]).probes
+    assert (probe.output, probe.stopped, probe.answer) == (output, True, "chat")
+    assert probe.right is right
+    assert all(of_piece for _, of_piece in probe.marked) is right

@@ -1,0 +1,207 @@
+"""Caps: what each leaves, by hand, and that all hold together for what is kept."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from transformer.errors import InputError
+from transformer.tasks.pairs.caps import Capped, Caps, capped
+from transformer.tasks.pairs.frequency import frequent, frequent_few
+from transformer.tasks.pairs.reading import Reading
+from transformer.tasks.pairs.sides import plain
+from transformer.tasks.pairs.spelling import cleaner, spaced_signs
+from transformer.tasks.writing import Writing
+
+QUICK = settings(max_examples=300, deadline=None, derandomize=True, database=None)
+
+
+def reading(*pairs):
+    return Reading(pairs, "TSV, 2 columns", len(pairs))
+
+
+def words(sentence):
+    """Every letter is a word."""
+    return sentence
+
+
+def steps(made: Capped):
+    return [(step.cap, step.left) for step in made.steps]
+
+
+def rarest(made):
+    """How often the rarest unit of each side occurs."""
+    sides = zip(*made.pairs, strict=True)
+    counts = [
+        Counter(u for text in texts for u in w.units(text))
+        for w, texts in zip((made.src, made.tgt), sides, strict=True)
+    ]
+    return tuple(min(count.values()) for count in counts)
+
+
+def test_without_caps_everything_is_kept_and_spelled_in_one_way():
+    made = capped(reading(("Go!", "Va !"), ("The  boy 's cat", "L’ami ?"), ("GO !", "va !")), Caps())
+    assert set(made.pairs) == {("go!", "va !"), ("the boy's cat", "l'ami ?")}
+    assert steps(made) == [("read", 3), ("different once spelled alike", 2)]
+    assert (made.src_words, made.tgt_words) == (6, 5)  # go ! the boy 's cat; va ! l' ami ?
+
+
+def test_capitals_are_kept_where_they_count():
+    made = capped(reading(("Go!", "Va !"), ("GO!", "va !")), Caps(lower=False))
+    assert set(made.pairs) == {("Go!", "Va !"), ("GO!", "va !")}
+    assert not made.src.lower
+    assert not made.tgt.lower
+
+
+def test_signs_stand_apart_on_the_side_where_most_of_them_do():
+    french = [("Go?", "Va ?"), ("Go!", "Va !"), ("What?!", "Quoi!"), ("a ?", "b")]
+    made = capped(reading(*french), Caps())
+    assert (made.src.spaced, made.tgt.spaced) == ("", "?!;:")
+    assert ("what?!", "quoi !") in made.pairs
+    swapped = capped(reading(*french), Caps(swap=True))
+    assert (swapped.src.spaced, swapped.tgt.spaced) == ("?!;:", "")
+    assert ("quoi !", "what?!") in swapped.pairs
+    assert spaced_signs([]) == spaced_signs(["no signs"]) == spaced_signs(["? a", "b ?", "c?"]) == ""
+
+
+def test_lengths_are_counted_in_words_and_signs_and_chinese_characters_after_swapping():
+    pairs = reading(("one two three.", "我们看。"), ("one two.", "他们昨天看书。"), ("one.", "看。"))
+    assert set(capped(pairs, Caps(longest_source=3)).pairs) == {
+        ("one two.", "他们昨天看书。"),
+        ("one.", "看。"),
+    }
+    assert set(capped(pairs, Caps(longest_target=4)).pairs) == {
+        ("one two three.", "我们看。"),
+        ("one.", "看。"),
+    }
+    both = capped(pairs, Caps(swap=True, longest_source=4, longest_target=3))
+    assert both.pairs == (("看。", "one."),)
+    assert steps(both) == [
+        ("read", 3),
+        ("source of at most 4 words", 2),
+        ("target of at most 3 words", 1),
+    ]
+
+
+def test_a_sentence_that_goes_for_a_rare_word_may_take_others_along():
+    # d is rare; without "cd" c is rare; without "bc" b is; without "ab" a is left twice.
+    assert frequent(["ab", "bc", "cd", "aa", "ee"], words, 2) == ["aa", "ee"]
+    assert frequent(["ab", "bc", "cd", "aa", "ee"], words, 3) == []
+    assert frequent(["ab", "bc", "cd", "aa", "ee"], words, 1) == ["ab", "bc", "cd", "aa", "ee"]
+
+
+def test_a_word_is_counted_on_its_own_side_only():
+    made = capped(reading(("x go", "x"), ("x go", "y y"), ("go go", "y y")), Caps(min_frequency=2))
+    # The x of the target is rare though that of the source is not; without its pair x is rare there too.
+    assert made.pairs == (("go go", "y y"),)
+
+
+def test_frequency_holds_within_the_kept_pairs_and_each_cap_says_what_it_left():
+    made_of = [
+        (f"w{i % 40} v{i % 7} u{i}" if i % 9 == 0 else f"w{i % 40} v{i % 7}", f"t{i % 10}")
+        for i in range(900)
+    ]
+    made_of.append(("W1 v1", "T1"))
+    made = capped(reading(*made_of), Caps(min_frequency=4, most_pairs=100))
+    assert [step.cap for step in made.steps] == [
+        "read",
+        "different once spelled alike",
+        "every word at least 4 times",
+        "at most 100 pairs, every word still 4 times",
+    ]
+    left = [step.left for step in made.steps]
+    assert left == sorted(left, reverse=True)
+    assert 0 < left[3] == len(made.pairs) <= 100
+    assert min(rarest(made)) >= 4
+
+
+def test_pairs_are_shuffled_before_the_rest_is_cut_off():
+    sorted_by_length = [(" ".join(["go"] * (1 + i // 100)), f"va {i}") for i in range(2000)]
+    made = capped(reading(*sorted_by_length), Caps(most_pairs=500))
+    lengths = Counter(len(source.split()) for source, _ in made.pairs)
+    assert len(made.pairs) == 500
+    assert set(lengths) == set(range(1, 21))
+    assert max(lengths.values()) < 50, "25 of each are expected"
+    assert made == capped(reading(*sorted_by_length), Caps(most_pairs=500)), "the same each time"
+    more = capped(reading(*sorted_by_length), Caps(most_pairs=600))
+    assert set(made.pairs) < set(more.pairs), "a smaller cap keeps a part of what a larger one keeps"
+
+
+@pytest.mark.parametrize("name", ["longest_source", "longest_target", "min_frequency", "most_pairs"])
+@pytest.mark.parametrize("value", [0, -3, 2.5, True, "7"])
+def test_a_cap_that_is_no_whole_number_from_1_is_refused(name, value):
+    with pytest.raises(
+        InputError, match=re.escape(f"{name}={value!r} is no whole number from 1; choose at least 1.")
+    ) as refused:
+        Caps(**{name: value})
+    assert refused.value.field == name
+
+
+def test_caps_that_leave_nothing_leave_nothing():
+    made = capped(reading(("one two", "un deux")), Caps(longest_source=1, min_frequency=2, most_pairs=3))
+    assert (made.pairs, made.src_words, made.tgt_words) == ((), 0, 0)
+
+
+WORD = st.text(alphabet="aAsSéİß'’-３Ａ々纽9", min_size=1, max_size=5)
+SENTENCE = st.lists(WORD | st.sampled_from([",", "?", "!", "'s", "l'", ".", "_", "-"]), max_size=8).flatmap(
+    lambda words: st.sampled_from(
+        [" ".join(words), "".join(words), " ".join(words) + "?", ", ".join(words) + " !"]
+    )
+)
+
+
+@example("a's-b c", "", True)
+@example("Ａ Ｂ", "", True)
+@example("J\u030c a", "", True)
+@example("so ?", "", False)
+@QUICK
+@given(
+    SENTENCE | st.text(max_size=12) | st.text("as's-' ,b", max_size=12),
+    st.sampled_from(["", "?!;:"]),
+    st.booleans(),
+)
+def test_the_quick_way_to_clean_gives_what_the_writing_gives(text, spaced, lower):
+    writing = Writing(spaced=spaced, lower=lower)
+    assert cleaner(writing)(plain(text)) == writing.clean(plain(text))
+
+
+@QUICK
+@given(st.lists(st.text("abcdef", min_size=1, max_size=5), max_size=30), st.integers(1, 4))
+def test_frequent_sentences_are_left_when_those_with_rare_words_are_taken_away_again_and_again(made, least):
+    left = list(made)
+    while True:
+        count = Counter("".join(left))
+        good = [sentence for sentence in left if all(count[word] >= least for word in sentence)]
+        if len(good) == len(left):
+            break
+        left = good
+    assert frequent(made, words, least) == left
+
+
+def test_few_are_chosen_among_sentences_of_more_frequent_words():
+    # To be there 5 times in 10 of 115, a word must occur 58 times.
+    made = ["z", "y", "x"] * 5 + ["y", "x"] * 15 + ["x"] * 70
+    assert frequent_few(made, words, 5, 10) == ["x"] * 10
+    assert frequent_few(made, words, 5, 105) == ["y", "x"] * 20 + ["x"] * 65, "without z, 5.5 times"
+    assert frequent_few(made, words, 5, 114) == made[:114], "without z there are only 110"
+
+
+def test_where_a_part_has_no_frequent_words_a_smaller_one_that_has_is_kept():
+    made = [*"abcdefghij"] * 5 + ["xx"] * 4  # in the first 40 each letter occurs 4 times
+    assert frequent_few(made, words, 5, 40) == ["xx"] * 4
+    assert frequent_few(made, words, 5, 50) == [*"abcdefghij"] * 5
+
+
+def test_a_small_part_of_many_pairs_is_nearly_as_large_as_the_cap_allows():
+    chance = random.Random(0)
+    skewed = [int(1.006 ** chance.randrange(1000)) for _ in range(40_000)]
+    made_of = [(f"w{a} w{b} v{i % 9}", f"x{b} x{a}") for i, (a, b) in enumerate(itertools.pairwise(skewed))]
+    made = capped(reading(*made_of), Caps(min_frequency=5, most_pairs=1000))
+    assert 950 < len(made.pairs) <= 1000
+    assert min(rarest(made)) >= 5

@@ -1,0 +1,61 @@
+"""Pairs by digest: found while somebody holds them, the same for all, and gone with the last holder."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+from transformer.errors import InputError
+from transformer.tasks.pairs.caps import Caps, capped
+from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.store import keep, kept
+
+
+@pytest.fixture
+def fresh(found):
+    """An own object for equal pairs, each time."""
+
+    def made(word="cat"):
+        return OwnPairs(capped(found([(f"{word} {i}", f"x {i}") for i in range(200)]), Caps()))
+
+    return made
+
+
+def test_kept_pairs_are_found_by_their_digest_and_equal_ones_are_the_same(fresh):
+    first = keep(fresh())
+    assert kept(first.digest) is first
+    assert keep(fresh()) is first
+    other = keep(fresh("dog"))
+    assert kept(other.digest) is other is not first
+
+
+def test_pairs_are_gone_with_their_last_holder(fresh):
+    held = keep(fresh())
+    digest, trace = held.digest, weakref.ref(held)
+    del held
+    gc.collect()
+    assert trace() is None
+    with pytest.raises(InputError) as refused:
+        kept(digest)
+    assert str(refused.value) == "The pairs of this run are no longer here: upload them again."
+    assert refused.value.field == "pairs_upload"
+
+
+def test_threads_that_keep_equal_pairs_at_once_get_the_same(fresh):
+    made, got = [fresh() for _ in range(8)], []
+    gate = threading.Barrier(8)
+
+    def work(own):
+        gate.wait()
+        got.append(keep(own))
+
+    threads = [threading.Thread(target=work, args=(own,)) for own in made]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 8
+    assert len(set(map(id, got))) == 1

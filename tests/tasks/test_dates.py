@@ -1,0 +1,253 @@
+"""Dates: what is written in English, what it is in ISO, and which character comes from where."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import date, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from transformer.errors import InputError
+from transformer.tasks.dates import FIRST, FORMS, LAST, Dates, is_held_out
+
+DATES = Dates()
+ENDING = {1: "st", 21: "st", 31: "st", 2: "nd", 22: "nd", 3: "rd", 23: "rd"}
+
+
+def nth(day):
+    return f"{day.day}{ENDING.get(day.day, 'th')}"
+
+
+# The forms again, by the standard library's names for days and months.
+WRITTEN = {
+    "12 march 2021": lambda d: f"{d.day} {d:%B} {d.year}",
+    "march 12, 2021": lambda d: f"{d:%B} {d.day}, {d.year}",
+    "friday, 12 march 2021": lambda d: f"{d:%A}, {d.day} {d:%B} {d.year}",
+    "friday, march 12, 2021": lambda d: f"{d:%A}, {d:%B} {d.day}, {d.year}",
+    "12th of march 2021": lambda d: f"{nth(d)} of {d:%B} {d.year}",
+    "march 12th, 2021": lambda d: f"{d:%B} {nth(d)}, {d.year}",
+    "friday the 12th of march 2021": lambda d: f"{d:%A} the {nth(d)} of {d:%B} {d.year}",
+    "12 mar 2021": lambda d: f"{d.day} {d:%b} {d.year}",
+    "mar 12, 2021": lambda d: f"{d:%b} {d.day}, {d.year}",
+    "fri 12 mar 2021": lambda d: f"{d:%a} {d.day} {d:%b} {d.year}",
+}
+SOME_DAYS = [date(1950, 1, 1) + timedelta(days=n) for n in range(0, 36_500, 11)]
+
+
+def drawn(seed=0, count=20_000):
+    return DATES.drawn(np.random.default_rng(seed), count)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_date_is_known_in_every_form(name):
+    for day in SOME_DAYS:
+        text = WRITTEN[name](day).lower()
+        pair = DATES.find(text)
+        assert pair.target == day.isoformat()
+        assert pair.held_out == is_held_out(day)
+        assert pair.pattern == name or day.month == 5  # with may, a short name is the full one
+        assert DATES.read(text.upper()) == text
+        assert DATES.references(text) == (day.isoformat(),)
+
+
+def test_dates_are_written_as_the_standard_library_would():
+    assert [form.name for form in FORMS] == list(WRITTEN)
+    for form in FORMS:
+        for day in SOME_DAYS:
+            assert form.write(day) == WRITTEN[form.name](day).lower()
+
+
+def test_what_is_drawn_is_a_date_of_the_hundred_years_with_its_true_weekday():
+    weekdays = 0
+    for pair in [*drawn(), *DATES.held_out()]:
+        day = datetime.strptime(pair.target, "%Y-%m-%d").date()
+        assert date(1950, 1, 1) <= day <= date(2049, 12, 31)
+        assert pair == DATES.find(pair.source)
+        named = re.match("(mon|tue|wed|thu|fri|sat|sun)", pair.source)
+        weekdays += named is not None
+        assert named is None or named[0] == f"{day:%a}".lower()
+        assert DATES.src.clean(pair.source) == pair.source
+    assert weekdays > 7000
+
+
+def test_whole_days_of_months_are_held_out_and_all_their_parts_are_trained_on():
+    pairs = drawn()
+    days = [date.fromisoformat(pair.target) for pair in pairs]
+    held_out = [date.fromisoformat(pair.target) for pair in DATES.held_out()]
+    assert not {(d.day, d.month) for d in days} & {(d.day, d.month) for d in held_out}
+    assert not any(pair.held_out for pair in pairs)
+    assert all(pair.held_out for pair in DATES.held_out())
+    assert {d.day for d in days} == set(range(1, 32))
+    assert {d.month for d in days} == set(range(1, 13))
+    assert {d.year for d in days} == set(range(1950, 2050))
+    assert {pair.pattern for pair in pairs} == set(WRITTEN)
+
+
+def test_about_one_day_of_the_year_in_ten_is_held_out_in_every_year():
+    leap = [date(2000, 1, 1) + timedelta(days=n) for n in range(366)]
+    held_out = {(d.day, d.month) for d in leap if is_held_out(d)}
+    assert 25 <= len(held_out) <= 48
+    for d in SOME_DAYS:
+        assert is_held_out(d) == ((d.day, d.month) in held_out)
+
+
+def test_a_thousand_different_dates_are_held_out_in_all_forms_and_many_years():
+    pairs = DATES.held_out()
+    assert len({pair.source for pair in pairs}) == len(pairs) == 1000
+    assert pairs == Dates().held_out()
+    forms = Counter(pair.pattern for pair in pairs)
+    assert set(forms) == set(WRITTEN)
+    assert min(forms.values()) > 60
+    assert len({pair.target[:4] for pair in pairs}) == 100
+    assert len({pair.pattern for pair in pairs[:60]}) == 10  # in random order
+
+
+def test_batches_depend_on_their_random_numbers_alone():
+    state = np.random.get_state()[1].copy()
+    assert drawn(3, 50) == drawn(3, 50) != drawn(4, 50)
+    assert np.array_equal(np.random.get_state()[1], state)
+
+
+# Where each character comes from.
+
+
+def test_the_links_of_a_long_date_by_hand():
+    pair = DATES.find("friday, 12 march 2021")
+    #                  0       8  11    17
+    assert pair.target == "2021-03-12"
+    march = (11, 12, 13, 14, 15)
+    assert pair.links == ((17,), (18,), (19,), (20,), (), march, march, (), (8,), (9,))
+
+
+def test_the_links_of_a_day_of_one_digit_by_hand():
+    pair = DATES.find("jun 5, 1987")
+    assert pair.target == "1987-06-05"
+    jun = (0, 1, 2)
+    assert pair.links == ((7,), (8,), (9,), (10,), (), jun, jun, (), (), (4,))
+
+
+def test_links_point_to_the_same_digit_or_to_the_name_of_the_month():
+    for pair in [*drawn(1, 5000), *DATES.held_out()]:
+        year, month, day = pair.links[:4], pair.links[5:7], pair.links[8:]
+        assert len(pair.links) == len(pair.target) == 10
+        assert pair.links[4] == pair.links[7] == ()
+        for places, digit in zip([*year, *day], pair.target[:4] + pair.target[8:], strict=True):
+            assert [pair.source[place] for place in places] in ([digit], [])
+        assert all(len(places) == 1 for places in [*year, day[1]])
+        # A zero is inserted where the day has one digit, and only there.
+        assert (day[0] == ()) == (pair.target[8] == "0")
+        name = "".join(pair.source[place] for place in month[0])
+        assert month[0] == month[1]
+        assert f"{date.fromisoformat(pair.target):%B}".lower().startswith(name)
+        assert len(name) >= 3
+
+
+# What a person types.
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("  March 12,2021 ", "march 12, 2021"),
+        ("12  MAR   2021.", "12 mar 2021"),
+        ("05 March 2021", "5 march 2021"),
+        ("Mar 05 , 2021", "mar 5, 2021"),
+        ("Monday, 12 March 2021", "monday, 12 march 2021"),  # it was a Friday; nothing depends on it
+        ("12nd of march 2021", "12nd of march 2021"),
+    ],
+)
+def test_a_typed_date_is_cleaned_and_known(typed, read):
+    assert DATES.read(typed) == read
+    assert DATES.find(read).target == ("2021-03-05" if "5" in read else "2021-03-12")
+
+
+EXAMPLES = "Type one like “12 march 2021”, “march 12, 2021” or “12th of march 2021”."
+
+
+@pytest.mark.parametrize(
+    ("typed", "message", "offer"),
+    [
+        (" ", "There is no date to ask; type one, such as 12 march 2021.", None),
+        (
+            "February 30, 2021",
+            "february 30 does not exist; february 2021 has 28 days. Try february 28, 2021.",
+            "february 28, 2021",
+        ),
+        (
+            "thu 30 feb 2024",
+            "february 30 does not exist; february 2024 has 29 days. Try thu 29 feb 2024.",
+            "thu 29 feb 2024",
+        ),
+        (
+            "31st of april 1999",
+            "april 31 does not exist; april 1999 has 30 days. Try 30th of april 1999.",
+            "30th of april 1999",
+        ),
+        (
+            "99 december 1999",
+            "december 99 does not exist; december 1999 has 31 days. Try 31 december 1999.",
+            "31 december 1999",
+        ),
+        ("12 march 1850", "The year 1850 is not learned; choose one from 1950 to 2049.", None),
+        ("12 march 2050", "The year 2050 is not learned; choose one from 1950 to 2049.", None),
+        (
+            "2021 March 12",
+            "“2021 march 12” is not written in a form that this task learns. Try 12 march 2021.",
+            "12 march 2021",
+        ),
+        (
+            "Sept. 3rd 1999",
+            "“sept. 3rd 1999” is not written in a form that this task learns. Try 3 september 1999.",
+            "3 september 1999",
+        ),
+        ("12/03/2021", f"“12/03/2021” is not written in a form that this task learns. {EXAMPLES}", None),
+        ("banana", f"“banana” is not written in a form that this task learns. {EXAMPLES}", None),
+        ("2021 feb 30", f"“2021 feb 30” is not written in a form that this task learns. {EXAMPLES}", None),
+        (
+            "1850 march 12",
+            f"“1850 march 12” is not written in a form that this task learns. {EXAMPLES}",
+            None,
+        ),
+        (90 * "x", f"“{60 * 'x'}” is not written in a form that this task learns. {EXAMPLES}", None),
+    ],
+)
+def test_a_typed_date_that_cannot_be_asked_is_answered_with_what_to_do(typed, message, offer):
+    with pytest.raises(InputError) as refused:
+        DATES.read(typed)
+    assert str(refused.value) == message
+    assert (refused.value.field, refused.value.offer) == ("probe_words", offer)
+    assert offer is None or DATES.read(offer) == offer
+
+
+def test_what_is_no_date_has_no_answer():
+    for text in (
+        "30 february 2021",
+        "12 march",
+        "12 march 0000",
+        "",
+        "march 12 2021",
+        "0 may 2021",
+        "12 march 2021 ",
+    ):
+        assert DATES.find(text) is None
+        assert DATES.references(text) == ()
+
+
+def test_probes_are_true_dates_of_several_forms_some_of_them_held_out():
+    pairs = [DATES.find(DATES.read(text)) for text in DATES.probes()]
+    assert [pair.source for pair in pairs] == list(DATES.probes())
+    assert len({pair.pattern for pair in pairs}) == len(pairs) == 5
+    assert {pair.held_out for pair in pairs} == {True, False}
+    for pair in pairs:
+        day = date.fromisoformat(pair.target)
+        form = next(form for form in FORMS if form.name == pair.pattern)
+        assert form.write(day) == pair.source
+        assert FIRST <= day <= LAST
+
+
+def test_dates_say_what_kind_of_task_they_are():
+    assert (DATES.name, DATES.same_length, DATES.translates, DATES.size) == ("dates", False, False, None)
+    assert DATES.everyday() == ()
+    assert DATES.tgt.units("2021-03-12") == tuple("2021-03-12")

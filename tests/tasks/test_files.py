@@ -1,0 +1,46 @@
+"""A person's tokenizer file is on the server only as long as somebody needs it."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from transformer.errors import InputError
+from transformer.tasks import files
+from transformer.tasks.files import keep_tokenizer, kept, kept_tokenizer
+from transformer.tasks.tokenizer import characters
+
+
+def test_a_file_lives_only_as_long_as_someone_holds_it():
+    content = characters("abc").to_json()
+    one = keep_tokenizer(content)
+    digest = one.digest
+    other = keep_tokenizer(content)
+    assert other is one
+    del one
+    gc.collect()
+    assert kept(digest) is other
+    assert kept_tokenizer(digest) == content
+    del other
+    gc.collect()
+    assert digest not in files._HELD
+    with pytest.raises(InputError) as refused:
+        kept(digest)
+    assert str(refused.value) == (
+        "The tokenizer.json of these settings is no longer on this server; upload it again on the page "
+        "Your data, or choose another kind of tokenizer."
+    )
+
+
+def test_other_contents_are_other_files():
+    one, other = (keep_tokenizer(characters(alphabet).to_json()) for alphabet in ("abc", "abd"))
+    assert one.digest != other.digest
+    assert kept_tokenizer(one.digest) != kept_tokenizer(other.digest)
+
+
+def test_what_is_no_tokenizer_is_not_kept():
+    before = len(files._HELD)
+    with pytest.raises(InputError, match="^This is no tokenizer.json of the tokenizers package "):
+        keep_tokenizer("{}")
+    assert len(files._HELD) == before

@@ -1,0 +1,379 @@
+"""A corpus in tokens: on five pairs of sentences, of which the sources are longer than the targets."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from transformer import tasks
+from transformer.config import RunConfig, TrainConfig
+from transformer.errors import InputError
+from transformer.tasks import completed, make_task, task_of
+from transformer.tasks.pair import Pair
+from transformer.tasks.task import Question, Task
+from transformer.tasks.writing import Writing
+
+TRAINED = [
+    Pair("the cat sees the dog", "le chat voit", ((0,), (1,), (2,))),
+    Pair("a dog sees", "voit", ((2,),)),
+    Pair("a dog sees", "un chat", ((0,), (1,))),  # another answer to the same question
+    Pair("the dog", "le chien", ((0,), (1,))),
+    Pair("cat", "chat", ((0,),)),
+]
+HELD_OUT = [
+    Pair("the cat", "le chat", ((0,), (1,)), held_out=True),
+    Pair("a cat sees the dog", "un chat voit", ((0,), (1,), (2,)), held_out=True),
+    Pair("a cat", "un chat", ((0,), (1,)), held_out=True),
+]
+
+
+class Sentences:
+    """Eight pairs, of which five are trained on. What is not among them may be asked, but nobody knows it."""
+
+    name = "sentences"
+    src = tgt = Writing()
+    same_length = False
+    translates = True
+    size: int | None = 5
+
+    def drawn(self, rng, count):
+        if self.size is None:
+            return [TRAINED[i] for i in rng.integers(0, 5, count)]
+        assert count == 5
+        return list(TRAINED)
+
+    def held_out(self):
+        return HELD_OUT
+
+    def probes(self):
+        return ["the cat", "cat"]
+
+    def everyday(self):
+        return [Pair("cat", "chat", ((0,),))]
+
+    def read(self, text):
+        if not text.strip():
+            raise InputError("There is nothing to ask.", "probe_words")
+        return self.src.clean(text)
+
+    def find(self, source):
+        return next((pair for pair in [*TRAINED, *HELD_OUT] if pair.source == source), None)
+
+    def references(self, source):
+        return tuple(pair.target for pair in [*TRAINED, *HELD_OUT] if pair.source == source)
+
+
+class Endless(Sentences):
+    size = None
+
+
+@pytest.fixture
+def task(monkeypatch):
+    """The task of these sentences, whatever a configuration says that it is."""
+
+    def make(topology="encoder-decoder", corpus=None, one_vocabulary=False, **settings):
+        monkeypatch.setattr(tasks, "corpus_of", lambda config: corpus or Sentences())
+        config = TrainConfig(**{"task": "en-fr", "batch_size": 2, **settings})
+        return make_task(config, topology, one_vocabulary=one_vocabulary)
+
+    return make
+
+
+def shown(tokenizer, ids):
+    return " ".join(tokenizer.tokens(ids))
+
+
+# Layout.
+
+
+def test_both_sides_are_padded_to_their_own_longest(task):
+    batch = task().encode(["the cat sees the dog", "cat"])
+    assert batch.src.shape == (2, 7)
+    assert batch.tgt_in.shape == batch.tgt_out.shape == batch.answers.shape == (2, 4)
+    made = task()
+    assert shown(made.src_tokenizer, batch.src[1]) == "[SOS] cat [EOS] [PAD] [PAD] [PAD] [PAD]"
+    assert shown(made.tgt_tokenizer, batch.tgt_in[0]) == "[SOS] le chat voit"
+    assert shown(made.tgt_tokenizer, batch.tgt_out[0]) == "le chat voit [EOS]"
+    assert shown(made.tgt_tokenizer, batch.tgt_out[1]) == "chat [EOS] [PAD] [PAD]"
+    assert batch.words == ("the cat sees the dog", "cat")
+
+
+def test_one_sequence_holds_question_and_answer_and_both_sides_have_the_same_tokens(task):
+    made = task("decoder-only")
+    assert made.src_tokenizer.tokens(range(made.src_tokenizer.size)) == made.tgt_tokenizer.tokens(
+        range(made.tgt_tokenizer.size)
+    )
+    batch = made.encode(["a dog sees", "cat"])
+    assert shown(made.tgt_tokenizer, batch.tgt_in[0]) == "[SOS] a dog sees [SEP] voit"
+    assert shown(made.tgt_tokenizer, batch.tgt_out[0]) == "[PAD] [PAD] [PAD] [PAD] voit [EOS]"
+    assert shown(made.tgt_tokenizer, batch.prompt[1]) == "[SOS] cat [SEP] [PAD] [PAD]"
+
+
+def test_an_encoder_alone_is_refused_where_answers_have_another_length(task):
+    with pytest.raises(InputError, match="choose encoder-decoder or decoder-only"):
+        task("encoder-only")
+
+
+@pytest.mark.parametrize(("topology", "most"), [("encoder-decoder", 12), ("decoder-only", 21)])
+def test_there_are_positions_for_a_question_and_an_answer_twice_as_long_as_any(task, topology, most):
+    """Sources have five words and targets three: with [SOS] and [EOS] 12; in one sequence 10 + 6 + 2 + 3."""
+    made = task(topology)
+    assert (made.longest, made.limit, made.max_tokens) == (5, 10, most)
+    config = completed(RunConfig().with_changes(task="en-fr", topology=topology))
+    assert config.model.max_len == most
+    assert config.model.src_vocab_size == made.src_tokenizer.size
+    assert config.model.tgt_vocab_size == made.tgt_tokenizer.size
+
+
+def test_a_fixed_length_must_hold_the_longest_example(task):
+    with pytest.raises(InputError) as refused:
+        task(pad_to=6)
+    assert str(refused.value) == (
+        "pad_to=6 cannot hold the longest example of this task, 7 tokens with [SOS] and [EOS]; choose at "
+        "least that, or none."
+    )
+    assert refused.value.field == "pad_to"
+    made = task(pad_to=7)
+    for k in range(3):
+        batch = made.batch(0, k)
+        assert (batch.src.shape[1], batch.tgt_in.shape[1], batch.tgt_out.shape[1]) == (7, 6, 6)
+    assert task(pad_to=15).max_tokens == 15
+    assert task("decoder-only", pad_to=15).batch(0, 0).src.shape[1] == 28
+    assert task("decoder-only", pad_to=15).max_tokens >= 28
+
+
+def test_examples_may_be_filled_up_as_those_of_training_are(task):
+    made = task()
+    filled, plain = made.encode(["cat", "a dog"], filled=True), made.encode(["cat", "a dog"])
+    assert (plain.src.shape, plain.tgt_in.shape) == ((2, 4), (2, 2))
+    assert (filled.src.shape, filled.tgt_in.shape) == ((2, 7), (2, 6))
+    np.testing.assert_array_equal(filled.src[:, :4], plain.src)
+    assert not filled.src[:, 4:].any()
+    assert task(pad_to=9).encode(["cat"], filled=True).src.shape == (1, 9)
+    assert made.encode(["the dog sees a dog sees a cat"], filled=True).src.shape == (1, 10)
+
+
+def test_one_table_for_two_stacks_has_one_vocabulary(monkeypatch):
+    monkeypatch.setattr(tasks, "corpus_of", lambda config: Sentences())
+    run = RunConfig().with_changes(task="en-fr")
+    two = task_of(run)
+    assert two.src_tokenizer.size == 4 + 5
+    assert two.tgt_tokenizer.size == 4 + 5
+    assert two.src_tokenizer.encode(["cat"]) != two.src_tokenizer.encode(["chat"]) == [[1, 3, 2]]
+    one = completed(run.with_changes(embedding_tables="one"))
+    assert one.model.src_vocab_size == one.model.tgt_vocab_size == 4 + 10
+    both = task_of(one)
+    assert both.src_tokenizer.encode(["cat chat"]) == both.tgt_tokenizer.encode(["cat chat"])
+
+
+def test_held_out_examples_longer_than_any_that_are_trained_on_have_positions_too(task, monkeypatch):
+    long = Pair(" ".join(12 * ["cat"]), " ".join(9 * ["chat"]), held_out=True)
+    monkeypatch.setattr(Sentences, "held_out", lambda self: [*HELD_OUT, long])
+    for topology, most in (("encoder-decoder", 14), ("decoder-only", 26)):
+        made = task(topology)
+        assert (made.longest, made.limit, made.max_tokens) == (5, 12, most)
+        batch = made.encode(made.held_out())
+        assert max(batch.src.shape[1], batch.tgt_in.shape[1]) <= most
+        assert made.question(long.source) == Question(long.source, long.target, True, True)
+        with pytest.raises(InputError, match="^13 tokens are too many; .* can be asked up to 12"):
+            made.question(f"{long.source} cat")
+
+
+def test_in_one_sequence_whatever_is_filled_up_has_positions(task):
+    """Where padding is seen a long question with a short answer is not filled up as if both were long."""
+    made = task("decoder-only")
+    long = " ".join(10 * ["cat"])
+    own = made.tgt_tokenizer.encode(["le chat voit le chat voit le"])[0][1:-1]
+    batch = made.encode([long, "cat"], filled=True, own=[own, []])
+    assert batch.src.shape[1] == made.max_tokens == 21
+    plain = made.encode([long, "cat"], own=[own, []])
+    np.testing.assert_array_equal(batch.src[:, : plain.src.shape[1]], plain.src)
+    assert made.encode(["cat"], filled=True).src.shape[1] == 12
+
+
+# Answers.
+
+
+def test_what_is_not_known_has_an_empty_answer_or_one_that_is_given(task):
+    made = task()
+    words = ["a dog sees the cat", "cat", "dog"]
+    batch = made.encode(words)
+    assert [shown(made.tgt_tokenizer, row) for row in batch.answers] == [
+        "[EOS] [PAD]",
+        "chat [EOS]",
+        "[EOS] [PAD]",
+    ]
+    own = made.tgt_tokenizer.encode(["le chat voit", "le chien", "un"])
+    given = made.encode(words, own=[ids[1:-1] for ids in own])
+    assert [shown(made.tgt_tokenizer, row) for row in given.answers] == [
+        "le chat voit [EOS]",
+        "chat [EOS] [PAD] [PAD]",  # known: nothing stands for it
+        "un [EOS] [PAD] [PAD]",
+    ]
+    assert shown(made.tgt_tokenizer, given.tgt_in[0]) == "[SOS] le chat voit"
+    np.testing.assert_array_equal(given.src, batch.src)
+
+
+def test_any_reference_is_accepted_however_it_is_typed(task):
+    made = task()
+    assert made.answer("a dog sees") == "voit"
+    assert made.references("a dog sees") == ("voit", "un chat")
+    assert [made.accepts("a dog sees", text) for text in ("voit", "un chat", " Un  CHAT")] == [True] * 3
+    assert not made.accepts("a dog sees", "un")
+    assert not made.accepts("a dog sees", "")
+    assert made.answer("dog") is None
+    assert not made.accepts("dog", "chien")
+    assert made.references("the cat") == ("le chat",)
+
+
+def test_an_endless_corpus_is_asked_only_for_what_is_not_known_already(task, monkeypatch):
+    made = task(corpus=Endless())
+    assert made.answer("the cat") == "le chat"
+    monkeypatch.setattr(Endless, "find", lambda self, source: pytest.fail("it is known"))
+    assert [made.answer(text) for text in made.held_out()] == [pair.target for pair in HELD_OUT]
+    assert made.references("the cat") == ("le chat",)
+
+
+# Examples.
+
+
+@pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
+def test_each_pair_of_a_finite_corpus_comes_once_an_epoch(task, topology):
+    made = task(topology, examples=3)  # the corpus says how many there are
+    assert (made.examples, made.steps_per_epoch) == (5, 3)
+    epochs = []
+    for epoch in range(4):
+        parts = [made.pairs(7, 3 * epoch + part) for part in range(3)]
+        assert list(map(len, parts)) == [2, 2, 1]
+        epochs.append([pair for part in parts for pair in part])
+    for pairs in epochs:
+        assert Counter((pair.source, pair.target) for pair in pairs) == Counter(
+            (pair.source, pair.target) for pair in TRAINED
+        )
+    assert len(set(map(tuple, epochs))) > 1
+    assert made.words(7, 4) == [pair.source for pair in made.pairs(7, 4)]
+    assert made.batch(7, 4).words == tuple(made.words(7, 4))
+
+
+def test_both_answers_of_a_question_are_trained_on(task):
+    made = task()
+    written = set()
+    for k in range(3):
+        batch = made.batch(0, k)
+        for words, row in zip(batch.words, batch.answers, strict=True):
+            written.add((words, made.tgt_tokenizer.text(row.tolist())[0]))
+    assert written == {(pair.source, pair.target) for pair in TRAINED}
+
+
+def test_held_out_examples_are_never_trained_on_and_know_that_they_are(task):
+    made = task()
+    assert made.held_out() == [pair.source for pair in HELD_OUT]
+    trained = {text for k in range(12) for text in made.words(3, k)}
+    assert not trained & set(made.held_out())
+    assert all(made.question(text).held_out for text in made.held_out())
+    assert not any(made.question(text).held_out for text in trained)
+    assert not made.question("dog").held_out
+    assert (made.everyday(), made.probes()) == (["cat"], ["the cat", "cat"])
+
+
+def test_an_endless_supply_is_drawn_from_seed_and_batch_alone_or_a_set_of_it(task):
+    made, again = task(corpus=Endless(), batch_size=6), task(corpus=Endless(), batch_size=6)
+    again.pairs(1, 5)
+    assert [made.pairs(1, k) for k in range(9)] == [again.pairs(1, k) for k in range(9)]
+    assert made.pairs(1, 0) != made.pairs(2, 0)
+    assert made.examples is None
+    finite = task(corpus=Endless(), examples=7)
+    assert (finite.examples, finite.steps_per_epoch) == (7, 4)
+    assert sum(len(finite.pairs(0, k)) for k in range(4)) == 7
+
+
+# Questions.
+
+
+def test_a_question_is_cleaned_and_told_with_what_is_true_of_it(task):
+    made = task()
+    assert made.question("  The  CAT ") == Question("the cat", "le chat", True, False)
+    assert made.question("a dog sees") == Question("a dog sees", "voit", False, False)
+    assert made.question("dog") == Question("dog", None, False, False)
+    assert made.question("the dog sees the cat cat") == Question(
+        "the dog sees the cat cat", None, False, True
+    )
+    with pytest.raises(InputError, match=r"^There is nothing to ask\.$"):
+        made.question(" ")
+
+
+def test_a_question_may_have_twice_as_many_tokens_as_any_that_is_learned(task):
+    made = task()
+    assert made.question(" ".join(10 * ["cat"])).too_long
+    with pytest.raises(InputError) as refused:
+        made.question(" ".join(11 * ["cat"]))
+    assert str(refused.value) == (
+        "11 tokens are too many; this run learns up to 5 and can be asked up to 10. Type something shorter."
+    )
+    assert refused.value.field == "probe_words"
+    spelled = task(tokenizer="characters")
+    assert spelled.longest == len("the cat sees the dog")
+    with pytest.raises(InputError, match="^41 tokens are too many; this run learns up to 20 and can be"):
+        spelled.question(41 * "a")
+
+
+def test_lengths_are_in_words_from_the_shortest_held_out_question_to_the_longest(task):
+    for made in (task(), task(tokenizer="characters")):
+        assert made.length("a cat sees the dog") == 5
+        assert made.report_lengths() == (2, 3, 4, 5)
+        assert made.words_of_length(2, 9) == ["the cat", "a cat"]
+        assert made.words_of_length(2, 1) == ["the cat"]
+        assert made.words_of_length(3, 9) == []
+
+
+def test_the_hardest_questions_are_the_shortest_held_out_ones(task):
+    assert task().hardest(["cat"]) == ["the cat", "a cat", "a cat sees the dog"]
+
+
+def test_the_hardest_words_hold_one_letter_only():
+    words = make_task(TrainConfig(min_letters=2, max_letters=4), "encoder-decoder")
+    assert words.hardest(["b", "[SOS]"]) == ["bb", "bbb", "bbbb"]
+    assert words.hardest([]) == ["aa", "aaa", "aaaa"]
+
+
+# The alignment.
+
+
+def test_links_are_columns_of_the_question_and_known_where_the_answer_is(task):
+    made = task()
+    assert made.links("a cat sees the dog") == ((1,), (2,), (3,))
+    assert made.links("dog") is None
+    spelled = task(tokenizer="characters")
+    assert spelled.links("a cat") == ((1,), (1,), (), (3, 4, 5), (3, 4, 5), (3, 4, 5), (3, 4, 5))
+
+
+def test_what_a_head_is_to_find_depends_on_what_is_known(task, monkeypatch):
+    assert make_task(TrainConfig(), "encoder-decoder").aim == "mirror"
+    assert make_task(TrainConfig(task="sort"), "encoder-decoder").aim == "gold"
+    assert task().aim == "gold"
+    monkeypatch.setattr(Sentences, "held_out", lambda self: [Pair("a cat", "un chat", held_out=True)])
+    assert task().aim == "focus"
+
+
+@pytest.mark.parametrize("name", ["reverse", "copy", "sort", "caesar", "dates", "numbers", "en-fr"])
+def test_tasks_of_every_name_have_batches_that_their_model_has_positions_for(name):
+    for topology in ("encoder-decoder", "decoder-only"):
+        made = make_task(TrainConfig(task=name, batch_size=17), topology)
+        assert isinstance(made, Task)
+        held_out = made.held_out()
+        for batch in (made.batch(1, 2), made.encode(held_out[:50]), made.encode(held_out[:9], filled=True)):
+            assert batch.src.shape[1] <= made.max_tokens
+            assert batch.tgt_in.shape[1] <= made.max_tokens
+        trained = {text for k in range(20) for text in made.words(5, k)}
+        assert not trained & set(held_out)
+        question = made.question(made.probes()[0])
+        assert made.accepts(question.text, question.answer)
+
+
+def test_pairs_must_be_there(task):
+    with pytest.raises(
+        InputError, match="^There are no pairs yet; upload or paste some on the page Your data"
+    ):
+        make_task(TrainConfig(task="pairs"), "encoder-decoder")

@@ -1,0 +1,170 @@
+"""BLEU and chrF, against sacrebleu's own functions and by hand, and when an evaluation has them."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import sacrebleu
+
+from transformer import tasks
+from transformer.tasks.pair import Pair
+from transformer.tasks.writing import Writing
+from transformer.training.evaluation import SAMPLES, evaluate
+from transformer.training.loop import train
+from transformer.training.state import TrainState
+from transformer.training.translation import translation_scores
+
+REFERENCES = [
+    ["le chat noir voit le chien", "le chat noir regarde le chien"],
+    ["la fille trouve la clé dans la maison"],
+    ["il est ici"],
+]
+
+
+def test_perfect_outputs_have_100_of_both():
+    assert translation_scores([some[0] for some in REFERENCES], REFERENCES) == pytest.approx((100.0, 100.0))
+
+
+def test_any_reference_will_do():
+    outputs = [some[-1] for some in REFERENCES]
+    assert translation_scores(outputs, REFERENCES) == pytest.approx((100.0, 100.0))
+    bleu, chrf = translation_scores(outputs, [some[:1] for some in REFERENCES])
+    assert bleu < 90
+    assert chrf < 95
+
+
+def test_outputs_that_have_nothing_in_common_have_nothing():
+    bleu, chrf = translation_scores(["xx yy zz ww"] * 3, REFERENCES)
+    assert bleu == chrf == 0.0
+    assert translation_scores(["", "", ""], REFERENCES) == (0.0, 0.0)
+
+
+def test_it_is_sacrebleu_s_number_for_the_corpus_and_not_a_mean_over_sentences():
+    outputs = ["le chat noir voit un chien", "la fille trouve la clé dans la ville", "il est là ici"]
+    single = [some[0] for some in REFERENCES]
+    bleu, chrf = translation_scores(outputs, [[one] for one in single])
+    assert bleu == pytest.approx(sacrebleu.corpus_bleu(outputs, [single], use_effective_order=True).score)
+    assert chrf == pytest.approx(sacrebleu.corpus_chrf(outputs, [single]).score)
+    alone = [translation_scores([output], [[one]])[0] for output, one in zip(outputs, single, strict=True)]
+    assert abs(bleu - sum(alone) / 3) > 1
+
+
+def test_a_small_case_by_hand():
+    """Of 5, 4, 3 and 2 n-grams 4, 3, 2 and 1 are right, and the output is as long as it must be."""
+    bleu, _ = translation_scores(["a b c d e"], [["a b c d f"]])
+    assert bleu == pytest.approx(100 * math.exp(sum(map(math.log, (4 / 5, 3 / 4, 2 / 3, 1 / 2))) / 4))
+    short, _ = translation_scores(["a b c d"], [["a b c d e"]])
+    assert short == pytest.approx(100 * math.exp(1 - 5 / 4))  # all right, but too short
+
+
+def test_sentences_too_short_for_four_words_in_a_row_are_measured_by_what_they_have():
+    assert translation_scores(["il dort"], [["il dort"]]) == pytest.approx((100.0, 100.0))
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_sources_may_have_different_numbers_of_references(n):
+    """What is right is found in whichever place it stands, and lacking ones are no empty sentences."""
+    references = [["x y z"] * i + ["le chat voit le chien"] for i in range(n)]
+    outputs = ["le chat voit le chien"] * n
+    assert translation_scores(outputs, references) == pytest.approx((100.0, 100.0))
+
+
+def test_a_source_with_fewer_references_than_another_has_no_empty_one():
+    """An empty one would be as long as a single word nearly is, and it would not count as too short."""
+    references = [["le chat dort bien"], ["il dort", "il est là"]]
+    outputs = ["le", "il dort"]
+    bleu, _ = translation_scores(outputs, references)
+    assert bleu == pytest.approx(100 * math.exp(1 - 6 / 3))  # all words are right: 3, where 4 + 2 must be
+
+
+# In an evaluation.
+
+HELD_OUT = [
+    Pair(f"the {a} sees the {b}", f"le {c} voit le {d}", held_out=True)
+    for a, c in (("cat", "chat"), ("dog", "chien"), ("rat", "rat"))
+    for b, d in (("cat", "chat"), ("dog", "chien"), ("rat", "rat"))
+]
+
+
+class Sentences:
+    name = "sentences"
+    src = tgt = Writing()
+    same_length = False
+    translates = True
+    size = 9
+
+    def drawn(self, rng, count):
+        return [Pair(pair.source, pair.target) for pair in HELD_OUT]
+
+    def held_out(self):
+        return HELD_OUT
+
+    def probes(self):
+        return [HELD_OUT[0].source]
+
+    def everyday(self):
+        return []
+
+    def read(self, text):
+        return text
+
+    def find(self, source):
+        return next((pair for pair in HELD_OUT if pair.source == source), None)
+
+    def references(self, source):
+        return [self.find(source).target, "le chat dort"]
+
+
+@pytest.fixture
+def sentences(monkeypatch, tiny):
+    def begin(corpus, **settings):
+        monkeypatch.setattr(tasks, "corpus_of", lambda config: corpus)
+        return TrainState.begin(tiny(task="en-fr", batch_size=3, **settings))
+
+    return begin
+
+
+@pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
+def test_an_evaluation_of_sentences_has_their_scores_and_a_few_of_them(sentences, monkeypatch, topology):
+    state = sentences(Sentences(), topology=topology)
+    words = [pair.source for pair in HELD_OUT]
+    outputs = ["le chat dort", *(pair.target for pair in HELD_OUT[1:7]), "", "le le le"]
+
+    def spelled(model, task, asked, **_):
+        assert asked == words
+        return SimpleNamespace(exact=[True] * 7 + [False] * 2, outputs=outputs, loss=1.5)
+
+    monkeypatch.setattr("transformer.training.evaluation.spell", spelled)
+    result = evaluate(state, words)
+    expected = translation_scores(outputs, [[pair.target, "le chat dort"] for pair in HELD_OUT])
+    assert (result.bleu, result.chrf) == pytest.approx(expected)
+    assert 50 < result.bleu < 100
+    assert result.samples == tuple(zip(words, outputs, strict=True))[:SAMPLES]
+    assert len(result.samples) == 5
+    assert (result.right, result.total) == (7, 9)
+    assert result.by_length == {5: (7, 9)}
+
+
+def test_where_nothing_is_translated_there_are_none(sentences, tiny):
+    class Codes(Sentences):
+        translates = False
+
+    for state in (sentences(Codes()), TrainState.begin(tiny())):
+        result = evaluate(state, state.task.held_out()[:4])
+        assert (result.bleu, result.chrf, result.samples) == (None, None, ())
+
+
+def test_a_model_that_has_learned_its_sentences_translates_them(sentences):
+    """Of as many references as there are each will do; what is learned is the one that was trained on."""
+    state = sentences(Sentences(), steps=120, learning_rate=0.02, warmup_steps=10, evaluate_every=60)
+    results = [report.evaluation for report in train(state) if report.evaluation]
+    first, last = results[0], results[-1]
+    assert last.right > 6
+    assert last.bleu > 80
+    assert last.chrf > 80
+    assert 0 <= first.bleu <= last.bleu <= 100 + 1e-9
+    outputs = dict(last.samples)
+    assert list(outputs) == [pair.source for pair in HELD_OUT[:5]]
+    assert sum(outputs[pair.source] == pair.target for pair in HELD_OUT[:5]) >= 3

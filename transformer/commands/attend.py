@@ -1,0 +1,76 @@
+"""`attend`: ask the model of any step of a saved run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transformer.commands.line import answer, complain
+from transformer.errors import InputError
+from transformer.runs.view import nearest
+
+
+def add(commands: Any) -> None:
+    """Add the command and its arguments."""
+    attend = commands.add_parser(
+        "attend", help="ask a saved run", description="Ask the model of any step of a saved run."
+    )
+    attend.add_argument("folder", type=Path, metavar="DIR", help="a folder that `train --out` has written")
+    attend.add_argument("--text", required=True, help="the word or sentence to ask")
+    attend.add_argument(
+        "--step", type=int, help="which step's model; the nearest snapshot answers (default: the last)"
+    )
+    attend.add_argument("--json", action="store_true", help="maps and scores too, as one line of JSON")
+    attend.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Answer. Returns 0, or 2 where that cannot be asked."""
+    try:
+        from transformer.asking import asked
+        from transformer.runs.brought import saved_data
+        from transformer.runs.saved import saved_config, saved_snapshots
+
+        config, snapshots = saved_config(arguments.folder), saved_snapshots(arguments.folder)
+        held = saved_data(arguments.folder, config)
+        snapshot = snapshots[-1] if arguments.step is None else nearest(snapshots, arguments.step)
+        assert snapshot is not None  # a saved run without any has been refused
+        model = asked(config, snapshot, snapshot.interventions)
+        said = model.answer(arguments.text)
+        del held  # as long as here: the model has been built from it
+    except InputError as error:
+        complain(str(error))
+        return 2
+    if not arguments.json:
+        sys.stdout.write(f"step {said.step:,}: {said.question.text} -> {said.output} ({_judged(said)})\n")
+        return 0
+    reading = said.forced
+    answer(
+        {
+            "step": said.step,
+            "src_tokens": reading.src_tokens,
+            "tgt_tokens": reading.tgt_tokens,
+            "output": said.output,
+            "maps": {site: _listed(weights) for site, weights in reading.maps.items()},
+            "scores": {
+                site: {name: _listed(values) for name, values in scores.items()}
+                for site, scores in model.head_scores.items()
+            },
+        }
+    )
+    return 0
+
+
+def _judged(said: Any) -> str:
+    if said.question.answer is None:
+        return "nobody here knows whether it is right"
+    return "right" if said.right else f"wrong, it is {said.question.answer}"
+
+
+def _listed(values: np.ndarray[Any, Any]) -> Any:
+    """Numbers as nested lists; a blocked look is exactly 0."""
+    return np.nan_to_num(values.astype(np.float64), nan=0.0).tolist()

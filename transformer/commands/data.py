@@ -1,0 +1,118 @@
+"""`data`: what a task's examples are, with their alignment; or what was read of a person's own pairs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transformer.commands.line import answer, complain
+from transformer.config import TASKS, TrainConfig
+from transformer.errors import InputError
+
+MOST = 100_000
+
+
+def add(commands: Any) -> None:
+    """Add the command and its arguments."""
+    data = commands.add_parser(
+        "data",
+        help="show examples, or read pairs",
+        description="Show generated examples with their alignment, or report what is read of your own pairs.",
+    )
+    what = data.add_mutually_exclusive_group(required=True)
+    what.add_argument("--task", choices=TASKS[:-1], help="whose examples to draw")
+    what.add_argument(
+        "--pairs", type=Path, nargs="+", metavar="FILE", help="one file of pairs, or two aligned ones"
+    )
+    data.add_argument("--n", type=int, default=10, help="how many examples (default: 10)")
+    data.add_argument("--seed", type=int, default=0, help="which ones (default: 0)")
+    data.add_argument("--held-out", action="store_true", help="of those that training never sees")
+    data.add_argument("--adjectives", type=int, default=1, help="most adjectives in a sentence (default: 1)")
+    data.add_argument(
+        "--json", action="store_true", help="a line of JSON for each example, or one for the report"
+    )
+    data.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show them. Returns 0, or 2 where that cannot be done."""
+    try:
+        return _report(arguments) if arguments.pairs else _examples(arguments)
+    except InputError as error:
+        complain(str(error))
+        return 2
+
+
+def _examples(arguments: argparse.Namespace) -> int:
+    from transformer.tasks import corpus_of
+
+    if not 1 <= arguments.n <= MOST:
+        raise InputError(f"{arguments.n} examples cannot be drawn; choose from 1 to {MOST:,}.")
+    if not 0 <= arguments.seed < 2**32:
+        raise InputError(f"seed={arguments.seed} cannot be used; choose from 0 to {2**32 - 1:,}.")
+    corpus = corpus_of(TrainConfig(task=arguments.task, adjectives=arguments.adjectives))
+    if arguments.held_out:
+        pairs = list(corpus.held_out())[: arguments.n]
+    else:
+        pairs = corpus.drawn(np.random.default_rng([arguments.seed, 0]), arguments.n)
+    for pair in pairs:
+        source, target = corpus.src.units(pair.source), corpus.tgt.units(pair.target)
+        if arguments.json:
+            answer(
+                {
+                    "source": pair.source,
+                    "target": pair.target,
+                    "source_units": source,
+                    "target_units": target,
+                    "links": pair.links,
+                    "pattern": pair.pattern,
+                    "held_out": pair.held_out,
+                }
+            )
+            continue
+        sys.stdout.write(f"{pair.source}  →  {pair.target}\n")
+        linked = zip(target, pair.links or (), strict=False)
+        words = (f"{unit} ← {' '.join(source[i] for i in places) or '–'}" for unit, places in linked)
+        sys.stdout.write(f"    {' · '.join(words)}\n")
+    return 0
+
+
+def read_files(paths: list[Path]) -> Any:
+    """What there is in these files of pairs.
+
+    Raises:
+        InputError: a file that cannot be read, or holds something else.
+    """
+    from transformer.tasks.pairs.reading import read_pairs
+
+    files = []
+    for path in paths:
+        try:
+            files.append((path.name, path.read_bytes()))
+        except OSError as error:
+            raise InputError(f"The file {path} cannot be read ({error.strerror}).") from error
+    return read_pairs(files)
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    reading = read_files(arguments.pairs)
+    if arguments.json:
+        answer(
+            {
+                "format": reading.format,
+                "pairs_read": reading.read,
+                "pairs_skipped": {one.reason: one.count for one in reading.skipped},
+                "examples_skipped": {
+                    one.reason: [list(example) for example in one.examples] for one in reading.skipped
+                },
+            }
+        )
+        return 0
+    sys.stdout.write(f"{reading.format}: {reading.read:,} pairs read\n")
+    for one in reading.skipped:
+        sys.stdout.write(f"{one.count:,} skipped: {one.reason}\n")
+    return 0

@@ -1,0 +1,250 @@
+"""`train`: train as in the app, without a page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from transformer.commands.data import read_files
+from transformer.commands.line import answer, complain
+from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
+from transformer.errors import InputError
+from transformer.fitting import with_task
+from transformer.recipes import RECIPES, beginning, with_topology
+from transformer.runs.run import Run
+from transformer.runs.view import FAILED, FINISHED, STOPPED, RunView
+from transformer.tasks import completed
+
+
+def add(commands: Any) -> None:
+    """Add the command and its arguments."""
+    train = commands.add_parser("train", help="train a model", description="Train a model.")
+    train.add_argument(
+        "--task",
+        metavar="|".join(TASKS),
+        help="what is learned, with the sizes that fit it (default: the configuration's, reverse)",
+    )
+    train.add_argument(
+        "--pairs", type=Path, nargs="+", metavar="FILE", help="your own pairs: one file, or two aligned ones"
+    )
+    train.add_argument("--swap", action="store_true", help="of pairs, learn from the second to the first")
+    train.add_argument(
+        "--longest", type=int, nargs=2, metavar=("SOURCE", "TARGET"), help="of pairs, most words of each side"
+    )
+    train.add_argument(
+        "--least", type=int, default=1, metavar="N", help="of pairs, those whose words all occur N times"
+    )
+    train.add_argument("--most", type=int, metavar="N", help="of pairs, at most N, in random order")
+    train.add_argument(
+        "--tokenizer",
+        metavar="KIND|FILE",
+        help=f"{', '.join(TOKENIZERS[:-1])}, a tokenizer.json, or the name of one on the hub",
+    )
+    train.add_argument(
+        "--recipe",
+        choices=list(RECIPES),
+        help="a published architecture, at sizes fit for two cores and trained the app's own way",
+    )
+    train.add_argument("--paper", action="store_true", help="that recipe at paper size, trained as published")
+    train.add_argument(
+        "--topology", choices=list(KINDS_OF), help="which stacks there are (default: the recipe's)"
+    )
+    train.add_argument("--seed", type=int, help="fixes first weights and every batch")
+    train.add_argument("--steps", type=int, help="planned steps; the schedule's decay ends with them")
+    train.add_argument(
+        "--target", type=float, help="stop at this share of exact held-out examples, e.g. 0.99"
+    )
+    train.add_argument("--config", type=Path, metavar="FILE", help="a configuration as JSON")
+    train.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other setting, its value as JSON; may be repeated",
+    )
+    train.add_argument(
+        "--tensorboard", action="store_true", help="curves for TensorBoard too, in the run's folder"
+    )
+    train.add_argument("--out", type=Path, metavar="DIR", help="a new folder to keep the run in")
+    train.add_argument(
+        "--device", choices=DEVICES, help="where to train (default: the configuration's, auto)"
+    )
+    train.add_argument("--json", action="store_true", help="end with one line of JSON on standard output")
+    train.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train to the end.
+
+    Returns:
+        0 if the run came to its end or reached the target, 1 if it missed the target, failed or was
+        interrupted, 2 for bad arguments.
+    """
+    try:
+        counts, held = _brought(arguments)  # held: what people bring lives only as long as somebody holds it
+        config = _config(arguments, held)
+        from transformer.training.device import resolve_device  # brings torch: only once arguments are good
+
+        resolve_device(config.device)
+        completed(config)  # before there is a folder: the task may refuse these settings
+        archive = None
+        if arguments.out is not None:
+            from transformer.runs.archive import Archive
+
+            archive = Archive(arguments.out)
+        training = Run(config, archive=archive, live=False)
+    except InputError as error:
+        complain(str(error))
+        return 2
+    training.start()
+    view = _follow(training)
+    training.close()
+    training.join()
+    if arguments.json:
+        answer(_summary(view) | counts)
+    elif view.reason:
+        sys.stdout.write(view.reason + "\n")
+    if view.state == FAILED:
+        complain(view.reason)
+    if view.state != FINISHED:
+        return 1
+    return 0 if config.train.goal is None or view.goal_reached else 1
+
+
+def _brought(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a person has brought: how many pairs, and the pairs and the tokenizer. Raises InputError."""
+    counts: dict[str, Any] = {"pairs_read": None, "pairs_used": None, "pairs_skipped": None}
+    held: dict[str, Any] = {}
+    if arguments.pairs:
+        from transformer.tasks.pairs.caps import Caps, capped
+        from transformer.tasks.pairs.own import OwnPairs
+        from transformer.tasks.pairs.store import keep
+
+        reading = read_files(arguments.pairs)
+        longest = arguments.longest or (None, None)
+        caps = Caps(
+            swap=arguments.swap,
+            longest_source=longest[0],
+            longest_target=longest[1],
+            min_frequency=arguments.least,
+            most_pairs=arguments.most,
+        )
+        held["pairs"] = keep(OwnPairs(capped(reading, caps)))
+        counts = {
+            "pairs_read": reading.read,
+            "pairs_used": len(held["pairs"].capped.pairs),
+            "pairs_skipped": sum(one.count for one in reading.skipped),
+        }
+    elif arguments.swap or arguments.longest or arguments.most or arguments.least != 1:
+        raise InputError("--swap, --longest, --least and --most are about pairs; give --pairs FILE.")
+    if arguments.tokenizer is not None and arguments.tokenizer not in TOKENIZERS:
+        from transformer.tasks.files import keep_tokenizer
+        from transformer.tasks.tokenizer import from_hub
+
+        path = Path(arguments.tokenizer)
+        try:
+            content = path.read_text(encoding="utf-8") if path.exists() else from_hub(arguments.tokenizer)
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"The tokenizer {path} cannot be read ({error}).") from error
+        held["tokenizer"] = keep_tokenizer(content)
+    return counts, held
+
+
+def _config(arguments: argparse.Namespace, held: dict[str, Any]) -> RunConfig:
+    """The configuration that the arguments mean. Raises InputError."""
+    if arguments.config is None:
+        if arguments.paper and arguments.recipe in (None, "default"):
+            raise InputError(f"--paper needs a published recipe; choose {', '.join([*RECIPES][1:])}.")
+        name = arguments.recipe or "default"
+        config = beginning(name, arguments.topology, published=arguments.paper)
+    elif arguments.recipe is not None or arguments.paper:
+        raise InputError("--config and --recipe both say what to train; choose one of them.")
+    else:
+        try:
+            config = RunConfig.from_json(arguments.config.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"The configuration {arguments.config} cannot be read ({error}).") from error
+        config = with_topology(config, arguments.topology or config.model.topology)
+    if "pairs" in held:
+        if arguments.task not in (None, "pairs"):
+            raise InputError(f"--task {arguments.task} has its own examples; leave it or --pairs out.")
+        config = with_task(config, "pairs").with_changes(pairs=held["pairs"].digest)
+    elif arguments.task is not None:
+        config = with_task(config, arguments.task)
+    if "tokenizer" in held:
+        config = config.with_changes(tokenizer="file", tokenizer_file=held["tokenizer"].digest)
+    given = {
+        "tokenizer": arguments.tokenizer if "tokenizer" not in held else None,
+        "seed": arguments.seed,
+        "steps": arguments.steps,
+        "device": arguments.device,
+    }
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if arguments.tensorboard:
+        changes["tensorboard"] = True
+    for setting in arguments.set:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set {setting} names no value; write it as NAME=VALUE.")
+        try:
+            read = json.loads(value)
+        except ValueError:
+            read = value  # plain text needs no quotes
+        changes[name] = tuple(read) if isinstance(read, list) else read
+    config.check_names(changes)
+    return config.with_changes(**changes, goal=arguments.target)  # without --target all steps are run
+
+
+def _follow(run: Run) -> RunView:
+    """Show a progress bar on standard error until the run has ended; Ctrl-C stops it."""
+    with tqdm(total=run.view.planned, unit="step", file=sys.stderr) as bar:
+        try:
+            while run.view.state not in (FINISHED, STOPPED, FAILED):
+                _show(bar, run.view)
+                time.sleep(0.1)
+        except KeyboardInterrupt:
+            run.stop()
+            run.wait(10)
+        _show(bar, run.view)
+    return run.view
+
+
+def _show(bar: Any, view: RunView) -> None:
+    losses = view.metrics.column("loss")
+    exact = view.frame.exact if view.frame else None
+    bar.update(view.step - bar.n)
+    if len(losses) and exact:
+        bar.set_postfix_str(f"loss {losses[-1]:.3f}, right {exact[0]}/{exact[1]}", refresh=False)
+
+
+def _summary(view: RunView) -> dict[str, Any]:
+    """What `--json` prints. The exact share of a finished run is measured on all held-out examples."""
+    losses, exact = view.metrics.column("loss"), view.metrics.column("exact")
+    measured = exact[exact == exact]  # NaN where a step has no evaluation
+    frame = view.frame
+    best = None if frame is None else frame.best[1]
+    return {
+        "task": view.config.train.task,
+        "recipe": view.config.recipe,
+        "topology": view.config.model.topology,
+        "seed": view.config.seed,
+        "device": view.device,
+        "parameters": view.parameters,
+        "steps": view.step,
+        "seconds": round(view.seconds, 3),
+        "train_loss": float(losses[-1]) if len(losses) else None,
+        "exact": float(measured[-1]) if len(measured) else None,
+        "token_accuracy": None if frame is None else frame.token_accuracy,
+        "bleu": None if frame is None else frame.bleu,
+        "chrf": None if frame is None else frame.chrf,
+        "first_step_at": view.first_step_at,
+        "mirror": best if frame is not None and frame.aim == "mirror" else None,
+        # On the mirrored letters too: they are the gold links of the reversal.
+        "alignment_mass": best if frame is not None and frame.aim in ("mirror", "gold") else None,
+    }

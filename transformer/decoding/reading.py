@@ -1,0 +1,78 @@
+"""What comes next, asked token by token: the model reads on, row by row, what has been written so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer.model.attention import KeyValues
+from transformer.model.transformer import PAD_ID, LayerMemory, Transformer
+
+NextLogits = Callable[[Tensor | None, Tensor | None], Tensor]
+"""From the newest token (B,) of each row, and which row (B,) of the call before it continues, to the logits
+(B, V) of its next token. At the first call both are None; without rows, each continues itself. A row that is
+not continued is forgotten."""
+
+
+def next_logits_of(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int) -> NextLogits:
+    """Begin behind the prompts.
+
+    Args:
+        src: (B, S).
+        prompt: (B, P).
+        max_tokens: most that will be written.
+    """
+    return (_keeping if model.can_keep else _reading_anew)(model, src, prompt, max_tokens)
+
+
+def room(model: Transformer, prompt: Tensor, max_tokens: int) -> int:
+    """Tokens that may be written behind a prompt (B, P): no more than the model has positions."""
+    return min(max_tokens, model.config.max_len + 1 - prompt.size(1))  # the last one is not read
+
+
+def _keeping(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int) -> NextLogits:
+    """The next logits from kept keys and values."""
+    memory, kept, tgt = model.encode(src), [LayerMemory() for _ in model.decoder], prompt
+
+    def next_logits(newest: Tensor | None, rows: Tensor | None = None) -> Tensor:
+        nonlocal memory, src, tgt
+        if rows is not None:
+            memory, src, tgt = memory[rows], src[rows], tgt[rows]
+            for layer in kept:
+                _take(layer.own, rows)
+                _take(layer.cross, rows)
+        if newest is not None:
+            tgt = torch.cat([tgt, newest[:, None]], dim=1)
+        return model.decode_next(memory, src, tgt, kept)
+
+    return next_logits
+
+
+def _take(kept: KeyValues, rows: Tensor) -> None:
+    """Only these rows of what is kept, in this order."""
+    if kept.key is not None and kept.value is not None:
+        kept.key, kept.value = kept.key[rows], kept.value[rows]
+
+
+def _reading_anew(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int) -> NextLogits:
+    """The same, everything read again at each token: prompts may differ in length, rows may look ahead."""
+    memory = model.encode(src) if len(model.encoder) else None
+    lengths = (prompt != PAD_ID).sum(dim=1)
+    tgt = F.pad(prompt, (0, max_tokens), value=PAD_ID)
+
+    def next_logits(newest: Tensor | None, rows: Tensor | None = None) -> Tensor:
+        nonlocal memory, src, tgt, lengths
+        if rows is not None:
+            memory = None if memory is None else memory[rows]
+            src, tgt, lengths = src[rows], tgt[rows], lengths[rows]
+        every = torch.arange(tgt.size(0), device=tgt.device)
+        if newest is not None:
+            tgt[every, lengths] = newest
+            lengths = lengths + 1
+        logits = model.decode(memory, src, tgt[:, : int(lengths.max())])
+        return logits[every, lengths - 1]
+
+    return next_logits

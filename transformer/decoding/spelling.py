@@ -1,0 +1,95 @@
+"""What a model writes by itself, as the run is set, and how right that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer.decoding.beam import beam
+from transformer.decoding.greedy import greedy
+from transformer.decoding.search import GREEDY, Decoding
+from transformer.decoding.written import Written
+from transformer.model.transformer import PAD_ID, Transformer
+from transformer.tasks import Batch, Task
+
+
+def write(
+    model: Transformer,
+    batch: Batch,
+    eos_id: int,
+    max_tokens: int,
+    *,
+    decoding: Decoding,
+    compare: bool = False,
+) -> Written:
+    """Write answers as it is set: by beam search where there is more than one beam, and greedily otherwise.
+
+    Args:
+        compare: whether to measure losses. They are always those of greedy outputs, so that the curves of two
+            runs mean the same.
+    """
+    if decoding.width == 1:
+        return greedy(model, batch, eos_id, max_tokens, compare=compare)
+    width, penalty = decoding.width, decoding.length_penalty
+    written = beam(model, batch, eos_id, max_tokens, width=width, length_penalty=penalty)
+    if not compare:
+        return written
+    return replace(written, losses=greedy(model, batch, eos_id, max_tokens, compare=True).losses)
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How right a model writes by itself, token by token. On the CPU."""
+
+    right: Tensor
+    """(B, A) bool, whether each token of the answer, its [EOS] included, is written in its place."""
+    real: Tensor
+    """(B, A) bool, whether there is such a token: answers have different lengths."""
+    exact: list[bool]
+    """Whether each output is right to the last token and stops; any answer that counts as right will do."""
+    outputs: list[str]
+    """Each output as text."""
+    loss: float | None
+    """Per token of the right answers, the model reading what it has written itself, always greedily
+    (free-running); None where it was not asked for."""
+
+
+def spell(
+    model: Transformer,
+    task: Task,
+    words: Sequence[str],
+    *,
+    losses: bool = False,
+    decoding: Decoding = GREEDY,
+) -> Spelling:
+    """Ask a model these words, free-running, and compare position by position. Draws nothing.
+
+    Args:
+        losses: whether to measure the loss too, for which writing goes on to the end of every answer.
+        decoding: how the outputs are looked for.
+    """
+    batch = task.encode(words, filled=not model.masked("padding"))
+    answers = torch.from_numpy(batch.answers)
+    was_training = model.training
+    model.eval()
+    written = write(
+        model, batch, task.tgt_tokenizer.eos_id, answers.size(1), decoding=decoding, compare=losses
+    )
+    model.train(was_training)
+    real = answers != PAD_ID
+    loss = None if written.losses is None else float(written.losses[real].mean())
+    texts = [
+        task.tgt_tokenizer.text(ids[:n])
+        for ids, n in zip(written.tokens.tolist(), written.lengths.tolist(), strict=True)
+    ]
+    tokens = F.pad(written.tokens, (0, answers.size(1) - written.tokens.size(1)), value=PAD_ID)
+    right = (tokens == answers) & real
+    exact = [
+        bool(same) or (ended and task.accepts(word, output))
+        for same, word, (output, ended) in zip((right | ~real).all(dim=1), words, texts, strict=True)
+    ]
+    return Spelling(right, real, exact, [output for output, _ in texts], loss)

@@ -1,0 +1,103 @@
+"""Beam search for one question, as a tree of everything that was tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from transformer.decoding.search import Decoding, search
+from transformer.model.transformer import Transformer
+from transformer.tasks import Batch
+
+CHOSEN, FINISHED, KEPT, PRUNED = "chosen", "finished", "kept", "pruned"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hypothesis:
+    """One beam as it was after one of its tokens: a node of the tree."""
+
+    step: int
+    """Tokens so far."""
+    parent: int | None
+    """The node that it continues; None at the first token."""
+    token: int
+    """Id of its newest token."""
+    log_probability: float
+    """Of that token after those before it."""
+    total: float
+    """Of all its tokens so far."""
+    score: float
+    """What it would have as an answer: the total, divided by the penalty for its length."""
+    rank: int
+    """Its place in the beam at this step; 1 is the likeliest."""
+    ended: bool
+    """Whether its newest token is [EOS]."""
+    fate: str
+    """chosen: part of the answer; finished: it ended, but is not the answer; pruned: all that came of it fell
+    out of the beam; kept: something of it ended, or was open to the last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeamTree:
+    """Every hypothesis that was ever in the beam of one question."""
+
+    nodes: tuple[Hypothesis, ...]
+    """Step by step, the likeliest of a step first; at most `width` for each token that may be written."""
+    winner: int
+    """The node at which the answer ends."""
+
+    def path(self, node: int) -> tuple[int, ...]:
+        """The nodes from the first token to this one."""
+        found, at = [], self.nodes[node].parent
+        while at is not None:
+            found.append(at)
+            at = self.nodes[at].parent
+        return (*reversed(found), node)
+
+    @property
+    def finished(self) -> tuple[int, ...]:
+        """The nodes at which a beam ended, the best score first."""
+        ends = [i for i, node in enumerate(self.nodes) if node.ended]
+        return tuple(sorted(ends, key=lambda i: -self.nodes[i].score))
+
+
+def beam_tree(
+    model: Transformer, batch: Batch, eos_id: int, max_tokens: int, *, width: int, length_penalty: float
+) -> BeamTree:
+    """Search as `beam` does, and keep everything. Arguments as there; the batch has one question."""
+    if len(batch.src) != 1:
+        raise ValueError(f"A tree is of 1 question, not of {len(batch.src)}.")
+    found = search(model, batch, eos_id, max_tokens, Decoding(width, length_penalty))
+    nodes: list[Hypothesis] = []
+    at: dict[tuple[int, int], int] = {}  # level and place to node
+    for n, level in enumerate(found.levels):
+        for place in range(int(level.there.sum())):
+            at[n, place] = len(nodes)
+            nodes.append(
+                Hypothesis(
+                    step=n + 1,
+                    parent=at[n - 1, int(level.parents[0, place])] if n else None,
+                    token=int(level.tokens[0, place]),
+                    log_probability=float(level.log_probabilities[0, place]),
+                    total=float(level.totals[0, place]),
+                    score=float(level.scores[0, place]),
+                    rank=place + 1,
+                    ended=bool(level.ended[0, place]),
+                    fate=PRUNED,
+                )
+            )
+    winning_level, winning_place = found.winners[0].tolist()
+    tree = BeamTree(nodes=tuple(nodes), winner=at[winning_level, winning_place])
+    return replace(tree, nodes=_with_fates(tree))
+
+
+def _with_fates(tree: BeamTree) -> tuple[Hypothesis, ...]:
+    last = tree.nodes[-1].step
+    lasting = {i for i, node in enumerate(tree.nodes) if node.ended or node.step == last}
+    kept, chosen = {i for end in lasting for i in tree.path(end)}, set(tree.path(tree.winner))
+    return tuple(
+        replace(
+            node,
+            fate=CHOSEN if i in chosen else FINISHED if node.ended else KEPT if i in kept else PRUNED,
+        )
+        for i, node in enumerate(tree.nodes)
+    )

@@ -1,0 +1,246 @@
+"""The tree of a beam search: a column for each token written, the likeliest beam of a step in the top row."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from transformer.figures import colors
+from transformer.figures.maps import TITLE
+from transformer.figures.picture import Picture
+
+PRUNED, KEPT, FINISHED, CHOSEN = "pruned", "kept", "finished", "chosen"
+LOOKS: dict[str, dict[str, Any]] = {
+    PRUNED: {"color": colors.GHOST, "width": 1.5, "dash": "dot"},
+    KEPT: {"color": colors.LOOKS, "width": 2.5, "dash": "solid"},
+    FINISHED: {"color": colors.LOOKS, "width": 2.5, "dash": "solid"},
+    CHOSEN: {"color": colors.LIT, "width": 5, "dash": "solid"},
+}
+"""Lines of each fate: told apart by width and dashes as well."""
+TYPE: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "faint": {"color": colors.MARKER},
+    "ended": {"color": colors.MARK},  # on a filled box, in both themes
+}
+BARE = {
+    "showgrid": False,
+    "showline": False,
+    "zeroline": False,
+    "ticks": "",
+    "tickfont": {"size": 12},
+    "fixedrange": True,
+    "automargin": True,
+}
+MEANING = {PRUNED: "fell out of the beam", KEPT: "went on", FINISHED: "finished", CHOSEN: "the answer"}
+ROWS_WITH_SHARES = 6
+"""With no more rows than this there is room for probabilities under the tokens."""
+START = "start"
+WIDE, TALL = 840, 240
+"""Pixels that the boxes of a small picture have, all together."""
+LARGEST, SMALLEST = 22, 8
+"""Type, in pixels of a small picture; it grows with the picture."""
+
+
+class Node(Protocol):
+    """One beam as it was after one of its tokens."""
+
+    @property
+    def step(self) -> int:
+        """Tokens so far."""
+
+    @property
+    def parent(self) -> int | None:
+        """The node that it continues."""
+
+    @property
+    def rank(self) -> int:
+        """Its place at this step, from 1."""
+
+    @property
+    def log_probability(self) -> float:
+        """Of its newest token."""
+
+    @property
+    def total(self) -> float:
+        """Of all its tokens."""
+
+    @property
+    def score(self) -> float:
+        """By which finished ones are compared."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is finished."""
+
+    @property
+    def fate(self) -> str:
+        """pruned, kept, finished or chosen."""
+
+
+def beam_tree(nodes: Sequence[Node], tokens: Sequence[str], *, title: str, step: int) -> Picture:
+    """Every beam of a search as a box with its newest token, joined to the one that it continues.
+
+    Args:
+        nodes: parents before their children.
+        tokens: the newest token of each, as text.
+        step: of the model that writes.
+    """
+    if len(tokens) != len(nodes):
+        raise ValueError(f"There are {len(tokens)} tokens, but {len(nodes)} nodes.")
+    n_columns = max((node.step for node in nodes), default=0)
+    n_rows = max((node.rank for node in nodes), default=1)
+    longest = max(map(len, tokens), default=1)
+    half = min(0.44, 0.24 + 0.02 * longest)
+    shares = n_rows <= ROWS_WITH_SHARES
+    across, down = 2 * half * WIDE / (n_columns + 1), TALL / n_rows
+    size = max(SMALLEST, min(LARGEST, int(across / (0.62 * longest)), int(down / (3.2 if shares else 1.35))))
+    data = [_edges(nodes, fates, half) for fates in ((PRUNED,), (KEPT, FINISHED), (CHOSEN,))]
+    data += [
+        _labels(nodes, tokens, [i for i, node in enumerate(nodes) if _look(node) == look], look, size, shares)
+        for look in TYPE
+    ]
+    data += [_start(size), _sign()]
+    boxes = [_box(node.step, node.rank, half, node.fate, node.ended) for node in nodes]
+    layout = {
+        "title": TITLE | {"text": title},
+        "margin": {"l": 4, "r": 4, "t": 24 + 18 * (1 + title.count("<br>")), "b": 4},
+        "shapes": [_box(0, 1, half, CHOSEN, False), *boxes],
+        "hovermode": "closest",
+        "hoverdistance": 30,
+        "legend": {
+            "orientation": "h",
+            "x": 1,
+            "xanchor": "right",
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "font": {"size": 13},
+            "itemclick": False,
+            "itemdoubleclick": False,
+        },
+        "xaxis": BARE
+        | {
+            "range": [-0.55, n_columns + 0.55],
+            "tickvals": list(range(1, n_columns + 1)),
+            "title": {"text": "token written", "font": {"size": 13}, "standoff": 6},
+        },
+        "yaxis": BARE
+        | {
+            "range": [n_rows + 0.5, 0.5],
+            "tickvals": list(range(1, n_rows + 1)),
+            "title": {"text": "place in the beam", "font": {"size": 13}, "standoff": 8},
+        },
+        "uirevision": f"{n_columns} {n_rows}",
+    }
+    return Picture(spec=json.dumps({"data": data, "layout": layout}), step=step)
+
+
+def _look(node: Node) -> str:
+    return "ended" if node.ended else "faint" if node.fate == PRUNED else "plain"
+
+
+def _edges(nodes: Sequence[Node], fates: tuple[str, ...], half: float) -> dict[str, Any]:
+    """The lines to all nodes of these fates, from the right side of one box to the left side of the next."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for node in nodes:
+        if node.fate in fates:
+            above = 1 if node.parent is None else nodes[node.parent].rank
+            x += [node.step - 1 + half, node.step - half, None]
+            y += [above, node.rank, None]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": x,
+        "y": y,
+        "line": LOOKS[fates[0]],
+        "hoverinfo": "skip",
+        "name": MEANING[fates[0]],
+    }
+
+
+def _labels(
+    nodes: Sequence[Node], tokens: Sequence[str], of: list[int], look: str, size: int, shares: bool
+) -> dict[str, Any]:
+    """The tokens of these nodes, in one of the types."""
+    texts, hovers = [], []
+    for i in of:
+        node, token = nodes[i], html.escape(tokens[i], quote=False)
+        share = math.exp(node.log_probability)
+        text = f"<b>{token}</b>" if node.fate == CHOSEN else token
+        texts.append(f"{text}<br><span style='font-size:0.6em'>{share:.0%}</span>" if shares else text)
+        hovers.append(
+            f"<b>{html.escape(' '.join(_so_far(nodes, tokens, i)), quote=False)}</b>"
+            f"<br>{100 * share:.3g} % for {token} after what stands before it"
+            f"<br>{100 * math.exp(node.total):.3g} % for all of it, score {node.score:.3f}"
+            f"<br>place {node.rank} · {MEANING[node.fate]}"
+        )
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "x": [nodes[i].step for i in of],
+        "y": [nodes[i].rank for i in of],
+        "text": texts,
+        "textposition": "middle center",
+        "textfont": {"size": size, **TYPE[look]},
+        "marker": {"size": 28, "opacity": 0},  # for the pointer
+        "hovertext": hovers,
+        "hoverinfo": "text",
+        "showlegend": False,
+        "cliponaxis": False,
+    }
+
+
+def _so_far(nodes: Sequence[Node], tokens: Sequence[str], i: int | None) -> list[str]:
+    """The tokens of a beam, from the first to this one."""
+    found: list[str] = []
+    while i is not None:
+        found.insert(0, tokens[i])
+        i = nodes[i].parent
+    return found
+
+
+def _box(x: int, y: int, half: float, fate: str, ended: bool) -> dict[str, Any]:
+    """The frame of a token, filled where its beam is finished."""
+    look = LOOKS[fate]
+    return {
+        "type": "rect",
+        "layer": "below",
+        "x0": x - half,
+        "x1": x + half,
+        "y0": y - 0.42,
+        "y1": y + 0.42,
+        "line": look | {"width": min(look["width"], 3)},
+        "fillcolor": look["color"] if ended else "rgba(0,0,0,0)",
+    }
+
+
+def _start(size: int) -> dict[str, Any]:
+    """Where all beams begin."""
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "x": [0],
+        "y": [1],
+        "text": [START],
+        "textfont": {"size": min(size, 14)},
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "cliponaxis": False,
+    }
+
+
+def _sign() -> dict[str, Any]:
+    """What a filled box is, in the legend."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [None],
+        "y": [None],
+        "marker": {"symbol": "square", "size": 13, "color": LOOKS[FINISHED]["color"]},
+        "name": MEANING[FINISHED],
+        "hoverinfo": "skip",
+    }

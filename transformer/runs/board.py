@@ -1,0 +1,53 @@
+"""The curves of a run for TensorBoard, in its own folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transformer.recording.frame import Frame
+from transformer.runs.metrics import Metrics
+
+FOLDER = "tensorboard"
+NAMES = {
+    "loss": "loss/training",
+    "held_out_loss": "loss/held_out",
+    "free_loss": "loss/writing_freely",
+    "token_accuracy": "accuracy/tokens_training",
+    "held_out_token_accuracy": "accuracy/tokens_held_out",
+    "exact": "accuracy/exact",
+    "bleu": "translation/bleu",
+    "chrf": "translation/chrf",
+    "learning_rate": "training/learning_rate",
+    "gradient_norm": "training/gradient_norm",
+}
+"""Columns of the table of a run, and what they are called there."""
+
+
+class Board:
+    """Writes event files: each number once, and nothing where there is none."""
+
+    def __init__(self, folder: Path) -> None:
+        from tensorboardX import SummaryWriter  # only where somebody asked for it
+
+        self._writer = SummaryWriter(str(folder / FOLDER))
+        self._n = 0
+        """Rows that are written."""
+
+    def note(self, metrics: Metrics) -> None:
+        """The rows of the table that are new."""
+        steps, *columns = metrics.columns("step", *NAMES)
+        for row in range(self._n, len(steps)):
+            for name, values in zip(NAMES.values(), columns, strict=True):
+                if values[row] == values[row]:  # no evaluation, no number
+                    self._writer.add_scalar(name, float(values[row]), int(steps[row]))
+        self._n = len(steps)
+
+    def note_frame(self, frame: Frame) -> None:
+        """The score of each head that the task aims at."""
+        for site, scores in frame.scores.items():
+            for head, score in enumerate(scores):
+                self._writer.add_scalar(f"{frame.aim}/{site}.{head + 1}", float(score), frame.step)
+
+    def flush(self) -> None:
+        """Bring to disk what is still in memory."""
+        self._writer.flush()

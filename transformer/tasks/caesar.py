@@ -1,0 +1,33 @@
+"""Caesar's cipher: the task whose attention is the diagonal, and whose letters change on the way."""
+
+from __future__ import annotations
+
+from string import ascii_lowercase
+
+from transformer.tasks.letters import Letters
+from transformer.tasks.pair import Links
+
+
+class Caesar(Letters):
+    """Read a word, write each letter so many letters further on in the alphabet; after z comes a.
+
+    Args:
+        shortest: letters of the shortest training word.
+        longest: letters of the longest.
+        shift: how far on, 1 to 25.
+    """
+
+    name = "caesar"
+
+    def __init__(self, shortest: int, longest: int, shift: int) -> None:
+        super().__init__(shortest, longest)
+        self.shift = shift
+        self._key = str.maketrans(ascii_lowercase, ascii_lowercase[shift:] + ascii_lowercase[:shift])
+
+    def answer(self, word: str) -> str:
+        """The word in cipher."""
+        return word.translate(self._key)
+
+    def links(self, word: str) -> Links:
+        """Each letter from the one in its place."""
+        return tuple((i,) for i in range(len(word)))

@@ -1,0 +1,263 @@
+"""Dates: English ones, written in ten ways, become ISO dates, character by character."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from transformer.errors import InputError
+from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, held_out_by_hash
+from transformer.tasks.pair import Links, Pair
+from transformer.tasks.writing import LETTERS
+
+FIRST, LAST = date(1950, 1, 1), date(2049, 12, 31)
+WEEKDAYS = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
+MONTHS = tuple(
+    "january february march april may june july august september october november december".split()
+)
+
+
+def _short(name: str) -> str:
+    return name[:3]
+
+
+def _ordinal_ending(day: int) -> str:
+    return "th" if 11 <= day <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+
+
+def _any_of(names: Sequence[str]) -> str:
+    return "|".join(names)
+
+
+# What may stand in the place of each part, as regular expressions.
+_PARTS = {
+    "weekday": f"(?:{_any_of(WEEKDAYS)})",
+    "wkd": f"(?:{_any_of([_short(name) for name in WEEKDAYS])})",
+    "day": "(?P<day>[1-9][0-9]?)",
+    "th": "(?:st|nd|rd|th)",
+    "month": f"(?P<month>{_any_of(MONTHS)})",
+    "mon": f"(?P<month>{_any_of([_short(name) for name in MONTHS])})",
+    "year": "(?P<year>[0-9]{4})",
+}
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to write a date, from which it is written and recognised."""
+
+    template: str
+    """The parts in their order, with what stands between them."""
+
+    def write(self, day: date) -> str:
+        """A date in this form, with its true weekday."""
+        weekday, month = WEEKDAYS[day.weekday()], MONTHS[day.month - 1]
+        return self.template.format(
+            weekday=weekday,
+            wkd=_short(weekday),
+            day=day.day,
+            th=_ordinal_ending(day.day),
+            month=month,
+            mon=_short(month),
+            year=day.year,
+        )
+
+    @cached_property
+    def name(self) -> str:
+        """What a person sees of it: an example."""
+        return self.write(date(2021, 3, 12))
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self.template.format(**_PARTS))
+
+    def match(self, text: str) -> re.Match[str] | None:
+        """A text in this form, with groups for day, month and year."""
+        return self._pattern.fullmatch(text)
+
+
+FORMS = (
+    Form("{day} {month} {year}"),
+    Form("{month} {day}, {year}"),
+    Form("{weekday}, {day} {month} {year}"),
+    Form("{weekday}, {month} {day}, {year}"),
+    Form("{day}{th} of {month} {year}"),
+    Form("{month} {day}{th}, {year}"),
+    Form("the {day}{th} of {month} {year}"),
+    Form("{day} {mon} {year}"),
+    Form("{mon} {day}, {year}"),
+    Form("{wkd} {day} {mon} {year}"),
+)
+
+
+def is_held_out(day: date) -> bool:
+    """Whether training never sees this day of this month, in any year: one in ten, by hash."""
+    return held_out_by_hash(str(day.day), MONTHS[day.month - 1])
+
+
+def _month_number(name: str) -> int:
+    return [_short(month) for month in MONTHS].index(_short(name)) + 1
+
+
+def _date(match: re.Match[str]) -> date | None:
+    """The date that a text says; None where there is no such day."""
+    try:
+        return date(int(match["year"]), _month_number(match["month"]), int(match["day"]))
+    except ValueError:
+        return None
+
+
+def _links(match: re.Match[str]) -> Links:
+    """Digits from digits, both digits of the month from all letters of its name.
+
+    The weekday tells nothing; hyphens, and the zero before a day of one digit, come from nowhere.
+    """
+    year = [(i,) for i in range(*match.span("year"))]
+    month = tuple(range(*match.span("month")))
+    day = [(i,) for i in range(*match.span("day"))]
+    zero = [()] if len(day) == 1 else []
+    return (*year, (), month, month, (), *zero, *day)
+
+
+def _found(source: str) -> Pair | None:
+    for form in FORMS:
+        match = form.match(source)
+        day = match and _date(match)
+        if match and day:
+            return Pair(source, day.isoformat(), _links(match), form.name, is_held_out(day))
+    return None
+
+
+def _written(form: Form, day: date) -> Pair:
+    """A date in this form; found again, since with the short name of may it is in another form too."""
+    pair = _found(form.write(day))
+    assert pair is not None
+    return pair
+
+
+class Dates:
+    """Read a date in English, write it as year-month-day.
+
+    Held out are days of months, such as the 12th of march, in all years and forms. Each day, month, year and
+    form by itself is trained on.
+    """
+
+    name = "dates"
+    src = tgt = LETTERS
+    same_length = False
+    translates = False
+    size: int | None = None
+
+    def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
+        """Dates of a hundred years and forms, both uniform, without held-out days."""
+        chosen = rng.integers(0, len(FORMS), count)
+        days = rng.integers(FIRST.toordinal(), LAST.toordinal() + 1, count)
+        pairs: list[Pair] = []
+        for form, ordinal in zip(chosen.tolist(), days.tolist(), strict=True):
+            day = date.fromordinal(ordinal)
+            while is_held_out(day):
+                day = date.fromordinal(int(rng.integers(FIRST.toordinal(), LAST.toordinal() + 1)))
+            pairs.append(_written(FORMS[form], day))
+        return pairs
+
+    def held_out(self) -> Sequence[Pair]:
+        """1,000 different texts of held-out days, forms and years uniform."""
+        return _held_out()
+
+    def probes(self) -> Sequence[str]:
+        """The same day in two orders, a day of one digit, months that begin alike, a day of leap years."""
+        return (
+            "friday, 12 march 2021",
+            "march 12, 2021",
+            "1st of may 1999",
+            "sat 6 jun 1987",
+            "thursday the 29th of february 2024",
+        )
+
+    def everyday(self) -> Sequence[Pair]:
+        """Nothing: training draws what a person would ask."""
+        return ()
+
+    def read(self, text: str) -> str:
+        """Clean and check a typed date. A wrong weekday is no fault: nothing depends on it.
+
+        Raises:
+            InputError: empty, in none of the forms (the message offers one where it understands the date),
+                a day that the month does not have (the message offers its last), or of a year that is not
+                trained on.
+        """
+        source = LETTERS.clean(text).rstrip(".")
+        source = re.sub(r" ?, ?", ", ", source)
+        source = re.sub(r"\b0(?=[1-9][ ,snrt])", "", source)  # 05 march
+        if not source:
+            raise InputError(f"There is no date to ask; type one, such as {FORMS[0].name}.", "probe_words")
+        for form in FORMS:
+            match = form.match(source)
+            if match:
+                return _checked(source, form, match)
+        offer = _understood(source)
+        advice = f"Try {offer}." if offer else "Type one like “{}”, “{}” or “{}”.".format(*_examples())
+        raise InputError(
+            f"“{source[:60]}” is not written in a form that this task learns. {advice}", "probe_words", offer
+        )
+
+    def find(self, source: str) -> Pair | None:
+        """A date in any of the forms with its ISO date."""
+        return _found(source)
+
+    def references(self, source: str) -> Sequence[str]:
+        """The one right answer."""
+        pair = self.find(source)
+        return (pair.target,) if pair else ()
+
+
+@lru_cache(maxsize=1)
+def _held_out() -> tuple[Pair, ...]:
+    rng = np.random.default_rng(HELD_OUT_SEED)
+    every = [date.fromordinal(n) for n in range(FIRST.toordinal(), LAST.toordinal() + 1)]
+    days = [day for day in every if is_held_out(day)]
+    found: dict[str, Pair] = {}
+    while len(found) < N_HELD_OUT:
+        pair = _written(FORMS[rng.integers(len(FORMS))], days[rng.integers(len(days))])
+        found[pair.source] = pair
+    return tuple(found.values())
+
+
+def _examples() -> list[str]:
+    return [FORMS[i].name for i in (0, 1, 4)]
+
+
+def _checked(source: str, form: Form, match: re.Match[str]) -> str:
+    """A text in one of the forms, if there is such a day and its year is trained on."""
+    year, month, day = int(match["year"]), _month_number(match["month"]), int(match["day"])
+    if not FIRST.year <= year <= LAST.year:
+        raise InputError(
+            f"The year {match['year']} is not learned; choose one from {FIRST.year} to {LAST.year}.",
+            "probe_words",
+        )
+    length = monthrange(year, month)[1]
+    if day > length:
+        name = MONTHS[month - 1]
+        offer = form.write(date(year, month, length))
+        raise InputError(
+            f"{name} {day} does not exist; {name} {year} has {length} days. Try {offer}.",
+            "probe_words",
+            offer,
+        )
+    return source
+
+
+def _understood(text: str) -> str | None:
+    """A date in a form of its own, such as 2021 March 12, in the plainest of ours."""
+    month = re.findall(rf"\b({_any_of([_short(name) for name in MONTHS])})[a-z]*", text)
+    day, year = re.findall(r"\b([0-9]{1,2})(?![0-9])", text), re.findall(r"\b([0-9]{4})\b", text)
+    if not len(month) == len(day) == len(year) == 1:
+        return None
+    match = FORMS[0].match(f"{int(day[0])} {MONTHS[_month_number(month[0]) - 1]} {year[0]}")
+    found = match and _date(match)
+    return FORMS[0].write(found) if found and FIRST <= found <= LAST else None

@@ -1,0 +1,62 @@
+"""Tokenizer files that people brought, by digest: held only as long as a run or a page holds them."""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from dataclasses import dataclass
+
+from transformer.errors import InputError
+from transformer.tasks.tokenizer import backend_of
+
+
+@dataclass(frozen=True, eq=False)
+class TokenizerFile:
+    """The content of one `tokenizer.json`; whoever holds this keeps it on the server."""
+
+    content: str
+    digest: str
+
+
+_HELD: weakref.WeakValueDictionary[str, TokenizerFile] = weakref.WeakValueDictionary()
+
+
+def keep_tokenizer(content: str) -> TokenizerFile:
+    """Check a `tokenizer.json` and make it findable by its digest.
+
+    Raises:
+        InputError: it is none.
+    """
+    backend_of(content)
+    digest = hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
+    held = _HELD.get(digest)
+    if held is None:
+        held = TokenizerFile(content, digest)
+        _HELD[digest] = held
+    return held
+
+
+def kept(digest: str | None) -> TokenizerFile:
+    """The file of this digest.
+
+    Raises:
+        InputError: nobody holds it any more.
+    """
+    if digest is None:
+        raise InputError(
+            "There is no tokenizer.json yet; upload one on the page Your data, or choose another kind.",
+            "tokenizer",
+        )
+    held = _HELD.get(digest)
+    if held is None:
+        raise InputError(
+            "The tokenizer.json of these settings is no longer on this server; upload it again on the page "
+            "Your data, or choose another kind of tokenizer.",
+            "tokenizer",
+        )
+    return held
+
+
+def kept_tokenizer(digest: str | None) -> str:
+    """The content of the file of this digest. Raises InputError as `kept` does."""
+    return kept(digest).content

@@ -1,0 +1,231 @@
+"""The English side: sentence patterns, in the order of their words, over the words of a lexicon.
+
+An adjective that stands before its noun in the other language is said first in English too: "the small black
+cat". No noun comes twice in a sentence. A sentence is kept from training because of what it combines: an
+adjective with a noun, or a verb with its object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+from transformer.tasks.grammars.clause import Clause, Phrase, Pronoun
+from transformer.tasks.grammars.lexicon import (
+    ALL,
+    ANIMATE,
+    NOT_PERSONS,
+    OWNING,
+    PERSON,
+    Adjective,
+    Counted,
+    Kinds,
+    Lexicon,
+    Noun,
+    Verb,
+    adjectives_for,
+    counts,
+    nouns_for,
+    predicates_for,
+    verbs_for,
+)
+from transformer.tasks.grammars.telling import Places, Telling
+from transformer.tasks.writing import Writing
+
+Word = TypeVar("Word", Adjective, Counted)
+ENGLISH = Writing()
+PLAIN = ("the",) * 6 + ("a",) * 3
+"""A determiner that stands here more often is drawn more often."""
+MORE = ("this", "these", *OWNING, "three")
+BEFORE, AFTER = (True,), (False,)
+PLACES = {0: ((),), 1: ((), (), BEFORE, AFTER), 2: ((), BEFORE, AFTER, BEFORE + AFTER)}
+"""Adjectives of a noun, by how many the sentence may still have: each before its noun, or after it."""
+PRONOUNS = (
+    Pronoun("he", False, False),
+    Pronoun("she", False, False),
+    Pronoun("they", True, False),
+    Pronoun("i", False, True),
+    Pronoun("we", True, True),
+)
+
+
+@lru_cache(maxsize=256)
+def _only(determiners: tuple[str, ...], plural: bool | None, a: bool = True) -> tuple[str, ...]:
+    """Those that go with a number, and without "a" where there is to be none."""
+    return tuple(each for each in determiners if counts(each, plural) and (a or each != "a"))
+
+
+class Speaker:
+    """Says one sentence: each pattern is a method, its lines in the order of the words."""
+
+    def __init__(self, telling: Telling, lexicon: Lexicon, determiners: tuple[str, ...], left: int) -> None:
+        self._telling, self._lexicon, self._determiners = telling, lexicon, determiners
+        self._left = left
+        """Adjectives that the sentence may still have."""
+        self._nouns: list[Noun] = []
+
+    def svo(self) -> Clause:
+        """The cat sees the house. The cat sleeps. With more determiners it would be the next pattern."""
+        return self._statement(self._phrase(ANIMATE, None, PLAIN), None, PLAIN)
+
+    def determiners(self) -> Clause:
+        """This cat sees my house. The cat sees these houses: at least one that is not "the" or "a"."""
+        subject = self._phrase(ANIMATE)
+        if subject.determiner in MORE:
+            return self._statement(subject, None)
+        return self._statement(subject, ALL, MORE)
+
+    def pronoun(self) -> Clause:
+        """They see the cat."""
+        pronoun, at = self._telling.pick(PRONOUNS, lambda each: each.word)
+        return self._statement(pronoun._replace(at=at), None)
+
+    def negation(self) -> Clause:
+        """The cat does not see the house."""
+        subject = self._phrase(ANIMATE)
+        self._telling.say("do" if subject.plural else "does")
+        not_at = self._telling.say("not")
+        return self._statement(subject, None, base=True)._replace(not_at=not_at)
+
+    def question(self) -> Clause:
+        """Does the cat see the house?"""
+        plural, does_at = self._telling.pick((False, True), lambda many: "do" if many else "does")
+        subject = self._phrase(ANIMATE, plural)
+        clause = self._statement(subject, None, base=True)
+        return clause._replace(does_at=does_at, asked_at=self._telling.say("?"))
+
+    def copula(self) -> Clause:
+        """The house is old."""
+        self._left -= 1  # what it is said to be is an adjective too
+        subject = self._phrase(ALL, None, _only(self._determiners, None, a=False))
+        is_at = self._telling.say("are" if subject.plural else "is")
+        options = predicates_for(self._lexicon, subject.noun, tuple(each for each, _ in subject.adjectives))
+        adjective = self._telling.pick(options, lambda each: each.en)
+        self._telling.combine(adjective[0].en, subject.noun.en)
+        return Clause(subject, (None, is_at), adjective=adjective)
+
+    def clitic(self) -> Clause:
+        """The girl finds the key and hides it."""
+        subject = self._phrase(ANIMATE)
+        verb = self._verb(subject, NOT_PERSONS)
+        thing = self._object(verb[0], NOT_PERSONS)
+        and_at = self._telling.say("and")
+        again = self._verb(subject, (thing.noun.kind,), other_than=verb[0])
+        it_at = self._telling.say("them" if thing.plural else "it")
+        self._telling.combine(again[0].en, thing.noun.en)
+        return Clause(subject, verb, thing, and_at=and_at, again=again, it_at=it_at)
+
+    def possessive(self) -> Clause:
+        """The man sees the boy's house. The man sees the house of the boys."""
+        subject = self._phrase(ANIMATE)
+        verb = self._verb(subject, NOT_PERSONS)
+        kinds = self._kinds(verb[0], NOT_PERSONS)
+        plural, _ = self._telling.pick((False, True))
+        if plural:
+            thing = self._described("the", self._telling.say("the"), kinds)
+            of_at = self._telling.say("of")
+            owner = self._phrase(ANIMATE, plural)
+        else:
+            owner = self._phrase(ANIMATE, plural)
+            of_at = self._telling.say("'s")
+            thing = self._described("the", of_at, kinds)
+        self._telling.combine(verb[0].en, thing.noun.en)
+        return Clause(subject, verb, thing._replace(owner=owner, of_at=of_at))
+
+    def _statement(
+        self,
+        subject: Phrase | Pronoun,
+        objects: Kinds | None,
+        determiners: tuple[str, ...] | None = None,
+        base: bool = False,
+    ) -> Clause:
+        """What the subject does, and to what.
+
+        Args:
+            objects: kinds to which it must be done; None: it may be done to nothing.
+        """
+        verb = self._verb(subject, objects, base=base)
+        if not verb[0].objects:
+            return Clause(subject, verb)
+        return Clause(subject, verb, self._object(verb[0], ALL, determiners))
+
+    def _verb(
+        self,
+        subject: Phrase | Pronoun,
+        objects: Kinds | None,
+        other_than: Verb | None = None,
+        base: bool = False,
+    ) -> tuple[Verb, Places]:
+        first = isinstance(subject, Pronoun) and subject.first
+        base = base or subject.plural or first
+        kind = PERSON if isinstance(subject, Pronoun) else subject.noun.kind
+        options = verbs_for(self._lexicon, kind, objects)
+        if other_than:
+            options = tuple(verb for verb in options if verb is not other_than)
+        return self._telling.pick(options, lambda verb: verb.en if base else verb.en_one)
+
+    def _object(self, verb: Verb, kinds: Kinds, determiners: tuple[str, ...] | None = None) -> Phrase:
+        """To what it is done."""
+        allowed = _only(determiners or self._determiners, None, verb.takes_a)
+        phrase = self._phrase(self._kinds(verb, kinds), None, allowed)
+        self._telling.combine(verb.en, phrase.noun.en)
+        return phrase
+
+    @staticmethod
+    def _kinds(verb: Verb, kinds: Kinds) -> Kinds:
+        return tuple(kind for kind in kinds if kind in verb.objects)
+
+    def _phrase(
+        self, kinds: Kinds, plural: bool | None = None, determiners: tuple[str, ...] | None = None
+    ) -> Phrase:
+        """A noun with a determiner. "A" or "an" depends on the next word, and is said together with it."""
+        options = _only(determiners or self._determiners, plural)
+        determiner, at = self._telling.pick(options, lambda each: "" if each == "a" else each)
+        return self._described(determiner, at, kinds, plural)
+
+    def _described(
+        self, determiner: str, determiner_at: Places, kinds: Kinds, plural: bool | None = None
+    ) -> Phrase:
+        """A noun with its adjectives, after its determiner."""
+        places, _ = self._telling.pick(PLACES[min(self._left, 2)])
+        self._left -= len(places)
+        adjectives: list[tuple[Adjective, Places]] = []
+        said: tuple[Adjective, ...] = ()
+        for before in places:
+            some = adjectives_for(self._lexicon, kinds, determiner, said, before)
+            adjective, determiner_at, at = self._next(some, determiner, determiner_at)
+            adjectives.append((adjective, at))
+            said = (*said, adjective)
+        options: Sequence[Counted] = nouns_for(self._lexicon, kinds, determiner, plural, said)
+        if self._nouns:
+            options = [each for each in options if each.noun not in self._nouns]
+        (noun, many), determiner_at, at = self._next(options, determiner, determiner_at)
+        self._nouns.append(noun)
+        for each in said:
+            self._telling.combine(each.en, noun.en)
+        return Phrase(determiner, determiner_at, tuple(adjectives), noun, at, many)
+
+    def _next(
+        self, options: Sequence[Word], determiner: str, determiner_at: Places
+    ) -> tuple[Word, Places, Places]:
+        """The next word, behind "a" or "an" where that is still unsaid; also where the determiner is."""
+        if determiner != "a" or determiner_at:
+            word, at = self._telling.pick(options, lambda each: each.en)
+            return word, determiner_at, at
+        word, at = self._telling.pick(
+            options, lambda each: f"{'an' if each.en[0] in 'aeiou' else 'a'} {each.en}"
+        )
+        return word, at[:1], at[1:]
+
+
+PATTERNS: dict[str, Callable[[Speaker], Clause]] = {
+    "svo": Speaker.svo,
+    "determiners": Speaker.determiners,
+    "negation": Speaker.negation,
+    "question": Speaker.question,
+    "copula": Speaker.copula,
+    "clitic": Speaker.clitic,
+    "possessive": Speaker.possessive,
+    "pronoun": Speaker.pronoun,
+}

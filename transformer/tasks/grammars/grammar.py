@@ -1,0 +1,159 @@
+"""A corpus without end, whose sentences are told by the rules of a grammar."""
+
+from __future__ import annotations
+
+import difflib
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from transformer.errors import InputError
+from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT
+from transformer.tasks.grammars.telling import Rules, drawn, heard, recognised
+from transformer.tasks.pair import Pair
+from transformer.tasks.writing import Writing
+
+PATIENCE = 5000
+"""Draws in a row without a new held-out sentence, after which there are taken to be no more."""
+FULL_STOPS = ".。"
+
+
+class Grammar:
+    """Sentences of a grammar with their translations: a `Corpus`.
+
+    Args:
+        name: what the corpus is called.
+        src: how the language that is read is written.
+        tgt: how the language that is written is written.
+        rules: the grammar, bound to its difficulty.
+        probes: questions to begin with, the most telling first; those that the rules cannot make are left
+            out.
+        always_held_out: sentences that are kept from training whatever their words, where the rules make
+            them.
+    """
+
+    same_length = False
+    translates = True
+    size = None
+
+    def __init__(
+        self,
+        name: str,
+        src: Writing,
+        tgt: Writing,
+        rules: Rules,
+        *,
+        probes: Sequence[str],
+        always_held_out: Sequence[str] = (),
+    ) -> None:
+        self.name, self.src, self.tgt = name, src, tgt
+        self._rules = rules
+        self._probes = tuple(map(src.clean, probes))
+        self._always_held_out = dict.fromkeys(map(src.clean, always_held_out))  # a set in its own order
+
+    def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
+        """Sentences by chance, none of them held out; one may come twice."""
+        chance = random.Random(int(rng.integers(2**63)))
+        pairs: list[Pair] = []
+        while len(pairs) < count:
+            pair = self._draw(chance)
+            if not pair.held_out:
+                pairs.append(pair)
+        return pairs
+
+    def held_out(self) -> Sequence[Pair]:
+        """Different held-out sentences, those that are always held out first; the same ones in every run."""
+        return self._held_out
+
+    def probes(self) -> Sequence[str]:
+        """The questions to begin with; held-out sentences stand in for those that the rules cannot make."""
+        return self._to_begin_with
+
+    def everyday(self) -> Sequence[Pair]:
+        """Nothing: what a person would ask is what training draws."""
+        return ()
+
+    def read(self, text: str) -> str:
+        """Clean what a person typed. Words have to be known; the order of words is free.
+
+        Raises:
+            InputError: there is no word, or one that the grammar never uses.
+        """
+        cleaned = self.src.clean(text)
+        if cleaned[-1:] in FULL_STOPS and cleaned[-1:] not in self._words:
+            cleaned = self.src.clean(cleaned[:-1])
+        units = self.src.units(cleaned)
+        if not units:
+            raise InputError(
+                f"There is nothing to translate in {text!r}; write at least one word, "
+                f"for example: {self._example}",
+                "probe_words",
+                self._example,
+            )
+        unknown = [unit for unit in dict.fromkeys(units) if unit not in self._words]
+        if unknown:
+            raise self._unknown(units, unknown)
+        return cleaned
+
+    def find(self, source: str) -> Pair | None:
+        """The sentence with its translation and links; None where the rules do not make it."""
+        pairs = recognised(self._rules, self.src, self.tgt, source)
+        return self._kept(pairs[0]) if pairs else None
+
+    def references(self, source: str) -> Sequence[str]:
+        """The one translation, if it is known."""
+        pair = self.find(source)
+        return (pair.target,) if pair else ()
+
+    @cached_property
+    def _held_out(self) -> tuple[Pair, ...]:
+        always = map(self.find, self._always_held_out)
+        pairs = {pair.source: pair for pair in always if pair}
+        chance, idle = random.Random(HELD_OUT_SEED), 0
+        while len(pairs) < N_HELD_OUT and idle < PATIENCE:
+            pair = self._draw(chance)
+            if pair.held_out and pair.source not in pairs:
+                pairs[pair.source], idle = pair, 0
+            else:
+                idle += 1
+        return tuple(pairs.values())
+
+    @cached_property
+    def _to_begin_with(self) -> tuple[str, ...]:
+        known = [source for source in self._probes if self.find(source)]
+        if len(known) < len(self._probes):
+            known += [pair.source for pair in self._held_out if pair.source not in known]
+        return tuple(known[: len(self._probes)])
+
+    @property
+    def _example(self) -> str:
+        return self._to_begin_with[0] if self._to_begin_with else self._draw(random.Random(0)).source
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        """Every unit of a source."""
+        return frozenset(heard(self._rules, self.src))
+
+    def _draw(self, chance: random.Random) -> Pair:
+        return self._kept(drawn(self._rules, self.src, self.tgt, chance))
+
+    def _kept(self, pair: Pair) -> Pair:
+        """The pair, held out where its sentence always is."""
+        return replace(pair, held_out=True) if pair.source in self._always_held_out else pair
+
+    def _unknown(self, units: Sequence[str], unknown: Sequence[str]) -> InputError:
+        """What to say of words that the grammar never uses, with the nearest that it does."""
+        nearest = {word: difflib.get_close_matches(word, sorted(self._words), n=1) for word in unknown}
+        known = {word: near[0] for word, near in nearest.items() if near}
+        named = ", ".join(f'"{word}"' for word in unknown)
+        message = f"{named}: not among the {len(self._words)} words that sentences are made of here. "
+        if not known:
+            return InputError(f"{message}Use those, for example: {self._example}", "probe_words")
+        hints = ", ".join(f'"{near}" for "{word}"' for word, near in known.items())
+        offer = self.src.joined([known.get(unit, unit) for unit in units])
+        return InputError(
+            f"{message}Try {hints}.", "probe_words", offer if len(known) == len(unknown) else None
+        )

@@ -1,0 +1,193 @@
+"""One sentence while it is made: the same rules draw it, and recognise it in what a person typed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Protocol, TypeVar
+
+from transformer.tasks.corpus import held_out_by_hash
+from transformer.tasks.pair import Pair
+from transformer.tasks.writing import Writing
+
+T = TypeVar("T")
+Places = tuple[int, ...]
+"""Units of the source, counted from 0."""
+N_HEARD = 500
+"""Sentences after which every word of a grammar has been an option: rare words are options as often."""
+
+
+class DeadEnd(Exception):
+    """These choices do not lead to the sentence that is to be recognised."""
+
+
+class Units(dict[str, tuple[str, ...]]):
+    """The units of what was said before: a grammar says the same few words over and over."""
+
+    def __init__(self, src: Writing) -> None:
+        super().__init__()
+        self._src = src
+
+    def __missing__(self, text: str) -> tuple[str, ...]:
+        units = self[text] = self._src.units(text)
+        return units
+
+
+units_of = lru_cache(Units)
+"""For each way of writing."""
+
+
+class Telling:
+    """A sentence that grows, choice by choice, in the order of its source.
+
+    Rules pick what is said in the source and, knowing it all, write the target. They use nothing but `pick`
+    to decide, so that what draws sentences can recognise them.
+    """
+
+    def __init__(self, src: Writing) -> None:
+        self._src = src
+        self._said = units_of(src)
+        self.pattern = ""
+        """The kind of sentence; set by the rules."""
+        self.source: list[str] = []
+        self.target: list[tuple[str, Places]] = []
+        self.held_out = False
+
+    def pick(self, options: Sequence[T], says: Callable[[T], str] = lambda _: "") -> tuple[T, Places]:
+        """Choose, and say in the source what the choice says.
+
+        Args:
+            options: what there is to choose from; one that stands there twice is drawn twice as often.
+            says: the words of a choice; nothing for a choice that is not heard.
+
+        Returns:
+            The choice, and the places of the units that it has said.
+        """
+        chosen = self._choose(options, says)
+        units = self._said[says(chosen)]
+        places = tuple(range(len(self.source), len(self.source) + len(units)))
+        self.source += units
+        return chosen, places
+
+    def say(self, text: str) -> Places:
+        """Say this in the source; there is no choice."""
+        return self.pick((text,), str)[1]
+
+    def write(self, text: str, *places: Places) -> None:
+        """Write units of the target, separated by spaces, all of which come from these places together."""
+        links = tuple(sorted(set().union(*places)))
+        self.target += [(unit, links) for unit in text.split(" ")]
+
+    def combine(self, *names: str) -> None:
+        """Note a combination of words; a sentence with one that is held out is held out."""
+        self.held_out = self.held_out or held_out_by_hash(*names)
+
+    def _choose(self, options: Sequence[T], says: Callable[[T], str]) -> T:
+        raise NotImplementedError
+
+    def pair(self, tgt: Writing) -> Pair:
+        """The finished sentence."""
+        units, links = zip(*self.target, strict=True)
+        source, target = self._src.joined(self.source), tgt.joined(units)
+        return Pair(source, target, links, self.pattern, self.held_out)
+
+
+class Drawing(Telling):
+    """Chooses by chance."""
+
+    def __init__(self, src: Writing, chance: random.Random) -> None:
+        super().__init__(src)
+        self._chance = chance
+
+    def _choose(self, options: Sequence[T], says: Callable[[T], str]) -> T:
+        return options[int(self._chance.random() * len(options))]  # several times as fast as choice()
+
+
+class Hearing(Drawing):
+    """Chooses by chance, and hears what every option would have said."""
+
+    def __init__(self, src: Writing, chance: random.Random) -> None:
+        super().__init__(src, chance)
+        self.heard: set[str] = set()
+
+    def _choose(self, options: Sequence[T], says: Callable[[T], str]) -> T:
+        for option in options:
+            self.heard.update(self._said[says(option)])
+        return super()._choose(options, says)
+
+
+class Following(Telling):
+    """Chooses what was said, and keeps in mind where it could have chosen otherwise."""
+
+    def __init__(self, src: Writing, units: Sequence[str], path: Sequence[int]) -> None:
+        super().__init__(src)
+        self._units, self._path, self._taken = tuple(units), path, 0
+        self.turns: list[tuple[int, ...]] = []
+        """Other ways, each the choices up to there."""
+        self._way: tuple[int, ...] = ()
+
+    def _choose(self, options: Sequence[T], says: Callable[[T], str]) -> T:
+        if self._taken < len(self._path):
+            turn = self._path[self._taken]
+        else:
+            turn, *others = self._fitting(options, says)
+            self.turns += [(*self._way, other) for other in others]
+        self._taken += 1
+        self._way = (*self._way, turn)
+        return options[turn]
+
+    def _fitting(self, options: Sequence[T], says: Callable[[T], str]) -> list[int]:
+        """The different options that say what was said."""
+        at = len(self.source)
+        fitting: dict[int, T] = {}
+        for i, option in enumerate(options):
+            units = self._said[says(option)]
+            if self._units[at : at + len(units)] == units and option not in fitting.values():
+                fitting[i] = option
+        if not fitting:
+            raise DeadEnd
+        return list(fitting)
+
+
+class Rules(Protocol):
+    """The grammar of one pair of languages: tells one sentence from its first choice to its last."""
+
+    def __call__(self, telling: Telling) -> None:
+        """Pick and write."""
+
+
+def drawn(rules: Rules, src: Writing, tgt: Writing, chance: random.Random) -> Pair:
+    """One sentence by chance."""
+    telling = Drawing(src, chance)
+    rules(telling)
+    return telling.pair(tgt)
+
+
+def heard(rules: Rules, src: Writing) -> set[str]:
+    """Every unit that a source may have, as far as many sentences with all their options tell."""
+    chance = random.Random(0)
+    words: set[str] = set()
+    for _ in range(N_HEARD):
+        telling = Hearing(src, chance)
+        rules(telling)
+        words |= telling.heard
+    return words
+
+
+def recognised(rules: Rules, src: Writing, tgt: Writing, source: str) -> list[Pair]:
+    """Every way in which the rules can make this source; a good grammar has one target for it, or none."""
+    units = src.units(source)
+    found: list[Pair] = []
+    pending: list[tuple[int, ...]] = [()]
+    while pending:
+        telling = Following(src, units, pending.pop())
+        try:
+            rules(telling)
+        except DeadEnd:
+            pending += telling.turns
+            continue
+        pending += telling.turns
+        if len(telling.source) == len(units):
+            found.append(telling.pair(tgt))
+    return found

@@ -1,0 +1,158 @@
+"""Tasks on random strings of letters: what all of them draw, hold out and may be asked."""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from transformer.errors import InputError
+from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, held_out_by_hash
+from transformer.tasks.everyday import EVERYDAY_WORDS
+from transformer.tasks.pair import Links, Pair
+from transformer.tasks.writing import LETTERS
+
+HOLD_OUT_FROM = 3
+"""Shorter words are too few to keep any from training."""
+_PROBES = ("playground", "banana", "strawberry", "kayak", "cat")
+_ALPHABET = np.frombuffer(string.ascii_lowercase.encode(), dtype=np.uint8)
+
+
+def is_held_out(word: str) -> bool:
+    """Whether training never sees this word: one in ten, by hash, from three letters on."""
+    return len(word) >= HOLD_OUT_FROM and held_out_by_hash(word)
+
+
+def _random_word(rng: np.random.Generator, length: int) -> str:
+    return _ALPHABET[rng.integers(0, 26, length)].tobytes().decode()
+
+
+@lru_cache(maxsize=64)
+def _held_out_words(shortest: int, longest: int) -> tuple[str, ...]:
+    """Different held-out words, lengths uniform from three letters (or the shortest) to the longest."""
+    rng = np.random.default_rng(HELD_OUT_SEED)
+    found: dict[str, None] = {}
+    while len(found) < N_HELD_OUT:
+        word = _random_word(rng, int(rng.integers(max(HOLD_OUT_FROM, shortest), longest + 1)))
+        if is_held_out(word):
+            found[word] = None
+    return tuple(found)
+
+
+class Letters:
+    """A corpus of random words; a subclass says what the answer to a word is, and where its letters are from.
+
+    Every such task has the same words in the same order, so that tasks can be compared.
+
+    Args:
+        shortest: letters of the shortest training word.
+        longest: letters of the longest, L; at least three.
+    """
+
+    name = ""
+    src = tgt = LETTERS
+    same_length = True
+    translates = False
+    size: int | None = None
+
+    def __init__(self, shortest: int, longest: int) -> None:
+        self.shortest, self.longest = shortest, longest
+
+    def answer(self, word: str) -> str:
+        """The right answer to a word, of as many letters."""
+        raise NotImplementedError
+
+    def links(self, word: str) -> Links:
+        """For each letter of the answer, the letter of the word that it comes from."""
+        raise NotImplementedError
+
+    def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
+        """Words to train on: lengths uniform, letters uniform, none of them held out."""
+        # Lengths, then letters, then what replaces held-out words: recorded runs draw in this order too.
+        lengths = rng.integers(self.shortest, self.longest + 1, count)
+        letters = rng.integers(0, 26, (count, self.longest))
+        words = [
+            _ALPHABET[row[:n]].tobytes().decode() for row, n in zip(letters, lengths.tolist(), strict=True)
+        ]
+        for i, word in enumerate(words):
+            while is_held_out(word):
+                word = _random_word(rng, len(word))
+            words[i] = word
+        return [self._pair(word) for word in words]
+
+    def held_out(self) -> Sequence[Pair]:
+        """1,000 different held-out words, lengths uniform from three letters (or the shortest) to L."""
+        return self._held_out
+
+    @cached_property
+    def _held_out(self) -> tuple[Pair, ...]:
+        return tuple(map(self._pair, _held_out_words(self.shortest, self.longest)))
+
+    def probes(self) -> Sequence[str]:
+        """A few everyday words, or held-out ones where none of those is within the trained length."""
+        return tuple(filter(self._fits, _PROBES)) or _held_out_words(self.shortest, self.longest)[:3]
+
+    def everyday(self) -> Sequence[Pair]:
+        """Real words of up to L letters."""
+        return tuple(map(self._pair, filter(self._fits, EVERYDAY_WORDS)))
+
+    def read(self, text: str) -> str:
+        """Clean and check a typed word.
+
+        Raises:
+            InputError: empty, with accents (the message offers the word without), with other characters
+                than a to z, or of more than 2 L letters.
+        """
+        word = text.strip().lower()
+        if not word:
+            raise InputError("There is no word to ask; type one, such as banana.", "probe_words")
+        limit = 2 * self.longest
+        if len(word) > limit:
+            raise InputError(
+                f"{len(word)} letters is too long; this run learns up to {self.longest} letters and can be "
+                f"asked up to {limit}. Type a shorter word.",
+                "probe_words",
+            )
+        if not re.fullmatch("[a-z]+", word):
+            plain = re.sub("[^a-z]", "", unicodedata.normalize("NFKD", word))
+            strange = sorted(set(re.sub("[a-z]", "", word)))
+            offer = f"Try {plain}." if plain else "Type a word such as banana."
+            shown = ", ".join("a space" if c.isspace() else f"“{c}”" for c in strange[:5])
+            raise InputError(
+                f"Only the letters a to z are in the alphabet, not {shown}. {offer}",
+                "probe_words",
+                plain[:limit] or None,
+            )
+        return word
+
+    def find(self, source: str) -> Pair | None:
+        """Any string of letters with its answer, of whatever length."""
+        return self._pair(source) if re.fullmatch("[a-z]+", source) else None
+
+    def references(self, source: str) -> Sequence[str]:
+        """The one right answer."""
+        return (self.answer(source),)
+
+    def report_lengths(self) -> tuple[int, ...]:
+        """Lengths on which accuracy is reported: from the shortest word to a third more than L letters."""
+        return tuple(range(self.shortest, self.longest + max(2, self.longest // 3) + 1))
+
+    def words_of_length(self, length: int, count: int) -> list[str]:
+        """Fixed random words of one length; held out by hash where words of this length are."""
+        rng = np.random.default_rng([HELD_OUT_SEED, length])
+        found: list[str] = []
+        while len(found) < count:
+            word = _random_word(rng, length)
+            if is_held_out(word) or length < HOLD_OUT_FROM:
+                found.append(word)
+        return found
+
+    def _fits(self, word: str) -> bool:
+        return self.shortest <= len(word) <= self.longest
+
+    def _pair(self, word: str) -> Pair:
+        return Pair(word, self.answer(word), self.links(word), held_out=is_held_out(word))

@@ -1,0 +1,133 @@
+"""A person's own pairs as a corpus: what is trained on, what is held out, and what may be asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import numpy as np
+
+from transformer.errors import InputError
+from transformer.tasks.corpus import N_HELD_OUT, held_out_by_hash
+from transformer.tasks.pair import Pair
+from transformer.tasks.pairs.caps import Capped
+from transformer.tasks.pairs.limits import FIELD
+from transformer.tasks.pairs.sides import plain, shortened
+
+ONE_IN = 10
+"""Of the sources, so many is one held out."""
+LEAST_HELD_OUT = 5
+N_PROBES = 5
+TIMES_LONGEST = 2
+"""How much longer than the longest source a question may be."""
+
+
+def is_held_out(source: str) -> bool:
+    """Whether a source, with all its targets, is kept from training: one in ten, the same in every run.
+
+    The rule of `held_out_by_hash` without its memory: a person's sentences are not kept after their run.
+    """
+    return held_out_by_hash.__wrapped__("pairs", source, one_in=ONE_IN)
+
+
+class OwnPairs:
+    """Pairs that are kept, as the corpus of the task "pairs".
+
+    Raises:
+        InputError: there are too few different sources to hold some out.
+    """
+
+    name = "pairs"
+    same_length = False
+    translates = True
+
+    def __init__(self, capped: Capped) -> None:
+        self.capped = capped
+        self.src, self.tgt = capped.src, capped.tgt
+        self.digest = digest_of(capped)
+        """Tells these pairs and caps from all others, in hexadecimal."""
+        self._targets: dict[str, list[str]] = {}
+        for source, target in capped.pairs:
+            self._targets.setdefault(source, []).append(target)
+        held_out = [source for source in self._targets if is_held_out(source)]
+        n_sources = len(self._targets)
+        if len(held_out) < LEAST_HELD_OUT or len(held_out) == n_sources:
+            raise InputError(
+                f"{len(capped.pairs):,} pairs with {n_sources:,} different sources are left, of which "
+                f"{len(held_out):,} fall to the held-out ones (one in {ONE_IN}); at least {LEAST_HELD_OUT} "
+                f"must, so about {2 * LEAST_HELD_OUT * ONE_IN} different sources are needed. Loosen the caps "
+                "or upload more pairs.",
+                FIELD,
+            )
+        unseen = set(held_out)
+        self._held_out = [self._pair(source, True) for source in held_out[:N_HELD_OUT]]
+        self._training = [Pair(s, t) for s, t in capped.pairs if s not in unseen]
+        self.size = len(self._training)
+        self.longest_source = max(len(self.src.units(source)) for source in self._targets)
+        """Units of the longest source, held out or not."""
+        self.longest_target = max(len(self.tgt.units(target)) for _, target in capped.pairs)
+        """Units of the longest target, held out or not."""
+
+    def _pair(self, source: str, held_out: bool) -> Pair:
+        return Pair(source, self._targets[source][0], held_out=held_out)
+
+    def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
+        """All training pairs, in a fixed order: every target of a source is an example of its own."""
+        return list(self._training)
+
+    def held_out(self) -> Sequence[Pair]:
+        """A pair for each held-out source, 1,000 at most, in a fixed random order."""
+        return self._held_out
+
+    def probes(self) -> Sequence[str]:
+        """Held-out sources of the most usual length first, of words that training has shown."""
+        known = {unit for pair in self._training for unit in self.src.units(pair.source)}
+        units = {pair.source: self.src.units(pair.source) for pair in self._held_out}
+        usual = statistics.median(map(len, units.values()))
+
+        def oddity(source: str) -> tuple[int, float]:
+            return sum(unit not in known for unit in units[source]), abs(len(units[source]) - usual)
+
+        return sorted(units, key=oddity)[:N_PROBES]
+
+    def everyday(self) -> Sequence[Pair]:
+        """None: these are what a person would ask."""
+        return ()
+
+    def read(self, text: str) -> str:
+        """Clean what a person typed.
+
+        Raises:
+            InputError: it is empty, or more than twice as long as the longest source.
+        """
+        source = self.src.clean(plain(text))
+        if not source:
+            example = shortened(self.probes()[0])
+            raise InputError(f"There is no sentence to ask; type one, such as “{example}”.", None, example)
+        length, limit = len(self.src.units(source)), TIMES_LONGEST * self.longest_source
+        if length > limit:
+            raise InputError(
+                f"{length:,} words and signs are too long; these pairs have sources of up to "
+                f"{self.longest_source:,}. Use at most {limit:,}."
+            )
+        return source
+
+    def find(self, source: str) -> Pair | None:
+        """A source of these pairs with its first target; None where it is no source of theirs."""
+        return self._pair(source, is_held_out(source)) if source in self._targets else None
+
+    def references(self, source: str) -> Sequence[str]:
+        """Every target of a source."""
+        return tuple(self._targets.get(source, ()))
+
+
+def digest_of(capped: Capped) -> str:
+    """A short digest of the pairs, in their order, the caps and the spelling."""
+    head = json.dumps([asdict(capped.caps), capped.src.spaced, capped.tgt.spaced], sort_keys=True)
+    digest = hashlib.blake2b(head.encode(), digest_size=8)
+    for source, target in capped.pairs:
+        digest.update(f"\n{source}\t{target}".encode())
+    return digest.hexdigest()

@@ -1,0 +1,20 @@
+"""Sorting letters: the task whose attention goes by what a letter is, not by where it stands."""
+
+from __future__ import annotations
+
+from transformer.tasks.letters import Letters
+from transformer.tasks.pair import Links
+
+
+class Sort(Letters):
+    """Read a word, write its letters in alphabetical order."""
+
+    name = "sort"
+
+    def answer(self, word: str) -> str:
+        """The letters from a to z, each as often as it occurs."""
+        return "".join(sorted(word))
+
+    def links(self, word: str) -> Links:
+        """Each letter from where it stood; equal letters keep their order."""
+        return tuple((i,) for i in sorted(range(len(word)), key=word.__getitem__))

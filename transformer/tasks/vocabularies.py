@@ -1,0 +1,78 @@
+"""Which tokens a run has: the tokenizers of both sides, from its settings and its own data."""
+
+from __future__ import annotations
+
+import string
+from collections import Counter
+from collections.abc import Sequence
+
+from transformer.config import LETTER_TASKS, TrainConfig
+from transformer.tasks.files import kept_tokenizer
+from transformer.tasks.pair import Pair
+from transformer.tasks.tokenizer import SPECIALS, TextTokenizer, byte_pairs, characters, from_file, words
+from transformer.tasks.writing import CHARACTERS, Writing
+
+
+def tokenizers_of(
+    config: TrainConfig, src: Writing, tgt: Writing, sample: Sequence[Pair], *, separator: bool, one: bool
+) -> tuple[TextTokenizer, TextTokenizer]:
+    """The tokenizers of questions and answers.
+
+    Args:
+        sample: of what training reads, from which tokens are counted and byte pairs learned.
+        separator: whether there is a [SEP].
+        one: whether both sides have the same tokens, as a decoder alone and a shared table need.
+
+    Raises:
+        InputError: a file that cannot be read, or is not there any more.
+    """
+    if config.task in LETTER_TASKS and config.tokenizer in ("auto", "characters", "words"):
+        both = characters(string.ascii_lowercase, separator=separator)
+        return both, both
+    questions, answers = [pair.source for pair in sample], [pair.target for pair in sample]
+    if config.tokenizer in ("bpe", "file"):
+        groups = [questions + answers] * 2 if one else [questions, answers]
+        made = [_learned(config, texts, separator) for texts in groups[: 1 if one else 2]]
+        return made[0], made[-1]
+    sides = [(src, questions), (tgt, answers)]
+    kinds = [_kind(config.tokenizer, writing) for writing, _ in sides]
+    counts = [_counts(kind, writing, texts) for kind, (writing, texts) in zip(kinds, sides, strict=True)]
+    if one:
+        counts = [counts[0] + counts[1]] * 2
+    tokens = [_ranked(of_side, config, separator) for of_side in counts]
+    return (
+        _of_units(kinds[0], src, tokens[0], separator),
+        _of_units(kinds[1], tgt, tokens[1], separator),
+    )
+
+
+def _kind(chosen: str, writing: Writing) -> str:
+    if chosen == "characters" or writing.unit == CHARACTERS:
+        return "characters"
+    return "words"
+
+
+def _of_units(kind: str, writing: Writing, tokens: Sequence[str], separator: bool) -> TextTokenizer:
+    if kind == "characters":
+        return characters(tokens, separator=separator)
+    return words(tokens, writing, separator=separator)
+
+
+def _counts(kind: str, writing: Writing, texts: Sequence[str]) -> Counter[str]:
+    split = tuple if kind == "characters" else writing.units
+    return Counter(unit for text in texts for unit in split(text))
+
+
+def _ranked(counts: Counter[str], config: TrainConfig, separator: bool) -> list[str]:
+    """Those that are frequent enough, the most frequent first, as many as there is room for."""
+    enough = [unit for unit, n in counts.items() if n >= config.min_frequency]
+    ranked = sorted(enough, key=lambda unit: (-counts[unit], unit))
+    room = len(ranked) if config.vocabulary is None else config.vocabulary - len(SPECIALS) - separator
+    return ranked[:room]
+
+
+def _learned(config: TrainConfig, texts: Sequence[str], separator: bool) -> TextTokenizer:
+    if config.tokenizer == "bpe":
+        return byte_pairs(texts, config.vocabulary, separator=separator)
+    content = kept_tokenizer(config.tokenizer_file)
+    return from_file(content, texts, config.vocabulary, separator=separator)

@@ -1,0 +1,92 @@
+"""How one side of a task is written: what its units are, and how units become text again."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+CHINESE = "\u3005-\u3007\u3040-\u3098\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+"""Of a class of characters: those that are a word each and take no space."""
+_WIDE = "\u3000-\u3004\u3008-\u3020\u3030\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f"
+    "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0900-\u0963\u0971-\u0df3\u0e31-\u0e3a"
+    "\u0e47-\u0e4e\u0eb1-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u0f86-\u0fbc\u102b-\u103e\u1056-\u1059"
+    "\u17b4-\u17d3\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\u3099\u309a\ufe00-\ufe0f\ufe20-\ufe2f"
+)
+"""Of a class of characters: what is written onto letters or between them, such as the vowels of Hindi; of a
+word, but not among Python's \\w."""
+_NUMBERS = "¹²³¼-¾\u2070-\u209f\u2150-\u215f\u2189\u2460-\u24ff\u2776-\u2793"
+"""Of a class of characters: numbers that are not among the \\w of the `tokenizers` package."""
+_LETTER = rf"(?:[^\W_{CHINESE}]|[{_MARKS}{_NUMBERS}])"
+WORDS = (
+    rf"[{CHINESE}]"
+    rf"|{_LETTER}+(?='s(?!-?{_LETTER}))|'s(?!-?{_LETTER})"  # boy 's
+    rf"|{_LETTER}+'(?={_LETTER})"  # l' homme
+    rf"|{_LETTER}+(?:-{_LETTER}+)*"
+    r"|[^\s]"
+)
+"""A word: letters or digits, hyphens inside; "l'" and "'s" apart; a Chinese character; any other sign."""
+CHARACTERS = "."
+_TAKES_NO_SPACE = re.compile(rf"[{CHINESE}{_WIDE}]")
+_SPACES = re.compile(r"\s+")
+_CLOSING, _OPENING = ".,…)]}%", "([{"
+
+
+@dataclass(frozen=True)
+class Writing:
+    """One side of a task. Its text is always the one that `clean` gives; offsets refer to that."""
+
+    unit: str = WORDS
+    """Regular expression of one unit, for Python and the `tokenizers` package alike."""
+    between: str = " "
+    """What stands between two units, where no rule of spelling says otherwise."""
+    lower: bool = True
+    """Whether capitals are of no account."""
+    spaced: str = ""
+    """Signs with a space before them, as in French: ? ! ; : stand apart there."""
+
+    @cached_property
+    def _units(self) -> re.Pattern[str]:
+        return re.compile(self.unit)
+
+    def clean(self, text: str) -> str:
+        """The one way to spell a text: composed characters, plain spaces and apostrophes, spaces by rule."""
+        text = unicodedata.normalize("NFC", text).replace("’", "'")
+        text = _SPACES.sub(" ", text).strip()  # \s takes U+00A0 and U+202F too
+        text = self.joined(self.units(text.lower() if self.lower else text))
+        return unicodedata.normalize("NFC", text)  # without a capital or a space two signs may be one
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where each unit of a text begins and ends."""
+        return [found.span() for found in self._units.finditer(text)]
+
+    def units(self, text: str) -> tuple[str, ...]:
+        """The units of a text."""
+        return tuple(self._units.findall(text))
+
+    def joined(self, units: Sequence[str]) -> str:
+        """Units as text."""
+        parts: list[str] = []
+        for i, unit in enumerate(units):
+            if i and self._apart(units[i - 1], unit):
+                parts.append(self.between)
+            parts.append(unit)
+        return "".join(parts)
+
+    def _apart(self, left: str, right: str) -> bool:
+        """Whether something stands between two units."""
+        if self.between != " ":
+            return True
+        if _TAKES_NO_SPACE.match(left) or _TAKES_NO_SPACE.match(right):
+            return False
+        if left.endswith("'") or left in _OPENING or right.startswith("'"):
+            return False
+        return right not in _CLOSING and (right not in "?!;:" or right in self.spaced)
+
+
+LETTERS = Writing(unit=CHARACTERS, between="")
+"""Each character is a unit."""
