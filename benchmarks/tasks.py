@@ -63,7 +63,7 @@ def main() -> int:
             row["ratio"] = round(row["cpu_seconds"] / reversal, 2)
             rows.append(row)
             write(
-                f"{name:10s}  {seed:4d}  {row['steps']:5d}  {row['seconds']:7.1f}  {row['cpu_seconds']:9.1f}  "
+                f"{name:10s}  {seed:4d}  {row['steps']:5d}  {row['seconds']:7.1f}  {row['cpu_seconds']:9.1f} "
                 f"{row['ratio']:5.2f}  {row['exact']:.3f}  {row['bleu'] or '–':>5}  "
                 f"{row['alignment_first']:.3f}  {row['alignment_last']:.3f}\n"
             )

@@ -51,7 +51,7 @@ def train(config_file, capsys):
     return run
 
 
-def every_right(model, task, words, *, losses=False):
+def every_right(model, task, words, **_settings):
     return SimpleNamespace(exact=[True] * len(words), loss=0.0)
 
 

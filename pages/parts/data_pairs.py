@@ -116,20 +116,22 @@ def _take(files: Sequence[tuple[str, bytes]]) -> None:
 
 
 def _read(files: Sequence[tuple[str, bytes]]) -> Brought:
-    """Read all files together; where that cannot be, the one that was added last may do by itself.
+    """Read the newest two files as two sides; where that cannot be, the newest by itself.
 
     Raises:
-        InputError: neither can be read.
+        InputError: neither can be read; of two files what is wrong with both, of more with the newest.
     """
+    newest = files[-2:]
     try:
-        return Brought(" and ".join(_named(name) for name, _ in files), read_pairs(files))
+        return Brought(" and ".join(_named(name) for name, _ in newest), read_pairs(newest))
     except InputError:
         if len(files) == 1:
             raise
         try:
             return Brought(_named(files[-1][0]), read_pairs(files[-1:]))
         except InputError:
-            pass
+            if len(files) > 2:
+                raise
         raise
 
 

@@ -114,8 +114,8 @@ def test_a_tokenizer_file_shows_its_own_tokens(watch, tmp_path):
 def test_a_row_that_is_chosen_is_drawn_and_a_token_under_the_pointer_keeps_its_lines_alone(watch):
     data_of(watch, f"/?{TINY}&task=reverse")
     watch.page.wait_for_selector(".st-key-data_alignment_figure svg.main-svg")
-    watch.page.locator(".st-key-data_held_out label[data-baseweb=radio]").nth(1).click()
-    word = watch.page.locator(".st-key-data_held_out label[data-baseweb=radio]").nth(1).inner_text()
+    watch.page.locator(".st-key-data_held_out [role=radiogroup] label").nth(1).click()
+    word = watch.page.locator(".st-key-data_held_out [role=radiogroup] label").nth(1).inner_text()
     letters = word.split("→")[0].strip()
     key = "data_alignment_figure"
     watch.until(lambda: "".join(watch.plot(key, "gd.data[1].text")) == letters, what="the chosen word")

@@ -28,7 +28,7 @@ WRITTEN = {
     "friday, march 12, 2021": lambda d: f"{d:%A}, {d:%B} {d.day}, {d.year}",
     "12th of march 2021": lambda d: f"{nth(d)} of {d:%B} {d.year}",
     "march 12th, 2021": lambda d: f"{d:%B} {nth(d)}, {d.year}",
-    "friday the 12th of march 2021": lambda d: f"{d:%A} the {nth(d)} of {d:%B} {d.year}",
+    "the 12th of march 2021": lambda d: f"the {nth(d)} of {d:%B} {d.year}",
     "12 mar 2021": lambda d: f"{d.day} {d:%b} {d.year}",
     "mar 12, 2021": lambda d: f"{d:%b} {d.day}, {d.year}",
     "fri 12 mar 2021": lambda d: f"{d:%a} {d.day} {d:%b} {d.year}",
@@ -69,7 +69,7 @@ def test_what_is_drawn_is_a_date_of_the_hundred_years_with_its_true_weekday():
         weekdays += named is not None
         assert named is None or named[0] == f"{day:%a}".lower()
         assert DATES.src.clean(pair.source) == pair.source
-    assert weekdays > 7000
+    assert weekdays > 5500
 
 
 def test_whole_days_of_months_are_held_out_and_all_their_parts_are_trained_on():

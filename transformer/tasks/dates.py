@@ -176,7 +176,7 @@ class Dates:
             "march 12, 2021",
             "1st of may 1999",
             "sat 6 jun 1987",
-            "thursday the 29th of february 2024",
+            "the 29th of february 2024",
         )
 
     def everyday(self) -> Sequence[Pair]:

@@ -86,7 +86,6 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
     n = int(real.sum())
     loss = float(sum_of_losses(logits, labels, state.task.tgt_tokenizer.pad_id, 0.0)) / n
     hits = int(((logits.argmax(-1) == labels) & real).sum())
-    everyday_exact = spell(state.model, state.task, everyday, decoding=state.decoding).exact if everyday else []
     bleu, chrf = None, None
     samples: tuple[tuple[str, str], ...] = ()
     if state.task.translates:
@@ -101,8 +100,13 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
         loss=loss,
         free_loss=spelling.loss,
         token_accuracy=hits / n,
-        everyday=(sum(everyday_exact), len(everyday)) if everyday else None,
+        everyday=_right(state, everyday) if everyday else None,
         bleu=bleu,
         chrf=chrf,
         samples=samples,
     )
+
+
+def _right(state: TrainState, words: Sequence[str]) -> tuple[int, int]:
+    """(right, asked) of these words."""
+    return sum(spell(state.model, state.task, words, decoding=state.decoding).exact), len(words)
