@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from transformer import __main__ as command_line
 from transformer.__main__ import main
 from transformer.asking import asked
+from transformer.commands import train as train_command
 from transformer.interventions import Block, Interventions
 from transformer.recording.tape import record
 from transformer.runs.archive import Archive
@@ -25,7 +25,8 @@ from transformer.training.state import TrainState
 ROOT = Path(__file__).parents[1]
 KEYS = (
     "task recipe topology seed device parameters steps seconds "
-    "train_loss exact first_step_at mirror"  # in this order
+    "train_loss exact token_accuracy bleu chrf first_step_at mirror alignment_mass "
+    "pairs_read pairs_used pairs_skipped"  # in this order
 ).split()
 
 
@@ -83,8 +84,11 @@ def test_a_run_ends_with_one_line_of_json_that_equals_the_run_in_the_app(train, 
         "steps": 6,
         "train_loss": float(view.metrics.column("loss")[-1]),
         "exact": view.frame.exact[0] / 1000,
+        "token_accuracy": view.frame.token_accuracy,
         "first_step_at": {},
         "mirror": view.frame.best[1],
+        "alignment_mass": view.frame.best[1],  # the gold links of the reversal are the mirrored letters
+        **dict.fromkeys(("bleu", "chrf", "pairs_read", "pairs_used", "pairs_skipped")),
     }
 
 
@@ -109,11 +113,14 @@ def test_the_module_runs_as_a_program(config_file):
 
 
 def test_a_mistake_on_the_program_s_command_line_is_one_line_without_a_traceback():
-    command = [sys.executable, "-m", "transformer", "train", "--task", "sort"]
+    command = [sys.executable, "-m", "transformer", "train", "--task", "sorting"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert complaint(done.stderr) == "task='sort' is not built yet; choose reverse."
+    assert complaint(done.stderr) == (
+        "task='sorting' does not exist; choose reverse, copy, sort, caesar, dates, numbers, en-fr, en-it, "
+        "zh-en or pairs."
+    )
 
 
 def test_without_json_the_last_line_says_how_it_ended(train):
@@ -176,7 +183,7 @@ def test_an_interrupted_run_is_stopped_and_is_exit_code_1(train, monkeypatch):
             shown.append("interrupted")
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(command_line, "_show", show)
+    monkeypatch.setattr(train_command, "_show", show)
     code, lines, _ = train("--steps", "1000000")
     assert code == 1
     assert lines[0].startswith("Stopped at step ")
@@ -207,7 +214,7 @@ def test_the_folder_holds_the_run(train, tmp_path):
         (["--seed", "-1"], "seed=-1 is outside 0 to 4,294,967,295; choose a value in between."),
         (["--device", "tpu"], "argument --device: invalid choice: 'tpu'"),
         (["--device", "cuda"], "This machine has no cuda device; it has cpu. Choose auto or one of these."),
-        (["--task", "fly"], "task='fly' does not exist; choose reverse."),
+        (["--task", "fly"], "task='fly' does not exist; choose reverse, "),
         (["--colour", "red"], "unrecognized arguments: --colour red (see python -m transformer --help)"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -66,5 +66,5 @@ def held_out(settings: TrainConfig) -> str:
 
 
 def nobody_knows() -> str:
-    """Why no alignment is drawn for a person's own pairs."""
-    return "Nobody has said which word comes from which here, so there are no lines: see what the heads find."
+    """Why no alignment is drawn for a person's own pairs, and what to look for all the same."""
+    return f"**Look for:** {PRESETS[OF_TASK['pairs']].look_for} So there are no lines to draw either."

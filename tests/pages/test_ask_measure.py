@@ -18,7 +18,7 @@ NAMES = {
 ROLES = {
     "mirror": "anti-diagonal",
     "diagonal": "diagonal",
-    "previous": "previous letter",
+    "previous": "previous token",
     "first": "[SOS] sink",
     "eos": "[EOS] sink",
 }
@@ -42,12 +42,12 @@ def test_the_table_holds_the_scores_of_the_step_on_the_screen(ask, step):
     rows, frame = table(ask), ask.run.view.frame_at(step)
     assert frame.step == step
     assert list(rows.index) == [name.format(head) for name in NAMES.values() for head in (1, 2)]
-    assert list(rows.columns) == ["role", *ROLES, "entropy"]
+    assert list(rows.columns) == ["role", *ROLES, "focus", "entropy"]
     for site, name in NAMES.items():
         scores = frame.head_scores[site]
         for head in range(2):
             row = rows.loc[name.format(head + 1)]
-            for score in (*ROLES, "entropy"):
+            for score in (*ROLES, "focus", "entropy"):
                 if score in scores:
                     assert row[score] == pytest.approx(float(scores[score][head]))
                 else:
@@ -84,7 +84,7 @@ def test_a_role_is_named_from_one_half_on_and_not_below(ask):
     assert table(ask.look())["role"].tolist() == [
         "[SOS] sink 0.77",
         "no clear pattern",
-        "previous letter 0.60",
+        "previous token 0.60",
         "no clear pattern",
         "anti-diagonal 0.50",
         "no clear pattern",
@@ -127,7 +127,8 @@ def test_letters_right_are_reported_by_length_of_the_word_and_place_in_it(visit)
         np.testing.assert_allclose(shown.arrays["1.z"][:, 0], report.exact, atol=1e-4)
         assert f"step {step}" in shown.changing["title.text"]
         labels = shown.changing["yaxis.ticktext"]
-        assert labels == [f"{n} ({report.asked})" for n in report.lengths]
+        assert labels == [f"{n} (25)" for n in report.lengths]
+        assert report.asked == (25,) * len(report.lengths)
         assert report.lengths[-1] > 4  # also longer than anything trained on
     assert 0 < np.nanmean(ask.stand(130).drawn("length_report_figure").arrays["0.z"]) < 1
 

@@ -352,7 +352,7 @@ def test_pasted_pairs_are_reported_step_by_step_and_become_the_examples(bring):
     for key in ("data_trained", "data_held_out"):
         for source, target in examples(page, key):
             assert known[source] == target
-    assert page.says("Nobody has said which word comes from which here")
+    assert page.says("Nobody knows the right alignment here")
     assert page.says("One **source** in ten")
 
 

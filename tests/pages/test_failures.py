@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transformer.runs.registry import REGISTRY
-from transformer.tasks.reverse import Reverse
+from transformer.tasks import Task
 from transformer.training import device
 
 NO_DEVICE = "This machine has no {} device; it has cpu. Choose auto or one of these."
@@ -27,14 +27,14 @@ def test_a_run_whose_numbers_explode_says_so_and_its_frames_stay(visit):
 
 
 def test_an_error_in_the_training_is_shown_with_its_reason(visit, monkeypatch):
-    batch = Reverse.batch
+    batch = Task.batch
 
     def broken(task, seed, k):
         if k == 2:
             raise RuntimeError("the letters have run out")
         return batch(task, seed, k)
 
-    monkeypatch.setattr(Reverse, "batch", broken)
+    monkeypatch.setattr(Task, "batch", broken)
     visitor = visit(steps=50).press("run_start").until("failed")
     assert visitor.errors == ["**The run failed.** RuntimeError: the letters have run out"]
     assert "step **2** / 50" in visitor.status
