@@ -54,9 +54,8 @@ def caps_widgets() -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw the widgets; returns what they say, and where a message about each goes, by the caps' names."""
     values: dict[str, Any] = {}
     boxes: dict[str, Any] = {}
-    for name, key in KEYS.items():  # else a widget that was drawn before the last page would have forgotten
+    for name, key in KEYS.items():
         st.session_state.setdefault(key, getattr(Caps(), name))
-        st.session_state[key] = st.session_state[key]
     with st.container(horizontal=True, gap="medium"):
         values["swap"] = st.toggle(
             "Swap the direction",

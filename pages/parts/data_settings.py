@@ -62,4 +62,5 @@ def chosen(values: dict[str, Any]) -> Chosen:
     except InputError as error:
         with boxes.get(error.field or "", st.sidebar):
             st.error(str(error))
+    st.session_state["data_task"] = task  # else that of a person's own pairs would be made anew at every turn
     return Chosen(values["task"], config and config.train, corpus, task)

@@ -34,6 +34,7 @@ _CSS = f"""<style>
 .hl-outputs tr.chosen td:first-child {{ font-weight: 700; }}
 .hl-outputs small {{ opacity: .75; font-size: .72rem; }}
 .hl-outputs tr.long td {{ white-space: normal; overflow-wrap: anywhere; }}
+.hl-samples td {{ border: 0; padding: .1rem 1rem .1rem 0; }}
 .hl-lengths {{ white-space: nowrap; font-size: 1rem; line-height: 1.25; margin-top: .5rem; }}
 .hl-lengths small {{ opacity: .75; font-size: .75rem; margin-right: .5rem; }}
 .hl-lengths span {{ display: inline-block; text-align: center; margin-right: .25rem;

@@ -19,7 +19,7 @@ from pages.parts.pictures import (
     strip_picture,
 )
 from pages.parts.tiles import chosen_tiles, n_choices
-from pages.parts.wording import by_length, outputs
+from pages.parts.wording import by_length, outputs, samples
 from transformer.figures.curves import PINS
 from transformer.figures.maps import tile_at
 from transformer.runs.registry import REGISTRY
@@ -120,6 +120,10 @@ def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> 
                 height="300px",
                 file_name=f"{name}-alignment",
             )
+        with st.container(key="samples"):
+            told = f"Held-out sentences, as written at step {frame.exact_step:,}:" if frame.samples else ""
+            st.caption(told)
+            st.html(samples(frame))
 
 
 def _strip_height(n_layers: int, n_heads: int) -> str:

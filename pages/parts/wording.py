@@ -179,12 +179,14 @@ def words_right(view: RunView, frame: Frame | None) -> str:
         return f"<div class='hl-right'><small>{label}</small> – </div>"
     right, asked = frame.exact
     long = " class='long'" if right >= 1000 else ""  # as wide as the page is, it must fit
-    everyday = ""
+    more = ""
     if view.everyday is not None and frame is view.frame:
-        everyday = f"<br>everyday words, when last asked: {view.everyday[0]} / {view.everyday[1]}"
+        more = f"<br>everyday words, when last asked: {view.everyday[0]} / {view.everyday[1]}"
+    if frame.bleu is not None and frame.chrf is not None:
+        more = f"<br>BLEU {frame.bleu:.1f} · chrF {frame.chrf:.1f}"
     return (
         f"<div class='hl-right'><small>{label}</small> <b{long}>{right:,}</b> / {asked:,}"
-        f"<em>held-out {things}, at step {frame.exact_step:,}{everyday}</em></div>"
+        f"<em>held-out {things}, at step {frame.exact_step:,}{more}</em></div>"
     )
 
 
@@ -206,7 +208,8 @@ def _output_row(probe: Probe, chosen: bool) -> str:
     short, full = remark(probe)
     row = f"<td>{html.escape(probe.text)}</td><td>→ {''.join(letters)}</td>"
     style = "chosen" if chosen else ""
-    if len(probe.text) > WIDE and not (probe.text.isascii() and probe.text.isalpha()):
+    wide = sum(1 if letter < "\u2e80" else 2 for letter in probe.text) > WIDE  # Chinese takes twice the room
+    if wide and not (probe.text.isascii() and probe.text.isalpha()):
         # A sentence, not a word: it stands above its translation.
         return (
             f"<tr class='{style} long'><td colspan='3'><small>{html.escape(probe.text)}</small></td></tr>"
@@ -234,6 +237,17 @@ def remark(probe: Probe) -> tuple[str, str]:
     if probe.drawn_at is not None:
         return f"step {probe.drawn_at:,}", f"training drew it first at step {probe.drawn_at:,}"
     return "unseen", f"training has not drawn it in its first {probe.looked_up_to:,} steps"
+
+
+def samples(frame: Frame) -> str:
+    """A few held-out sentences and what the model wrote at the newest evaluation; nothing for words."""
+    rows = "".join(
+        f"<tr><td>{html.escape(question)}</td><td>→ {html.escape(output) or '…'}</td></tr>"
+        for question, output in frame.samples
+    )
+    return (
+        f"<table class='hl-samples' data-step='{frame.exact_step}'>{rows}</table>" if rows else "<div></div>"
+    )
 
 
 def by_length(frame: Frame) -> str:

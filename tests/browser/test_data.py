@@ -83,12 +83,19 @@ def test_the_newest_of_two_files_stands_by_itself_and_two_sides_stand_together(w
     assert watch.page.locator(".st-key-pairs_report [role=alert]").count() == 0
 
 
-def test_pasted_pairs_are_read(watch):
+def test_pasted_pairs_and_their_caps_outlive_a_visit_to_another_page(watch):
     data_of(watch, f"/?{TINY}&task=pairs")
     box = watch.page.locator(".st-key-pairs_paste textarea")
     box.fill("\n".join("\t".join(pair) for pair in PAIRS))
     box.press("Control+Enter")
     says(watch, "pairs_report", "180 pairs read of 180 lines")
+    watch.type("pairs_most", "150")
+    says(watch, "pairs_report", "150 at most 150 pairs")
+    watch.page.get_by_role("link", name="Masks").click()
+    watch.page.wait_for_selector(".st-key-mask_weights svg.main-svg")
+    watch.page.get_by_role("link", name="Your data").click()
+    says(watch, "pairs_report", "150 at most 150 pairs")
+    assert watch.page.locator(".st-key-pairs_most input").input_value() == "150"
 
 
 def test_a_tokenizer_file_shows_its_own_tokens(watch, tmp_path):

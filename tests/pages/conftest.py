@@ -36,6 +36,12 @@ TINY = {
     "device": "cpu",
 }
 """As in a link: a run of three steps."""
+KEYS = [
+    *("task", "layers_encoder", "layers_decoder", "heads", "width", "steps", "seed", "letters", "batch_size"),
+    *("tokenizer_kind", "decoding", "learning_rate", "label_smoothing", "dropout", "goal", "device"),
+    *("recipe", "topology", "as_published"),
+]
+"""Widgets of the settings of a task on words."""
 LONG = TINY | {"steps": 100_000}
 SLOW = LONG | {"pace": "1 steps/s"}
 """A run that is training, and leaves the processor to the test."""

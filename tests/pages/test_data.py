@@ -482,6 +482,7 @@ def test_train_on_these_goes_to_watch_where_start_trains_on_them(bring):
 def test_train_on_these_leaves_a_topology_that_cannot_translate(bring):
     page = bring(topology="encoder-only").press("pairs_train").go("train")
     assert page.value("topology") == "encoder-decoder"
+    assert page.value("width") == 64  # of the preset, and not of what was left
     assert page.errors == []
     assert page.enabled("run_start")
 

@@ -22,6 +22,13 @@ def reading(n, words, shortest, longest):
     return Reading(tuple((f"{side(k, 'a')} {i}", side(k, "b")) for i, k in enumerate(lengths)), "", n)
 
 
+def unnumbered(found):
+    """The same without the number that makes every source different."""
+    return Reading(
+        tuple((source.rsplit(" ", 1)[0], target) for source, target in found.pairs), "", found.seen
+    )
+
+
 @pytest.mark.parametrize("n", [60, 500, 3000])
 def test_of_a_small_file_most_is_kept(n):
     # Each source ends in a number of its own, which makes every one different: nothing is frequent.
@@ -37,9 +44,15 @@ def test_long_sentences_are_not_all_left_out():
 
 
 def test_of_a_large_file_short_sentences_of_frequent_words_are_kept():
-    found = reading(30_000, 3000, 3, 20)
-    plain = Reading(tuple((s.rsplit(" ", 1)[0], t) for s, t in found.pairs), "", 30_000)
-    caps = suggested(plain)
+    found = unnumbered(reading(30_000, 3000, 3, 20))
+    caps = suggested(found)
     assert (caps.longest_source, caps.longest_target, caps.most_pairs) == (8, 12, 5_000)
     assert caps.min_frequency == 5
-    assert 2_000 <= len(capped(plain, caps).pairs) <= 5_000
+    assert 2_000 <= len(capped(found, caps).pairs) <= 5_000
+
+
+def test_a_small_file_too_is_rid_of_its_long_sentences_where_enough_remains():
+    found = unnumbered(reading(800, 60, 3, 13))
+    caps = suggested(found)
+    assert (caps.longest_source, caps.longest_target) == (8, 12)
+    assert 0.4 * 800 <= len(capped(found, caps).pairs) < 800

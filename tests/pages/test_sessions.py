@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, urlsplit
 
-from pages.parts.settings import KEYS
-from tests.pages.conftest import TINY
+from tests.pages.conftest import KEYS, TINY
 from transformer.runs.registry import REGISTRY
 
 

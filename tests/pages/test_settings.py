@@ -6,7 +6,7 @@ import pytest
 
 from pages.parts.beginnings import values_of
 from pages.parts.presets import PRESETS
-from pages.parts.settings import KEYS
+from tests.pages.conftest import KEYS
 
 IMPOSSIBLE = [  # key, value, and the whole message: value, limit, next step
     (
@@ -37,6 +37,12 @@ DEFAULTS = values_of(PRESETS["Reverse words"].config) | {
 
 def shown(visitor):
     return {key: visitor.value(key) for key in KEYS}
+
+
+def of(config):
+    """What they are to show."""
+    values = values_of(config)
+    return {key: values[key] for key in KEYS}
 
 
 @pytest.mark.parametrize(("key", "value", "message"), IMPOSSIBLE)
@@ -70,9 +76,9 @@ def test_a_choice_that_the_list_does_not_offer_means_the_default_whoever_sends_i
     visitor = visit().forge(key, "../../secret")
     config = visitor.run.config
     assert visitor.errors == []
-    assert config.train.goal == (0.99 if key in ("preset", "goal") else None)
+    assert config.train.goal == (0.99 if key in ("preset", "goal", "task") else None)
     assert (config.recipe, config.train.task) == ("default", "reverse")
-    assert config.device == ("auto" if key in ("preset", "device") else "cpu")
+    assert config.device == ("auto" if key in ("preset", "task", "device") else "cpu")
     assert visitor.run.view.pace is None
     assert visitor.enabled("run_start")
 
@@ -121,7 +127,7 @@ def test_settings_are_taken_from_the_link(visit):
         ("goal", "0.9"),
         ("preset", "no such preset"),
         ("pace", "warp"),
-        ("task", "en-fr"),
+        ("task", "fr-en"),
     ],
 )
 def test_a_setting_in_the_link_that_means_nothing_falls_back_to_the_default(visit, key, wrong):
@@ -137,7 +143,7 @@ def test_a_preset_fills_in_its_settings_and_is_the_model_on_the_screen(visit, na
     if name == "Reverse words":
         visitor.set("preset", "One head")
     visitor.set("preset", name)
-    assert shown(visitor) == values_of(PRESETS[name].config)
+    assert shown(visitor) == of(PRESETS[name].config)
     recipe = "default" if name == "Reverse words" else name
     assert visitor.run.config.to_dict() == PRESETS[name].config.with_changes(recipe=recipe).to_dict()
     assert visitor.says(PRESETS[name].look_for)
@@ -150,7 +156,7 @@ def test_reset_sets_back_what_was_edited_to_the_chosen_preset(visit):
     assert visitor.run.config.model.d_model == 16
     visitor.press("run_reset")
     assert visitor.value("preset") == "One layer each"
-    assert shown(visitor) == values_of(PRESETS["One layer each"].config)
+    assert shown(visitor) == of(PRESETS["One layer each"].config)
     assert visitor.run.config == PRESETS["One layer each"].config
 
 

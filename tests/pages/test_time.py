@@ -92,7 +92,7 @@ def test_words_right_and_right_by_length_are_those_of_the_step(trained):
     for step in (20, 3, 25):
         trained.stand(step)
         assert trained.says(f"<b>{step}</b> / 200<em>held-out words, at step {step}")
-        assert trained.says(f"<span title='4 letters: {step} of 25 right'>")
+        assert trained.says(f"<span title='length 4: {step} of 25 right'>")
         assert panels(trained) == dict.fromkeys(panels(trained), step) | {
             "marker": None if step == 25 else step  # the newest is LIVE
         }

@@ -36,6 +36,10 @@ PROBE = Probe(
     too_long=False,
     drawn_at=None,
     looked_up_to=0,
+    right=True,
+    pieces=("t", "a", "c"),
+    wanted=("t", "a", "c"),
+    n_read=3,
 )
 
 
@@ -123,9 +127,9 @@ def test_words_right_are_counted_with_the_step_at_which_they_were(view):
 def test_words_right_by_length_are_bars_with_their_numbers(view):
     text = by_length(replace(view.frame, by_length={3: (0, 40), 4: (20, 40), 12: (40, 40)}))
     for title, bar, length in (
-        ("3 letters: 0 of 40 right", "·", 3),
-        ("4 letters: 20 of 40 right", "▄", 4),
-        ("12 letters: 40 of 40 right", "█", 12),
+        ("length 3: 0 of 40 right", "·", 3),
+        ("length 4: 20 of 40 right", "▄", 4),
+        ("length 12: 40 of 40 right", "█", 12),
     ):
         assert f"<span title='{title}'>{bar}<i>{length}</i></span>" in text
     assert by_length(replace(view.frame, by_length={})) == ""
@@ -162,10 +166,21 @@ def test_a_past_step_is_told_with_what_came_next(view):
 def test_every_letter_of_an_output_is_marked_right_or_wrong_by_more_than_colour(
     view, output, stopped, shown, right_letters
 ):
-    table, text = row(view, replace(PROBE, output=output, stopped=stopped))
+    pieces, right = tuple(re.findall(r"\[PAD\]|.", output)), output == "tac" and stopped
+    table, text = row(view, replace(PROBE, output=output, pieces=pieces, stopped=stopped, right=right))
     assert shown in text
     assert table.count("class='ok'") == right_letters
-    assert ("✓" in text) == (output == "tac" and stopped)
+    assert ("✓" in text) == right
+
+
+def test_where_nobody_knows_the_answer_nothing_is_marked_wrong(view):
+    unknown = replace(PROBE, text="a dog", answer=None, wanted=(), right=False, pieces=("un", " chien"))
+    table, text = row(view, unknown)
+    assert "→ un chien?" in text
+    assert table.count("class='ok'") == 2
+    assert "✓" not in text
+    assert "✗" not in text
+    assert "nobody here knows the right answer" in table
 
 
 @pytest.mark.parametrize(
@@ -184,7 +199,7 @@ def test_what_training_knows_of_a_word_is_said_beside_it(view, changes, short, f
 
 
 def test_no_markup_gets_in_by_a_word(view):
-    table, _ = row(view, replace(PROBE, text="<script>", output="<b>&"))
+    table, _ = row(view, replace(PROBE, text="<script>", output="<b>&", pieces=("<b>", "&")))
     assert "<script>" not in table
     assert "&lt;script&gt;" in table
     assert "<b>&" not in table

@@ -148,7 +148,8 @@ class Worker:
             right, asked = self._evaluation.right, self._evaluation.total
             self.publish(
                 everyday=self._evaluation.everyday,
-                reason=f"At step {self.view.step:,}, {changed}: {right:,} of {asked:,} held-out {things} right.",
+                reason=f"At step {self.view.step:,}, {changed}: "
+                f"{right:,} of {asked:,} held-out {things} right.",
             )
         else:
             self._evaluation = evaluate(self.state, task.held_out()[:LIVE_WORDS])
