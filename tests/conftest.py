@@ -36,6 +36,13 @@ TINY_RUN = RunConfig(
 )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file stays in one process, with what it has prepared; those in a browser share one, one after another."""
+    for item in items:
+        group = "browser" if "browser" in item.path.parts else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
     """The thread count that configurations have by default, so that equal means bit-equal."""

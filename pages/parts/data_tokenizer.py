@@ -11,7 +11,7 @@ from transformer.errors import InputError
 from transformer.tasks.files import keep_tokenizer
 from transformer.tasks.tokenizer import from_hub
 
-_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?", re.ASCII)
+_NAME = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?", re.ASCII)
 
 
 def bring_tokenizer() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import streamlit as st
@@ -22,10 +23,13 @@ def take_away(run: Run, word: str, kind: str) -> None:
         word = view.frame.probes[view.frame.row_of(word)].text  # of one that is no probe nothing is recorded
         st.caption(f"Of this run up to now, for “{word}” and the head that is shown large.")
         name = f"headlight-seed{view.config.seed}"
+        of_word = name + "-" + re.sub(r"\W+", "-", word)[:40].strip("-")
+        filmed, written = _film_problem(view, word), _script_problem(view)
+        problems = {"export_gif": filmed, "export_strip": filmed, "export_script": written}
         for key, label, file_name, mime, make in (
             ("export_html", "A page with its own slider (HTML)", f"{name}.html", "text/html", _html),
-            ("export_gif", "One head learning, for a slide (GIF)", f"{name}-{word}.gif", "image/gif", _gif),
-            ("export_strip", "One head as a filmstrip (PNG)", f"{name}-{word}.png", "image/png", _strip),
+            ("export_gif", "One head learning, for a slide (GIF)", f"{of_word}.gif", "image/gif", _gif),
+            ("export_strip", "One head as a filmstrip (PNG)", f"{of_word}.png", "image/png", _strip),
             ("export_csv", "The curves (CSV)", f"{name}.csv", "text/csv", _csv),
             ("export_json", "The step on the screen (JSON)", f"{name}-step.json", "application/json", _json),
             (
@@ -45,6 +49,8 @@ def take_away(run: Run, word: str, kind: str) -> None:
                 key=key,
                 type="tertiary",
                 on_click="ignore",
+                disabled=problems.get(key) is not None,
+                help=problems.get(key),
             )
         if any(moment.kind == "intervention" for moment in view.moments):
             st.caption(
@@ -72,6 +78,18 @@ def _later(
 
 
 # The exports bring torch's neighbours and Pillow, so each is imported when it is needed.
+
+
+def _film_problem(view: RunView, word: str) -> str | None:
+    from transformer.exports.film import film_problem
+
+    return film_problem(view, word)
+
+
+def _script_problem(view: RunView) -> str | None:
+    from transformer.exports.script import script_problem
+
+    return script_problem(view.config)
 
 
 def _html(view: RunView, frame: Frame, *, word: str, kind: str, site: str, head: int) -> str:

@@ -15,7 +15,7 @@ import torch
 
 from transformer.config import DROPOUT_PLACES, ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
-from transformer.exports.script import script
+from transformer.exports.script import script, script_problem
 from transformer.insight.scores import head_scores
 from transformer.model.layers import Dropout
 from transformer.recording.recorder import Recorder
@@ -218,8 +218,13 @@ def test_what_a_script_cannot_do_is_refused(name, value):
     config = RunConfig()
     group = config.model if hasattr(config.model, name) else config.train
     object.__setattr__(group, name, value)
-    with pytest.raises(InputError, match=f"^{name}={re.escape(repr(value))} cannot be written .*; choose "):
+    said = f"{name}={re.escape(repr(value))} cannot be written as a script"
+    if name == "task":
+        said = "The script is written for the reversal only"
+    with pytest.raises(InputError, match=f"^{said}.*; choose ") as refused:
         script(config)
+    assert script_problem(config) == str(refused.value)
+    assert script_problem(RunConfig()) is None
 
 
 @pytest.mark.parametrize("changes", CASES, ids=label)

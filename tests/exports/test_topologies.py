@@ -58,7 +58,7 @@ def test_a_page_of_one_stack_has_its_one_kind_of_attention(run_of, topology):
     assert list(data["kinds"]) == [kind]
     assert data["kinds"][kind]["sites"] == list(view.frame.axes)
     assert data["kinds"][kind]["writes"]
-    assert data["forced"] == (topology == "decoder-only")
+    assert data["words"]["cat"]["fed"] == ("teacher-forced" if topology == "decoder-only" else "")
     layers = "1 layer" if topology == "encoder-only" else "2 layers"
     assert f"{topology} · {layers} × 3 heads · width 12 · {view.parameters:,} parameters" in text
     drawn = data["words"]["cat"]["drawn"][kind]

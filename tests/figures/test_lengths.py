@@ -82,7 +82,7 @@ def test_whole_words_have_a_column_of_their_own_with_the_number_in_it():
     assert exact.texttemplate == "%{z:.0%}"
     assert exact.xaxis == "x2"
     assert figure.layout.xaxis.domain[1] < figure.layout.xaxis2.domain[0]
-    assert figure.layout.xaxis2.ticktext[0].replace("<br>", " ") == "whole word"
+    assert figure.layout.xaxis2.ticktext[0].replace("<br>", " ") == "all right"
     assert tuple(drawn(lengths()).layout.xaxis.domain) == (0, 1)
 
 

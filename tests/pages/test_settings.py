@@ -137,7 +137,7 @@ def test_a_setting_in_the_link_that_means_nothing_falls_back_to_the_default(visi
     assert visitor.enabled("run_start")
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", [name for name in PRESETS if PRESETS[name].config.train.task != "pairs"])
 def test_a_preset_fills_in_its_settings_and_is_the_model_on_the_screen(visit, name):
     visitor = visit(seed=5)
     if name == "Reverse words":
@@ -147,6 +147,17 @@ def test_a_preset_fills_in_its_settings_and_is_the_model_on_the_screen(visit, na
     recipe = "default" if name == "Reverse words" else name
     assert visitor.run.config.to_dict() == PRESETS[name].config.with_changes(recipe=recipe).to_dict()
     assert visitor.says(PRESETS[name].look_for)
+
+
+def test_the_preset_of_ones_own_pairs_asks_for_them_and_leaves_the_model_that_is_there(visit):
+    visitor = visit(seed=5)
+    before = visitor.run
+    visitor.set("preset", "Your own pairs")
+    (answer,) = visitor.errors
+    assert answer.startswith("There are no pairs yet; upload or paste some on the page Your data")
+    assert shown(visitor) == of(PRESETS["Your own pairs"].config)
+    assert visitor.run is before
+    assert not visitor.enabled("run_start")
 
 
 def test_reset_sets_back_what_was_edited_to_the_chosen_preset(visit):

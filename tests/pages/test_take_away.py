@@ -6,6 +6,7 @@ import ast
 import csv
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -175,3 +176,24 @@ def test_the_script_is_python_and_trains_this_very_experiment(trained, offered):
     assert numbers["STEPS"] == 22
     assert "import torch" in text
     assert "streamlit" not in text
+
+
+def test_what_cannot_be_made_is_not_offered_and_says_why(visit, offered, monkeypatch):
+    from transformer.exports import canvas
+
+    monkeypatch.setattr(canvas, "FONTS", ())
+    visitor = visit(task="en-fr", steps=3).press("run_start").until("finished")
+    assert visitor.errors == []
+    assert offered["export_script"]["disabled"]
+    assert offered["export_script"]["help"].startswith("The script is written for the reversal only, so far")
+    for key in ("export_gif", "export_strip"):
+        assert offered[key]["disabled"]
+        assert offered[key]["help"].startswith("No font on this machine has é; install a font")
+    for key in ("export_html", "export_csv", "export_json", "export_weights"):
+        assert not offered[key]["disabled"]
+        assert offered[key]["data"]()
+    assert re.fullmatch(r"headlight-seed\d+-[\w-]+\.gif", offered["export_gif"]["file_name"])
+
+
+def test_everything_of_reversed_words_is_offered(trained, offered):
+    assert not any(given["disabled"] for given in offered.values())

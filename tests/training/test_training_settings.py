@@ -59,7 +59,7 @@ GIVEN = {
         ("patterns", "adjectives", "tokenizer", "vocabulary", "min_frequency"), {"task": "en-fr"}
     ),
     "pairs": {"task": "pairs"},
-    "tokenizer_file": {"tokenizer": "file"},
+    "tokenizer_file": {"tokenizer": "file", "task": "en-fr"},
     **dict.fromkeys(("beam_width", "length_penalty"), {"decoding": "beam"}),
 }
 """Settings that mean something only beside others."""

@@ -88,8 +88,6 @@ def spell(
     ]
     tokens = F.pad(written.tokens, (0, answers.size(1) - written.tokens.size(1)), value=PAD_ID)
     right = (tokens == answers) & real
-    exact = [
-        bool(same) or (ended and task.accepts(word, output))
-        for same, word, (output, ended) in zip((right | ~real).all(dim=1), words, texts, strict=True)
-    ]
+    # By the text, as everywhere: an answer with a token that is not known cannot be written right.
+    exact = [ended and task.accepts(word, text) for word, (text, ended) in zip(words, texts, strict=True)]
     return Spelling(right, real, exact, [output for output, _ in texts], loss)

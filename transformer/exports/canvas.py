@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 from plotly.colors import sample_colorscale, unlabel_rgb
 
+from transformer.errors import InputError
 from transformer.figures import colors
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -24,7 +26,24 @@ BLOCKED, PADDED, TAKEN, MARK, LINE, DONE = range(2 * _SHADES, 2 * _SHADES + 6)
 _FLAT = (colors.CAUSAL, colors.PADDING, colors.TAKEN, colors.MARK, "#d5d9df", colors.TRAIN)
 _FIRST_WEIGHT = DONE + 1
 _LEVELS = 255 - _FIRST_WEIGHT  # one index stays free: GIF writers mark with it what does not change
-_DRAWN = re.compile("([→✗])")  # the built-in font has no such letters
+_DRAWN = re.compile("([→✗␣])")  # the built-in font has no such letters
+FONTS = (
+    "LiberationSans-Regular.ttf",
+    "Arial.ttf",
+    "Helvetica.ttc",
+    "DejaVuSans.ttf",
+    "NotoSans-Regular.ttf",
+    "NotoSansCJK-Regular.ttc",
+    "NotoSansSC-Regular.otf",
+    "wqy-zenhei.ttc",
+    "wqy-microhei.ttc",
+    "msyh.ttc",
+    "PingFang.ttc",
+    "Hiragino Sans GB.ttc",
+    "STHeiti Light.ttc",
+    "Arial Unicode.ttf",
+)
+"""Files looked for on the machine, in this order, where the built-in font lacks a letter."""
 
 
 def weight_index(weights: Array) -> Array:
@@ -46,17 +65,75 @@ def _palette() -> bytes:
     return bytes(part for entry in entries for part in entry)
 
 
-@lru_cache(maxsize=32)
-def _font(size: int) -> Any:
-    return ImageFont.load_default(size)
+@lru_cache(maxsize=128)
+def _font(size: int, path: str | None = None) -> Any:
+    """The font of a file; without one the built-in font."""
+    return ImageFont.load_default(size) if path is None else ImageFont.truetype(path, size)
+
+
+@cache
+def _path(name: str) -> str | None:
+    """Where a font lies on this machine, if it does."""
+    try:
+        return str(ImageFont.truetype(name, 24).path)
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _has(path: str | None, letter: str) -> bool:
+    """Whether a font has a letter: one that cannot exist looks otherwise."""
+    mask, missing = (_font(24, path).getmask(one) for one in (letter, "\U0010ffff"))
+    return letter == " " or (mask.size, bytes(mask)) != (missing.size, bytes(missing))
+
+
+def _paths(names: tuple[str, ...]) -> Iterator[str | None]:
+    """The fonts of this machine, the built-in one first."""
+    yield None
+    yield from (path for name in names if (path := _path(name)) is not None)
+
+
+@lru_cache(maxsize=4096)
+def _parts(text: str, names: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:
+    """A text in parts with the font of each: the first that has all its letters, else letter by letter."""
+    parts: list[tuple[str, str | None]] = []
+    for part in filter(None, _DRAWN.split(text)):
+        for path in _paths(names):
+            if _DRAWN.match(part) or all(_has(path, letter) for letter in part):
+                parts.append((part, path))
+                break
+        else:
+            parts += [
+                (letter, next((path for path in _paths(names) if _has(path, letter)), None))
+                for letter in part
+            ]
+    return tuple(parts)
+
+
+def check_letters(texts: Iterable[str]) -> None:
+    """Make sure that these can be written.
+
+    Raises:
+        InputError: no font of this machine has some of the letters.
+    """
+    letters = sorted({letter for text in texts for letter in text if not _DRAWN.match(letter)})
+    lacking = [one for one in letters if not any(_has(path, one) for path in _paths(FONTS))]
+    if lacking:
+        shown = " ".join(lacking[:10]) + (" …" if len(lacking) > 10 else "")
+        raise InputError(
+            f"No font on this machine has {shown}; install a font with them, such as fonts-noto-cjk, "
+            "or take the page (HTML).",
+            "word",
+        )
 
 
 def text_width(text: str, size: int) -> float:
     """How wide this text will be."""
-    return sum(
-        0.95 * size if _DRAWN.match(part) else float(_font(size).getlength(part))
-        for part in _DRAWN.split(text)
-    )
+    return sum(_width(part, path, size) for part, path in _parts(text, FONTS))
+
+
+def _width(part: str, path: str | None, size: int) -> float:
+    return 0.95 * size if _DRAWN.match(part) else float(_font(size, path).getlength(part))
 
 
 def fitting_size(text: str, largest: int, width: float) -> int:
@@ -82,13 +159,15 @@ class Canvas:
         """
         pen = self._pens[tone]
         x -= {"l": 0.0, "m": 0.5, "r": 1.0}[align] * text_width(text, size)
-        for part in _DRAWN.split(text):
-            width = text_width(part, size)
+        above, below = _font(size).getmetrics()
+        for part, path in _parts(text, FONTS):
             if _DRAWN.match(part):
                 self._sign(pen, part, x, y, size)
-            elif part:
+            elif path is None:
                 pen.text((x, y), part, fill=255, font=_font(size), anchor="lm")
-            x += width
+            else:  # on the line of the built-in font
+                pen.text((x, y + (above - below) / 2), part, fill=255, font=_font(size, path), anchor="ls")
+            x += _width(part, path, size)
 
     @staticmethod
     def _sign(pen: ImageDraw.ImageDraw, sign: str, x: float, y: float, size: int) -> None:
@@ -98,6 +177,10 @@ class Canvas:
             tip, reach = x + 0.8 * size, 0.2 * size
             pen.line([(x + 0.15 * size, y), (tip, y)], fill=255, width=thick)
             pen.line([(tip - reach, y - reach), (tip, y), (tip - reach, y + reach)], fill=255, width=thick)
+        elif sign == "␣":
+            left, right, low = x + 0.15 * size, x + 0.8 * size, y + 0.3 * size
+            corners = [(left, low - 0.2 * size), (left, low), (right, low), (right, low - 0.2 * size)]
+            pen.line(corners, fill=255, width=thick)
         else:
             middle, reach = x + 0.48 * size, 0.26 * size
             for slope in (-1, 1):

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from PIL import Image
 
-from transformer.exports.canvas import DONE, LINE, WRONG, Canvas, fitting_size, text_width
-from transformer.exports.frames import film_frames, head_title, is_forced, map_of, probe_of, widest
+from transformer.errors import InputError
+from transformer.exports.canvas import DONE, LINE, WRONG, Canvas, check_letters, fitting_size, text_width
+from transformer.exports.frames import (
+    axes_of,
+    fed_with,
+    film_frames,
+    head_title,
+    map_of,
+    probe_of,
+    widest,
+    wrong_rows,
+)
 from transformer.exports.still import Still, draw_legend
-from transformer.figures.labels import map_axes, wrong_predictions
+from transformer.insight.names import examples_of, shortened
 from transformer.recording.frame import Frame
 from transformer.runs.view import RunView
 
-__all__ = ["film_frames", "film_gif", "filmstrip_png"]
+__all__ = ["film_frames", "film_gif", "film_problem", "filmstrip_png"]
 
 WIDTH, HEIGHT = 960, 720
 MOST_FRAMES = 60
@@ -25,7 +35,27 @@ STRIP_STEPS = 7
 """Maps side by side."""
 EACH_MAP = 300
 """Pixels that each of them may take."""
+LONGEST = 28
+"""Letters of the example in a heading."""
 _EDGE = 36
+
+
+def film_problem(view: RunView, word: str) -> str | None:
+    """Why no film of a word can be made here; None where it can."""
+    try:
+        _check(word, [frame for frame in view.frames if any(probe.text == word for probe in frame.probes)])
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _check(word: str, frames: Iterable[Frame]) -> None:
+    """Make sure that everything in a film can be written."""
+    texts = {word}
+    for frame in frames:
+        _, probe = probe_of(frame, word)
+        texts.update(probe.src_tokens, probe.tgt_tokens, probe.expected, probe.predicted)
+    check_letters(texts)
 
 
 def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
@@ -39,19 +69,22 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
     """
     frames = film_frames(view, MOST_FRAMES, word=word)
     title = head_title(frames[-1], site, head)
+    _check(word, frames)
     whole = widest(frames, word)
-    _, probe = probe_of(whole, word)
-    axes = map_axes(whole.axes[site], probe, probe.expected)
-    labels = {f"{axes.rows[i]} ✗ {t}" for f in frames for i, t in _wrong(f, word, site).items()}
+    all_axes = [axes_of(frame, word, site, whole) for frame in frames]
+    labels = {row for axes in all_axes for row in axes.rows}
+    for frame, axes in zip(frames, all_axes, strict=True):
+        labels |= {f"{axes.rows[i]} ✗ {token}" for i, token in wrong_rows(frame, word, site).items()}
     box = (_EDGE, 150, WIDTH - 130, HEIGHT - 40)
-    still = Still.fitted(axes, box, labels=labels | set(axes.rows))
+    fitted = Still.fitted(axes_of(whole, word, site, whole), box, labels=labels)
     maps = [[of_heads[head] for of_heads in map_of(frame, word, site, whole)] for frame in frames]
     images = []
-    for frame, (weights, reasons) in zip(frames, maps, strict=True):
+    for frame, axes, (weights, reasons) in zip(frames, all_axes, maps, strict=True):
         canvas = Canvas(WIDTH, HEIGHT)
+        still = replace(fitted, axes=axes)
         _heading(canvas, view, frame, word, site, head, title)
         still.draw_cells(canvas, weights, reasons)
-        still.draw_rows(canvas, _wrong(frame, word, site))
+        still.draw_rows(canvas, wrong_rows(frame, word, site))
         still.draw_columns(canvas)
         canvas.text(still.left, still.top - 18, axes.row_title, 17, align="r")
         draw_legend(canvas, WIDTH - 110, still.top + 20, 260, [blocked for _, blocked in maps])
@@ -66,14 +99,19 @@ def _heading(
 ) -> None:
     """What is seen on the left, how far the run has come on the right."""
     loss = "" if frame.loss is None else f" · loss {frame.loss:.3f}"
-    forced = " · teacher-forced" if is_forced(frame) else ""
+    about = (
+        f"“{shortened(word, LONGEST)}”",
+        f"seed {view.config.seed}",
+        frame.role(site, head),
+        fed_with(frame, word),
+    )
     lines = (
         (42, title, 30, f"step {frame.step:,}", 40),
         (
             84,
-            f"“{word}” · seed {view.config.seed} · {frame.role(site, head)}{forced}",
+            " · ".join(filter(None, about)),
             20,
-            f"words right {words_right(frame)}{loss}",
+            f"{_right(view, frame)}{loss}",
             20,
         ),
     )
@@ -86,9 +124,10 @@ def _heading(
         canvas.text(_EDGE, 114, taken, fitting_size(taken, 16, WIDTH - 2 * _EDGE), tone=WRONG)
 
 
-def words_right(frame: Frame) -> str:
-    """Held-out words right of those asked, at the newest evaluation."""
-    return "not counted yet" if frame.exact is None else f"{frame.exact[0]:,} / {frame.exact[1]:,}"
+def _right(view: RunView, frame: Frame) -> str:
+    """Held-out examples right of those asked, at the newest evaluation."""
+    counted = "not counted yet" if frame.exact is None else f"{frame.exact[0]:,} / {frame.exact[1]:,}"
+    return f"{examples_of(view.config.train.task)} right {counted}"
 
 
 def _gif(images: Sequence[Image.Image]) -> bytes:
@@ -112,32 +151,34 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
     """
     frames = film_frames(view, STRIP_STEPS, word=word, moments=False)
     title = head_title(frames[-1], site, head)
+    _check(word, frames)
+    heading = f"{title} · “{shortened(word, LONGEST)}” · seed {view.config.seed}"
     whole = widest(frames, word)
-    _, probe = probe_of(whole, word)
-    axes = map_axes(whole.axes[site], probe, probe.expected)
-    one = Still.fitted(axes, (0, 112, EACH_MAP, 112 + EACH_MAP))
-    size = one.type_size
-    labels = 1.5 * size + max(text_width(label, size) for label in axes.rows)
-    first = round(_EDGE + max(labels, text_width(axes.row_title, 17) / 2))
-    stills = [replace(one, left=first + i * (EACH_MAP + 24)) for i in range(len(frames))]
-    under = one.bottom + (4 if "[PAD]" in axes.columns else 3) * size
-    canvas = Canvas(max(stills[-1].right + 150, round(text_width(title, 28)) + 400), under + 90)
-    canvas.text(_EDGE, 36, f"{title} · “{word}” · seed {view.config.seed}", 28)
-    canvas.text(first, one.top - 18, axes.row_title, 17, align="m")
-    stills[0].draw_rows(canvas, {})
+    all_axes = [axes_of(frame, word, site, whole) for frame in frames]
+    one = Still.fitted(axes_of(whole, word, site, whole), (0, 112, EACH_MAP, 112 + EACH_MAP))
+    size, all_stills = one.type_size, [replace(one, axes=axes) for axes in all_axes]
+    rows_differ = len({axes.rows for axes in all_axes}) > 1  # then each map has its own labels
+    labels = 1.5 * size + max(text_width(label, size) for axes in all_axes for label in axes.rows)
+    first = round(_EDGE + max(labels, text_width(one.axes.row_title, 17) / 2))
+    apart = one.right - one.left + 2 * max(still.overhang for still in all_stills) + 12
+    apart += labels if rows_differ else 0
+    apart = max(EACH_MAP + 24, round(apart))
+    stills = [replace(still, left=first + i * apart) for i, still in enumerate(all_stills)]
+    under = one.bottom + (1 + max(still.n_lines for still in stills)) * size
+    width = max(round(text_width(title, 28)) + 400, round(text_width(heading, 28)) + 2 * _EDGE)
+    canvas = Canvas(max(stills[-1].right + 150, width), under + 90)
+    canvas.text(_EDGE, 36, heading, 28)
+    canvas.text(first, one.top - 18, one.axes.row_title, 17, align="m")
+    for still in stills if rows_differ else stills[:1]:
+        still.draw_rows(canvas, {})
     maps = [[of_heads[head] for of_heads in map_of(frame, word, site, whole)] for frame in frames]
     for still, frame, (weights, reasons) in zip(stills, frames, maps, strict=True):
         still.draw_cells(canvas, weights, reasons)
         still.draw_columns(canvas, title=False)
         middle = (still.left + still.right) / 2
         canvas.text(middle, under + 24, f"step {frame.step:,}", 28, align="m")
-        canvas.text(middle, under + 58, f"words right {words_right(frame)}", 18, align="m")
+        canvas.text(middle, under + 58, _right(view, frame), 18, align="m")
     draw_legend(canvas, stills[-1].right + 40, one.top + 20, 160, [blocked for _, blocked in maps])
     file = io.BytesIO()
     canvas.image().save(file, "PNG")
     return file.getvalue()
-
-
-def _wrong(frame: Frame, word: str, site: str) -> dict[int, str]:
-    _, probe = probe_of(frame, word)
-    return wrong_predictions(frame.axes[site], probe.expected, probe.predicted)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from transformer.errors import InputError
+from transformer.figures.labels import map_axes, wrong_predictions
+from transformer.figures.maps import MapAxes
 from transformer.insight.blocking import BY_HAND, FUTURE, OPEN, PADDING
 from transformer.insight.names import short_head_name
 from transformer.recording.frame import Array, Frame, Probe
@@ -89,9 +92,35 @@ def map_of(frame: Frame, word: str, site: str, like: Frame) -> tuple[Array, Arra
     return weights, reasons
 
 
-def is_forced(frame: Frame) -> bool:
-    """Whether what is read holds the right answer; an encoder alone reads the question and nothing else."""
-    return any(axes.query != "src" for axes in frame.axes.values())
+def axes_of(frame: Frame, word: str, site: str, like: Frame) -> MapAxes:
+    """What stands at the maps of `map_of`.
+
+    Where the right answer is not known the tokens are the model's own, and others at every step.
+    """
+    axes, probe = frame.axes[site], probe_of(frame, word)[1]
+    other = probe_of(like, word)[1]
+    whole = map_axes(axes, other, other.expected)
+    if probe.forced:
+        return whole
+    own = map_axes(axes, probe, probe.expected)
+    return replace(
+        own,
+        rows=own.rows + ("",) * (len(whole.rows) - len(own.rows)),
+        columns=own.columns + ("",) * (len(whole.columns) - len(own.columns)),
+    )
+
+
+def wrong_rows(frame: Frame, word: str, site: str) -> dict[int, str]:
+    """Rows that would write a wrong token, and which; none where nobody knows the right one."""
+    _, probe = probe_of(frame, word)
+    return wrong_predictions(frame.axes[site], probe.expected, probe.predicted) if probe.forced else {}
+
+
+def fed_with(frame: Frame, word: str) -> str:
+    """What the maps run over: teacher-forced or free-running; nothing where an encoder reads the question."""
+    if all(axes.query == "src" for axes in frame.axes.values()):
+        return ""
+    return "teacher-forced" if probe_of(frame, word)[1].forced else "free-running"
 
 
 def head_title(frame: Frame, site: str, head: int) -> str:

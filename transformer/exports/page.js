@@ -86,17 +86,30 @@ const counted = (n) => n.toLocaleString("en-US");
 
 function large(frame, view) {
   const { word, kind, site, head } = chosen;
-  const { large: spec, rows } = data.words[word].drawn[kind];
+  const { short, fed } = data.words[word];
+  const { large: spec } = data.words[word].drawn[kind];
+  const { rows, columns } = labelsOf(word, kind);
   const figure = JSON.parse(spec);
   const codes = codesOf(view, word, site, head);
   figure.data[0].z = weightsOf(codes);
+  const about = [frame.roles[site][head], `“${short}”`, `seed ${data.seed}`, fed].filter(Boolean).join(" · ");
   figure.layout.title.text = `<b>${data.heads[site][head]}</b> · step ${counted(frame.step)}<br>`
-    + `<span style='font-size:0.75em'>${frame.roles[site][head]} · “${plain(word)}” · seed ${data.seed}`
-    + `${data.forced ? " · teacher-forced" : ""}</span>`;
+    + `<span style='font-size:${0.75 * Math.min(1, 54 / about.length)}em'>${plain(about)}</span>`;
   const wrong = data.kinds[kind].writes ? frame.probes[word]?.wrong ?? {} : {};
   figure.layout.yaxis.ticktext = rows.map((row, i) => (i in wrong ? `${row} <b>✗</b> ${wrong[i]}` : row));
+  if (columns) figure.layout.xaxis.ticktext = columns;
+  if (figure.layout.xaxis.tickangle) { // words: their cells need the room
+    for (const axis of [figure.layout.xaxis, figure.layout.yaxis]) axis.tickfont.size = 13 / scaleOf(at("large"));
+  }
   figure.data.push(...blockedCells(codes, {}, 0));
   return figure;
+}
+
+// What stands at the axes: always the same, unless the model reads its own tokens, which change from step to step.
+function labelsOf(word, kind) {
+  const { frames, drawn } = data.words[word];
+  const { rows, changing } = drawn[kind];
+  return changing ? changing[Math.max(0, frames.indexOf(chosen.index))] : { rows };
 }
 
 // Cells that are blocked at this step, drawn as blocked: a trace for each reason that there is.
@@ -120,6 +133,12 @@ function strip(frame, views) {
   const { sites } = data.kinds[kind];
   const { strip: spec, names } = data.words[word].drawn[kind];
   const figure = JSON.parse(spec);
+  const { rows, columns } = labelsOf(word, kind);
+  if (columns) {
+    for (const [axis, labels] of [[figure.layout.xaxis, columns], [figure.layout.yaxis, rows]]) {
+      axis.ticktext = axis.tickvals.map((_, i) => labels[i % labels.length]);
+    }
+  }
   sites.forEach((one, layer) => names[layer].forEach((name, number) => {
     const tile = number * sites.length + layer;
     const lit = frame.lit[one]?.[number];
@@ -134,7 +153,7 @@ function strip(frame, views) {
 
 function outputs(frame) {
   const words = Object.keys(data.words).sort((a, b) => (b === chosen.word) - (a === chosen.word));
-  return words.filter((word) => frame.probes[word]).map((word) => {
+  return words.filter((word) => frame.probes[word]).flatMap((word) => {
     const { letters, right } = frame.probes[word];
     const row = document.createElement("tr");
     row.className = word === chosen.word ? "chosen" : "";
@@ -144,21 +163,38 @@ function outputs(frame) {
       element.className = className;
       return parent.appendChild(element);
     };
-    add("td", word, row);
+    const rows = [row];
+    if (word.includes(" ") || word.length > 24) { // a sentence stands above its translation
+      const above = document.createElement("tr");
+      above.className = row.className = `${row.className} long`;
+      add("small", word, add("td", "", above)).parentElement.colSpan = 3;
+      rows.unshift(above);
+    } else add("td", word, row);
     const written = add("td", "→ ", row);
-    for (const [letter, ok] of letters) add("span", letter, written, ok ? "ok" : "no");
+    written.colSpan = rows.length;
+    for (const [letter, ok] of letters) add("span", letter, written, right === null ? "" : ok ? "ok" : "no");
     const mark = add("td", "", row);
-    add("b", right ? "✓" : "✗", mark, right ? "yes" : "not").title = right ? "right" : "wrong";
+    const unknown = right === null;
+    if (unknown) mark.title = "nobody here knows the right answer";
+    else add("b", right ? "✓" : "✗", mark, right ? "yes" : "not").title = right ? "right" : "wrong";
     add("small", ` ${data.words[word].remark}`, mark);
-    return row;
+    return rows;
   });
 }
+
+const WRONG = `✗ marks a row that would write the wrong ${data.token}, and which. `;
+const PASSES = { // what the maps run over, to what has to be said of it
+  "teacher-forced": `${WRONG}Maps are measured with the right answer as input; the outputs are what the model writes `
+    + "by itself.",
+  "free-running": "Nobody here knows the right answer: the maps run over what the model writes by itself.",
+  "": `${WRONG}Maps and outputs are of the same pass over the ${data.token === "letter" ? "word" : "question"}.`,
+};
 
 function writeNumbers(frame, codes) {
   const last = data.frames[data.frames.length - 1].step;
   at("loss").textContent = frame.loss === null ? "–" : frame.loss.toFixed(3);
   at("right").textContent = frame.right ? `${counted(frame.right[0])} / ${counted(frame.right[1])}` : "–";
-  at("right-step").textContent = frame.right ? `held-out words, at step ${counted(frame.rightStep)}` : "";
+  at("right-step").textContent = frame.right ? `held-out ${data.examples}, at step ${counted(frame.rightStep)}` : "";
   at("step-shown").textContent = counted(frame.step);
   at("step-last").textContent = `of ${counted(last)}`;
   at("step").value = chosen.index;
@@ -175,9 +211,7 @@ function writeNumbers(frame, codes) {
   const met = data.blocked.filter(({ code }) => codes.flat().includes(code)).map(({ cells }) => ` ${cells}.`);
   at("reading").textContent = `${data.kinds[chosen.kind].reading} The brighter a cell, the more of its attention the `
     + `row puts there; every row adds up to 100 %.${met.join("")} `
-    + "✗ marks a row that would write the wrong letter, and which. "
-    + (data.forced ? "Maps are measured with the right answer as input; the outputs are what the model writes by itself."
-      : "Maps and outputs are of the same pass over the word.");
+    + PASSES[data.words[chosen.word].fed];
 }
 
 let drawing = false;
@@ -204,7 +238,8 @@ async function drawNewest() {
   if (stale) return; // something else has been chosen meanwhile
   const frame = data.frames[chosen.index];
   writeNumbers(frame, codesOf(views[sites.indexOf(site)], word, site, head));
-  const name = `headlight-${word}-seed${data.seed}-step${frame.step}`;
+  const plainName = word.replace(/[^\p{L}\p{N}]+/gu, "-");
+  const name = `headlight-${plainName}-seed${data.seed}-step${frame.step}`;
   await show(at("large"), large(frame, views[sites.indexOf(site)]), `${name}-${site}-head${head + 1}`);
   await show(at("strip"), strip(frame, views), `${name}-${chosen.kind}`);
   await Plotly.relayout(at("curves"), {

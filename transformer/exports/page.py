@@ -13,6 +13,7 @@ from typing import Any
 from transformer.exports.frames import head_title
 from transformer.exports.page_data import page_data
 from transformer.figures import colors
+from transformer.insight.names import examples_of
 from transformer.runs.view import RunView
 
 _HERE = Path(__file__).parent
@@ -44,6 +45,8 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
         {
             "title": html.escape(f"Headlight: {title}"),
             "heading": html.escape(title),
+            "examples": examples_of(view.config.train.task),
+            "example": examples_of(view.config.train.task).removesuffix("s"),
             "facts": html.escape(_facts(view)),
             "reason": html.escape(view.reason),
             "right": colors.RIGHT,

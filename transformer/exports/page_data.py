@@ -12,24 +12,28 @@ import numpy as np
 
 from transformer.exports.frames import (
     KIND_NAMES,
+    axes_of,
+    fed_with,
     film_frames,
-    is_forced,
     map_of,
     probe_of,
     widest,
+    wrong_rows,
 )
 from transformer.figures import colors
 from transformer.figures.curves import Series, curves, highest_loss
-from transformer.figures.labels import map_axes, tile_name, wrong_predictions
+from transformer.figures.labels import tile_name
 from transformer.figures.maps import large_map, map_strip
 from transformer.insight.blocking import BY_HAND, FUTURE, PADDING
-from transformer.insight.names import short_head_name
+from transformer.insight.names import examples_of, short_head_name, shortened
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import Array, Frame, Probe
 from transformer.runs.view import RunView
 
 MOST_FRAMES = 120
 LEAST_FRAMES = 8
+LONGEST = 28
+"""Letters of the example in a heading."""
 ROOM = 8 * 2**20
 """Bytes of maps before they are packed; a large model shows fewer steps."""
 PARTS = 1000
@@ -42,7 +46,7 @@ _LOOKS = (
     (BY_HAND, colors.TAKEN, "✕", "blocked by hand", "Crossed cells were blocked by hand"),
 )
 _BACKWARDS = "A word read backwards draws a line from top right to bottom left"
-READING = {
+READING_BACKWARDS = {
     "cross": "Each row is a letter being written (“after reading → writes”), each column a letter of the "
     f"word. {_BACKWARDS}.",
     "encoder": "Each row is a letter of the word at work, each column a letter that it looks at.",
@@ -52,7 +56,20 @@ READING = {
     "encoder that writes": "Each row is a letter of the word and what it becomes, each column a letter that "
     f"it looks at. {_BACKWARDS}.",
 }
-"""How to read the maps of a kind of attention."""
+"""How to read the maps of a kind of attention where words are read backwards ..."""
+READING = {
+    "cross": "Each row is a token being written (“after reading → writes”), each column a token of the "
+    "question.",
+    "encoder": "Each row is a token of the question at work, each column a token that it looks at.",
+    "decoder": "Each row is a token being written, each column a token written so far.",
+    "sequence": "Rows and columns are the question, [SEP] and what is written so far; from [SEP] on each row "
+    "writes (“after reading → writes”).",
+    "encoder that writes": "Each row is a token of the question and what it becomes, each column a token "
+    "that it looks at.",
+}
+"""... and in other tasks ..."""
+_ALIGNED = " Where a head reads what its row writes, the cells of the alignment are bright."
+"""... whose answers are aligned with their questions."""
 
 
 def page_data(view: RunView) -> dict[str, Any]:
@@ -68,18 +85,23 @@ def page_data(view: RunView) -> dict[str, Any]:
     for kind in view.config.model.kinds:
         sites = [site for site, axes in newest.axes.items() if axes.kind == kind]
         writes = newest.axes[sites[0]].writes
-        reading = READING["encoder that writes" if writes and kind == "encoder" else kind]
-        kinds[kind] = {"name": KIND_NAMES[kind], "sites": sites, "writes": writes, "reading": reading}
+        kinds[kind] = {
+            "name": KIND_NAMES[kind],
+            "sites": sites,
+            "writes": writes,
+            "reading": _reading(view.config.train.task, newest, sites[0]),
+        }
     texts = list(dict.fromkeys(probe.text for frame in reversed(frames) for probe in frame.probes))
     return {
         "seed": view.config.seed,
+        "examples": examples_of(view.config.train.task),
+        "token": "letter" if view.config.train.task == "reverse" else "token",
         "parts": PARTS,
         "blocked": [
             {"code": BLOCKED[reason], "color": color, "mark": mark, "why": why, "cells": cells}
             for reason, color, mark, why, cells in _LOOKS
         ],
         "mark": colors.MARK,
-        "forced": is_forced(newest),
         "kinds": kinds,
         "heads": {
             site: [short_head_name(site, head) for head in range(view.config.model.n_heads)]
@@ -90,6 +112,15 @@ def page_data(view: RunView) -> dict[str, Any]:
         "curves": _curves(view),
         "moments": [{"step": moment.step, "text": moment.text} for moment in view.moments],
     }
+
+
+def _reading(task: str, frame: Frame, site: str) -> str:
+    """How to read the maps of a site, and of the others of its kind."""
+    axes = frame.axes[site]
+    kind = "encoder that writes" if axes.writes and axes.kind == "encoder" else axes.kind
+    if task == "reverse":
+        return READING_BACKWARDS[kind]
+    return READING[kind] + (_ALIGNED if frame.aim == "gold" and site in frame.scores else "")
 
 
 def _map_bytes(frame: Frame) -> int:
@@ -128,12 +159,12 @@ def _frame(frame: Frame) -> dict[str, Any]:
 
 
 def _probe(frame: Frame, probe: Probe) -> dict[str, Any]:
-    """What was written, each letter with whether it is right."""
-    writing = next(axes for axes in frame.axes.values() if axes.writes)
+    """What was written, each token with whether it is right; as a whole null where nobody knows."""
+    writing = next(site for site, axes in frame.axes.items() if axes.writes)
     return {
         "letters": probe.marked,
-        "right": probe.right,
-        "wrong": wrong_predictions(writing, probe.expected, probe.predicted),
+        "right": probe.right if probe.forced else None,
+        "wrong": wrong_rows(frame, probe.text, writing),
     }
 
 
@@ -146,7 +177,7 @@ def _word(frames: Sequence[Frame], text: str, kinds: dict[str, dict[str, Any]]) 
     for kind, described in kinds.items():
         sites = described["sites"]
         # What is blocked may change from step to step, and is drawn by the page.
-        axes = replace(map_axes(whole.axes[sites[0]], probe, probe.expected), causal=False)
+        axes = replace(axes_of(whole, text, sites[0], whole), causal=False)
         n_heads = len(whole.maps[sites[0]][0])
         # Only their shape is drawn here.
         maps = [np.zeros((n_heads, len(axes.rows), len(axes.columns)), np.float32) for _ in sites]
@@ -156,12 +187,22 @@ def _word(frames: Sequence[Frame], text: str, kinds: dict[str, dict[str, Any]]) 
         large = large_map(maps[0][0], axes, title="", step=0)
         strip = map_strip(maps, axes, names=names, lit=unlit, chosen=None, step=0)
         drawn[kind] = {"large": large.spec, "strip": strip.spec, "names": names, "rows": axes.rows}
+        if not probe.forced:  # the tokens are the model's own, and others at every step
+            shown = [axes_of(frames[number], text, sites[0], whole) for number in numbers]
+            drawn[kind]["changing"] = [{"rows": one.rows, "columns": one.columns} for one in shown]
     first = frames[numbers[0]]
-    remark = "too long" if probe.too_long else "held out" if probe.held_out else ""
+    remarks = {
+        "unknown": not probe.forced,
+        "too long": probe.too_long,
+        "too short": probe.too_short,
+        "held out": probe.held_out,
+    }
     return {
         "frames": numbers,
         "asked": first.step,
-        "remark": remark,
+        "short": shortened(text, LONGEST),
+        "fed": fed_with(whole, text),
+        "remark": next((remark for remark, holds in remarks.items() if holds), ""),
         "drawn": drawn,
         "weights": {
             site: packed(

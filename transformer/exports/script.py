@@ -22,7 +22,6 @@ _WRITTEN: dict[str, tuple[object, ...]] = {
     "padding_mask": (True, False),
     "mask_fill": ("-inf", "-1e9"),
     "initialisation": ("xavier", "pytorch", "normal"),
-    "task": ("reverse",),
     "tokenizer": ("auto", "characters", "words"),
     "optimizer": ("adamw", "adam"),
     "schedule": ("linear", "cosine", "constant"),
@@ -111,7 +110,23 @@ def script(config: RunConfig) -> str:
     Raises:
         InputError: the script has no lines for one of the settings.
     """
+    _check(config)
+    return Template(_kept(TEMPLATE, _conditions(config))).substitute(_values(config))
+
+
+def script_problem(config: RunConfig) -> str | None:
+    """Why there is no script of a configuration; None where there is one."""
+    try:
+        _check(config)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _check(config: RunConfig) -> None:
     settings = {**vars(config.model), **vars(config.train)}
+    if config.train.task != "reverse":
+        raise InputError("The script is written for the reversal only, so far; choose that task.", "task")
     for name, written in _WRITTEN.items():
         if settings[name] not in written:
             raise InputError(
@@ -119,7 +134,6 @@ def script(config: RunConfig) -> str:
                 f"choose {' or '.join(map(str, written))}.",
                 name,
             )
-    return Template(_kept(TEMPLATE, _conditions(config))).substitute(_values(config))
 
 
 def _kept(template: str, conditions: dict[str, bool]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,7 +25,9 @@ from transformer.insight.blocking import BY_HAND, FUTURE, PADDING
 
 LARGEST_TYPE, SMALLEST_TYPE = 26, 9
 WIDE = 3
-"""A token of more letters is wider than its column and stands one line lower."""
+"""Among single letters a token of more is wider than its column and stands one line lower."""
+MOST_LINES = 4
+"""On which words stand under a map."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,28 @@ class Still:
         n_rows, n_columns = len(axes.rows), len(axes.columns)
         for size in range(LARGEST_TYPE, SMALLEST_TYPE - 1, -1):
             before = max((text_width(label, size) for label in labels), default=0.0) + (size if labels else 0)
-            below = _below(size, axes.columns)
-            cell = int(min((right - left - before) / n_columns, (bottom - top - below) / n_rows))
-            if cell >= 1.25 * size:
+            for n_lines in range(2, MOST_LINES + 1):
+                height = bottom - top - _below(size, n_lines)
+                cell = max(2, int(min((right - left - before) / n_columns, height / n_rows)))
+                lines = _lines(axes.columns, cell, size)
+                if max(lines) <= n_lines:
+                    break
+            if cell >= 1.25 * size and all(lines[i] or _repeats(axes.columns, i) for i in range(n_columns)):
                 break
-        cell = max(cell, 2)
         spare = right - left - before - cell * n_columns
         return cls(axes, round(left + before + spare / 2), round(top), cell, size)
+
+    @property
+    def n_lines(self) -> int:
+        """Lines of tokens under the map."""
+        return max(2, *_lines(self.axes.columns, self.cell, self.type_size))
+
+    @property
+    def overhang(self) -> float:
+        """How far a token under the map stands out at a side of it, at most."""
+        last = len(self.axes.columns) - 1
+        halves = [text_width(token, self.type_size) / 2 for token in self.axes.columns]
+        return max(0.0, *(half - (min(i, last - i) + 0.5) * self.cell for i, half in enumerate(halves)))
 
     @property
     def right(self) -> int:
@@ -95,33 +113,56 @@ class Still:
     def draw_columns(self, canvas: Canvas, *, title: bool = True) -> None:
         """Write what stands under each column."""
         size = self.type_size
-        lines = _lines(self.axes.columns)
+        lines = _lines(self.axes.columns, self.cell, size)
         for i in self._labelled(len(self.axes.columns)):
             if lines[i]:
                 y = self.bottom + (lines[i] - 0.3) * 1.15 * size
                 canvas.text(self.middle(0, i)[0], y, self.axes.columns[i], size, align="m")
         if title:
-            y = self.bottom + _below(size, self.axes.columns) - 12
+            y = self.bottom + _below(size, self.n_lines) - 12
             canvas.text((self.left + self.right) / 2, y, self.axes.column_title, 17, align="m")
 
     def _labelled(self, n: int) -> range:
         """Every position, or every second, third, ... where the type is taller than a cell."""
-        return range(0, n, -(-self.type_size // self.cell))
+        return _labelled(n, self.cell, self.type_size)
 
 
-def _lines(tokens: Sequence[str]) -> list[int]:
-    """On which line under a map each token stands; 0 for a [PAD] that only repeats the one before."""
+def _labelled(n: int, cell: int, size: int) -> range:
+    return range(0, n, -(-size // cell))
+
+
+@lru_cache(maxsize=256)
+def _lines(tokens: tuple[str, ...], cell: int, size: int) -> tuple[int, ...]:
+    """On which line under a map each token stands; 0 for one that is not written."""
+    if any(len(token) > 1 and not token.startswith("[") for token in tokens):
+        return _staggered(tokens, cell, size)
     lines: list[int] = []
     for i, token in enumerate(tokens):
-        repeats = i > 0 and token == tokens[i - 1]
         beside = i > 0 and lines[-1] == 2
-        lines.append(1 if len(token) <= WIDE else 0 if repeats else 3 if beside else 2)
-    return lines
+        lines.append(1 if len(token) <= WIDE else 0 if _repeats(tokens, i) else 3 if beside else 2)
+    return tuple(lines)
 
 
-def _below(size: int, columns: Sequence[str]) -> float:
+def _repeats(tokens: Sequence[str], i: int) -> bool:
+    """Whether this is a [PAD] or the like that only repeats the one before."""
+    return i > 0 and len(tokens[i]) > WIDE and tokens[i].startswith("[") and tokens[i] == tokens[i - 1]
+
+
+def _staggered(tokens: Sequence[str], cell: int, size: int) -> tuple[int, ...]:
+    """Words: each on the first line where it does not touch the one before, or nowhere."""
+    lines = [0] * len(tokens)
+    ends = [float("-inf")] * MOST_LINES
+    for i in _labelled(len(tokens), cell, size):
+        left = (i + 0.5) * cell - text_width(tokens[i], size) / 2
+        free = next((n for n, end in enumerate(ends) if left >= end + 0.4 * size), None)
+        if free is not None and not _repeats(tokens, i):
+            lines[i], ends[free] = free + 1, left + text_width(tokens[i], size)
+    return tuple(lines)
+
+
+def _below(size: int, n_lines: int) -> float:
     """What the lines of tokens and the title under a map take."""
-    return max(2, *_lines(columns)) * 1.15 * size + 30
+    return n_lines * 1.15 * size + 30
 
 
 def hatched(height: int, width: int) -> Array:

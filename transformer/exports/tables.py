@@ -28,7 +28,9 @@ def frame_json(view: RunView, frame: Frame) -> str:
     A map is a list of rows (queries), each a list of weights (keys); null where a mask blocks. Of a site the
     rows and columns say whose tokens they are (`src_tokens`, `tgt_tokens` or `seq_tokens` of each word);
     `writes`, whether rows are to write tokens; `causal`, whether the future is hidden; `padding`, whether
-    [PAD] is, which is on the maps where it is not.
+    [PAD] is, which is on the maps where it is not. BLEU and chrF, 0 to 100, are of the same evaluation as
+    `held_out_words`; null where answers are no sentences. A word whose `answer` is null has no known one:
+    nobody can say whether it is `right` (null), and its maps run over the model's own output.
     """
     document = {
         "format": FORMAT,
@@ -40,6 +42,8 @@ def frame_json(view: RunView, frame: Frame) -> str:
         "held_out_words": None
         if frame.exact is None
         else {"right": frame.exact[0], "asked": frame.exact[1], "step": frame.exact_step},
+        "bleu": frame.bleu,
+        "chrf": frame.chrf,
         "interventions": frame.interventions.to_dict(),
         "sites": {
             site: {
@@ -68,7 +72,7 @@ def _probe(frame: Frame, row: int, probe: Probe) -> dict[str, Any]:
         "answer": probe.answer,
         "output": probe.output,
         "stopped": probe.stopped,
-        "right": probe.right,
+        "right": probe.right if probe.forced else None,
         "held_out": probe.held_out,
         "too_long": probe.too_long,
         **{f"{side}_tokens": probe.tokens(side) for side in sides},

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from transformer.config import LETTER_TASKS, TrainConfig
+from transformer.errors import InputError
 from transformer.tasks.files import kept_tokenizer
 from transformer.tasks.pair import Pair
 from transformer.tasks.tokenizer import SPECIALS, TextTokenizer, byte_pairs, characters, from_file, words
@@ -24,9 +25,16 @@ def tokenizers_of(
         one: whether both sides have the same tokens, as a decoder alone and a shared table need.
 
     Raises:
-        InputError: a file that cannot be read, or is not there any more.
+        InputError: a file that cannot be read, or is not there any more; letters that are to be joined; or no
+            word that is frequent enough.
     """
-    if config.task in LETTER_TASKS and config.tokenizer in ("auto", "characters", "words"):
+    if config.task in LETTER_TASKS:
+        if config.tokenizer in ("bpe", "file"):
+            raise InputError(
+                f"The task {config.task} is about single letters, and {config.tokenizer} would join some of "
+                "them; choose auto or characters.",
+                "tokenizer",
+            )
         both = characters(string.ascii_lowercase, separator=separator)
         return both, both
     questions, answers = [pair.source for pair in sample], [pair.target for pair in sample]
@@ -66,6 +74,12 @@ def _counts(kind: str, writing: Writing, texts: Sequence[str]) -> Counter[str]:
 def _ranked(counts: Counter[str], config: TrainConfig, separator: bool) -> list[str]:
     """Those that are frequent enough, the most frequent first, as many as there is room for."""
     enough = [unit for unit, n in counts.items() if n >= config.min_frequency]
+    if not enough:
+        raise InputError(
+            f"No word is there {config.min_frequency:,} times in {sum(counts.values()):,}; choose a lower "
+            "least frequency.",
+            "min_frequency",
+        )
     ranked = sorted(enough, key=lambda unit: (-counts[unit], unit))
     room = len(ranked) if config.vocabulary is None else config.vocabulary - len(SPECIALS) - separator
     return ranked[:room]
