@@ -99,7 +99,8 @@ function large(frame, view) {
   figure.layout.yaxis.ticktext = rows.map((row, i) => (i in wrong ? `${row} <b>✗</b> ${wrong[i]}` : row));
   if (columns) figure.layout.xaxis.ticktext = columns;
   if (figure.layout.xaxis.tickangle) { // words: their cells need the room
-    for (const axis of [figure.layout.xaxis, figure.layout.yaxis]) axis.tickfont.size = 13 / scaleOf(at("large"));
+    figure.layout.xaxis.tickfont.size = 14 / scaleOf(at("large"));
+    figure.layout.yaxis.tickfont.size = 16 / scaleOf(at("large"));
   }
   figure.data.push(...blockedCells(codes, {}, 0));
   return figure;

@@ -173,7 +173,7 @@ def _word(frames: Sequence[Frame], text: str, kinds: dict[str, dict[str, Any]]) 
     numbers = [i for i, frame in enumerate(frames) if any(probe.text == text for probe in frame.probes)]
     whole = widest([frames[i] for i in numbers], text)
     _, probe = probe_of(whole, text)
-    drawn = {}
+    drawn: dict[str, dict[str, Any]] = {}
     for kind, described in kinds.items():
         sites = described["sites"]
         # What is blocked may change from step to step, and is drawn by the page.
