@@ -37,7 +37,7 @@ TINY_RUN = RunConfig(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file stays in one process, with what it has prepared; those in a browser share one, one after another."""
+    """A file stays in one process, with what it has prepared; all that drive a browser share one."""
     for item in items:
         group = "browser" if "browser" in item.path.parts else str(item.path)
         item.add_marker(pytest.mark.xdist_group(group))
