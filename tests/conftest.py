@@ -36,6 +36,7 @@ TINY_RUN = RunConfig(
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist asks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A file stays in one process, with what it has prepared; all that drive a browser share one."""
     for item in items:
