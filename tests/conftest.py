@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from xdist.scheduler import LoadScopeScheduling
 
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.interventions import Interventions
@@ -36,12 +38,16 @@ TINY_RUN = RunConfig(
 )
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist asks for the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file stays in one process, with what it has prepared; all that drive a browser share one."""
-    for item in items:
-        group = "browser" if "browser" in item.path.parts else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+class OneBrowser(LoadScopeScheduling):
+    """A file stays in one process, with what it has prepared; all tests that drive a browser share one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::", 1)[0]
+        return "browser" if file.startswith("tests/browser/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneBrowser:
+    return OneBrowser(config, log)
 
 
 @pytest.fixture(autouse=True, scope="session")
