@@ -165,12 +165,12 @@ def test_a_mask_is_switched_in_the_middle_of_a_run_which_then_goes_on(visit, lon
     pins = next(trace for trace in curves.data if trace["name"] == "moments")
     assert moment.step in pins["x"]
     visitor.once(lambda: visitor.run.view.step > step + 30)
+    visitor.press("run_stop").until("stopped")  # while it trains, the numbers are newer than the page
     losses = next(text for text in visitor.texts if "hl-losses" in text)
     values = visitor.run.view.metrics
     for column in ("held_out_loss", "free_loss"):
         known = values.column(column)
         assert f"{known[known == known][-1]:.3f}" in losses
-    visitor.press("run_stop").until("stopped")
 
 
 def test_an_ended_run_answers_at_once_and_says_how_many_words_are_still_right(visit):

@@ -11,7 +11,7 @@ def examples_of(task: str) -> str:
     return "sentences" if task in _SENTENCES else _CALLED.get(task, "words")
 
 
-def shortened(text: str, most: int = 22) -> str:
+def shortened(text: str, most: int = 24) -> str:
     """A text where there is little room."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
