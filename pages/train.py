@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import selection
-from pages.parts.beginnings import fill
+from pages.parts.beginnings import fill, values_of
 from pages.parts.commands import obey
 from pages.parts.controls import controls
 from pages.parts.entry import guard
@@ -13,7 +13,7 @@ from pages.parts.kinds import kind_choice
 from pages.parts.look_inside import look_inside_link
 from pages.parts.model_size import at_once
 from pages.parts.presets import DEFAULT_PRESET, PRESETS, look_for
-from pages.parts.refresh import refresh_seconds, refreshing
+from pages.parts.refresh import WORDS, refresh_seconds, refreshing
 from pages.parts.run_list import run_list
 from pages.parts.settings import settings
 from pages.parts.share import share
@@ -103,7 +103,7 @@ def live(view: RunView) -> None:
     selection.keep_in_link()
 
 
-refreshing(run, seen, live, every=interval)
+refreshing(run, seen, live, every=interval, filled=(*WORDS, "preset", *values_of(run.config)))
 
 st.caption(
     "**How to read a map:** each row is a token being written (“after reading → writes”), each column a "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 from streamlit.errors import StreamlitInvalidLayoutContextError
@@ -10,6 +10,9 @@ from streamlit.errors import StreamlitInvalidLayoutContextError
 from pages.parts import selection
 from transformer.runs.run import Run
 from transformer.runs.view import PAUSED, RunView
+
+WORDS = ("word", "own_word", "asked_word", "word_problem")
+"""What a typed word fills in, on any page that has a box for one."""
 
 
 def refreshing(
@@ -19,6 +22,7 @@ def refreshing(
     *,
     every: Callable[[RunView], float | None],
     fixed: Callable[[RunView], tuple[object, ...]] = lambda view: (),
+    filled: Sequence[str] = WORDS,
 ) -> None:
     """The one fragment of a page that refreshes by itself.
 
@@ -31,7 +35,10 @@ def refreshing(
         draw: draws all that moves, from one look at the run.
         every: seconds between two looks.
         fixed: what else the parts that do not refresh by themselves depend on.
+        filled: keys of the widgets outside that the page itself may fill in. A browser that is behind
+            refreshes with what stood in them before; here that is put right, as no refresh can change them.
     """
+    standing = {key: st.session_state.get(key) for key in filled}
 
     def rest(view: RunView) -> tuple[object, ...]:
         playing = st.session_state.get("playing", False)
@@ -42,6 +49,9 @@ def refreshing(
 
     @st.fragment(run_every=every(seen))
     def look() -> None:
+        for key, value in standing.items():
+            if st.session_state.get(key) != value:
+                st.session_state[key] = value
         view = run.view
         try:
             draw(view)

@@ -242,6 +242,19 @@ def test_an_accented_word_is_offered_without_its_accent(watch):
     assert_word_is_on_the_axes(watch, "cafe")
 
 
+def test_a_browser_that_is_behind_does_not_take_a_word_back(watch):
+    """It refreshes with what stood in the boxes before the page filled them in."""
+    watch.open()
+    watch.page.context.new_cdp_session(watch.page).send("Emulation.setCPUThrottlingRate", {"rate": 12})
+    watch.type("own_word", "Café")
+    watch.click("offered_word")
+    watch.until(lambda: shows(watch, "“cafe”"), 20)
+    watch.page.wait_for_timeout(3000)  # its late refreshes have arrived
+    assert shows(watch, "“cafe”")
+    expect(watch.page.locator(".st-key-own_word input")).to_have_value("")
+    expect(watch.page.locator(".stAlert")).to_have_count(0)
+
+
 def test_start_takes_what_stands_in_the_boxes_even_if_it_was_typed_a_moment_ago(watch):
     watch.open(LONG)
     watch.page.locator(".st-key-seed input").fill("7")  # no Enter: the click on Start takes the focus away
