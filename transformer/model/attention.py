@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from transformer.config import ModelConfig
 from transformer.model.layers import Dropout, linear
+from transformer.model.packing import Packed, Packing
 
 
 def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
@@ -77,11 +78,18 @@ def attend(
     return used @ value, weights
 
 
-def fused_attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float) -> Tensor:
+def fused_attend(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scale: float, *, causal: bool = False
+) -> Tensor:
     """The same mixture as `attend` in one fused call that never shows its weights.
 
     Shapes as in `attend`; a row in which nothing is allowed gives zeros here too.
+
+    Args:
+        causal: the causal mask, which the call makes by itself and faster, stands for `mask`.
     """
+    if causal:
+        return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
 
 
@@ -117,13 +125,15 @@ class MultiHeadAttention(nn.Module):
         self.head_gain: Tensor | None = None
         """(H, 1, 1), 0 for an ablated head and 1 for the others; None where all work."""
 
-    def _split(self, x: Tensor) -> Tensor:
+    def _split(self, x: Tensor, packing: Packing | None = None) -> Tensor:
+        if packing is not None:
+            x = packing.pad(x)
         heads: Tensor = x.unflatten(-1, (self.n_heads, -1))  # (B, Q, D) -> (B, Q, H, K)
         return heads.transpose(1, 2)  # (B, H, Q, K)
 
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of (B, S, D), each (B, H, S, K)."""
-        return self._split(self.to_key(memory)), self._split(self.to_value(memory))
+    def keys_and_values(self, memory: Tensor, packing: Packing | None = None) -> tuple[Tensor, Tensor]:
+        """Keys and values of (B, S, D), or of its real tokens (N, D): each (B, H, S, K)."""
+        return self._split(self.to_key(memory), packing), self._split(self.to_value(memory), packing)
 
     def forward(
         self,
@@ -131,6 +141,7 @@ class MultiHeadAttention(nn.Module):
         memory: Tensor | None = None,
         mask: Tensor | None = None,
         kept: KeyValues | None = None,
+        packed: Packed | None = None,
     ) -> Tensor:
         """Let each position of `x` read from `memory` (cross-attention) or from `x` itself.
 
@@ -140,13 +151,15 @@ class MultiHeadAttention(nn.Module):
             mask: broadcastable to (B, H, Q, S), True where attention is allowed.
             kept: in decoding, the keys and values of earlier positions. Self-attention adds those of `x`;
                 cross-attention computes them at the first position and uses them from then on.
+            packed: in training, where the real tokens stand; `x` and `memory` are then these alone, (N, D).
 
         Returns:
-            (B, Q, D).
+            As `x`.
         """
-        query = self._split(self.to_query(x))  # (B, H, Q, K)
+        query = self._split(self.to_query(x), packed.queries if packed else None)  # (B, H, Q, K)
         if kept is None:
-            key, value = self.keys_and_values(x if memory is None else memory)
+            places = packed.keys if packed else None
+            key, value = self.keys_and_values(x if memory is None else memory, places)
         else:
             key, value = self._with_kept(x, memory, kept)
         # The fused call gives zeros where nothing is allowed, as the fill -inf does.
@@ -155,10 +168,13 @@ class MultiHeadAttention(nn.Module):
             if self.recording:
                 self._store(query, key, value, mask, weights, mixed)
         else:
-            mixed = fused_attend(query, key, value, mask, self.scale)
+            causal = packed is not None and packed.causal
+            mixed = fused_attend(query, key, value, mask, self.scale, causal=causal)
         if self.head_gain is not None:
             mixed = mixed * self.head_gain
         mixed = mixed.transpose(1, 2).flatten(2)  # (B, H, Q, K) -> (B, Q, D)
+        if packed is not None:
+            mixed = packed.queries.pack(mixed)
         return self.to_output(mixed)  # type: ignore[no-any-return]
 
     @property

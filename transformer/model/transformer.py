@@ -14,6 +14,7 @@ from transformer.interventions import NOTHING, Interventions, forbidden
 from transformer.model.attention import KeyValues, MultiHeadAttention
 from transformer.model.layers import Dropout, FeedForward, Residual, embedding, linear, norm
 from transformer.model.masks import causal_mask, padding_mask
+from transformer.model.packing import Packed, Packing
 from transformer.model.positions import sinusoid
 
 PAD_ID = 0
@@ -49,9 +50,9 @@ class SelfAttentionLayer(nn.Module):
         self.attention_residual = Residual(config, *dropout_places)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """(B, S, D) to (B, S, D), with a mask broadcastable to (B, H, S, S)."""
-        x = self.attention_residual(x, lambda y: self.attention(y, mask=mask))
+    def forward(self, x: Tensor, mask: Tensor | None, packed: Packed | None = None) -> Tensor:
+        """(B, S, D) to (B, S, D), with a mask broadcastable to (B, H, S, S); packed, (N, D) to (N, D)."""
+        x = self.attention_residual(x, lambda y: self.attention(y, mask=mask, packed=packed))
         return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
 
 
@@ -82,11 +83,19 @@ class DecoderLayer(nn.Module):
         self_mask: Tensor | None,
         cross_mask: Tensor | None,
         kept: LayerMemory | None = None,
+        packed: tuple[Packed | None, Packed | None] = (None, None),
     ) -> Tensor:
-        """(B, T, D) and memory (B, S, D) to (B, T, D)."""
+        """(B, T, D) and memory (B, S, D) to (B, T, D).
+
+        Args:
+            packed: in training, where the real tokens stand, for self- and cross-attention: (N, D) to (N, D).
+        """
         own, cross = (kept.own, kept.cross) if kept else (None, None)
-        x = self.self_residual(x, lambda y: self.self_attention(y, mask=self_mask, kept=own))
-        x = self.cross_residual(x, lambda y: self.cross_attention(y, memory, cross_mask, kept=cross))
+        for_own, for_cross = packed
+        x = self.self_residual(x, lambda y: self.self_attention(y, mask=self_mask, kept=own, packed=for_own))
+        x = self.cross_residual(
+            x, lambda y: self.cross_attention(y, memory, cross_mask, kept=cross, packed=for_cross)
+        )
         return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
 
 
@@ -255,30 +264,51 @@ class Transformer(nn.Module):
             x = x + self.learned_positions.weight[start:end]
         return self.embedding_dropout(x)  # type: ignore[no-any-return]
 
-    def encode(self, src: Tensor) -> Tensor:
-        """Token ids (B, S) to memory (B, S, D)."""
+    def encode(self, src: Tensor, read: Packing | None = None) -> Tensor:
+        """Token ids (B, S) to memory (B, S, D); with the places of its real tokens, these alone: (N, D)."""
         alone, rows = self.config.topology == "encoder-only", range(src.size(1))
         mask = self._mask(src, rows, causal=alone)
         x = self._embed(self.src_embedding, src, self.config.embedding_scale in ("encoder", "both"))
+        packed = None
+        if read is not None:
+            x, packed = read.pack(x), Packed(read, read)
         for i, layer in enumerate(self.encoder):
-            x = layer(x, self._less(mask, f"encoder.{i}", src, rows))
+            x = layer(x, self._less(mask, f"encoder.{i}", src, rows), packed)
         return self.encoder_norm(x)  # type: ignore[no-any-return]
 
-    def decode(self, memory: Tensor | None, src: Tensor, tgt: Tensor) -> Tensor:
+    def decode(
+        self,
+        memory: Tensor | None,
+        src: Tensor,
+        tgt: Tensor,
+        read: Packing | None = None,
+        written: Packing | None = None,
+    ) -> Tensor:
         """Target so far (B, T) and memory (B, S, D) to logits of each next token, (B, T, V).
 
         Without an encoder there is no memory, and the target is question, separator and answer in one.
+
+        Args:
+            read: where the memory is packed, (N, D), the places of its tokens.
+            written: where the target is to be packed, its places; the logits then are of real tokens, (N, V).
         """
         rows = range(tgt.size(1))
         self_mask, cross_mask = self._mask(tgt, rows, causal=True), self._mask(src, rows, causal=False)
         scaled = ("both",) if memory is not None else ("both", "encoder")
         x = self._embed(self.tgt_embedding, tgt, self.config.embedding_scale in scaled)
+        packed_own, packed_cross = None, None
+        if written is not None:
+            x = written.pack(x)
+            causal = self.masked("causal") and not self.interventions.blocked
+            packed_own = Packed(written, written, causal)
+            packed_cross = None if read is None else Packed(written, read)
         for i, layer in enumerate(self.decoder):
             own = self._less(self_mask, f"decoder.{i}.self", tgt, rows)
             if memory is None:
-                x = layer(x, own)
+                x = layer(x, own, packed_own)
             else:
-                x = layer(x, memory, own, self._less(cross_mask, f"decoder.{i}.cross", src, rows))
+                cross = self._less(cross_mask, f"decoder.{i}.cross", src, rows)
+                x = layer(x, memory, own, cross, None, (packed_own, packed_cross))
         return self.to_logits(self.decoder_norm(x))  # type: ignore[no-any-return]
 
     @property
@@ -317,13 +347,21 @@ class Transformer(nn.Module):
     def forward(self, src: Tensor, tgt: Tensor | None = None) -> Tensor:
         """Token ids to logits of each next token, (B, T, V).
 
+        In training on a CPU the padding is left out where it is hidden: its logits are zeros.
+
         Args:
             src: (B, S), the question; not read by a decoder that stands alone.
             tgt: (B, T), the target so far, or question, separator and answer so far; not read by an encoder
                 that stands alone, whose logits are (B, S, V).
         """
+        packs = self.training and src.device.type == "cpu" and self.masked("padding")
+        read = Packing(src, PAD_ID) if packs and len(self.encoder) else None
         if self.writes_at_once:
-            return self.to_logits(self.encode(src))  # type: ignore[no-any-return]
+            logits = self.to_logits(self.encode(src, read))
+            return logits if read is None else read.pad(logits)
         if tgt is None:
             raise ValueError("This topology needs the target so far.")
-        return self.decode(self.encode(src) if len(self.encoder) else None, src, tgt)
+        written = Packing(tgt, PAD_ID) if packs else None
+        memory = self.encode(src, read) if len(self.encoder) else None
+        logits = self.decode(memory, src, tgt, read, written)
+        return logits if written is None else written.pad(logits)

@@ -1,0 +1,102 @@
+"""Leaving padding out of training changes what is computed, and nothing of what is learned."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from transformer.config import KINDS_OF, ModelConfig
+from transformer.interventions import Block, Interventions
+from transformer.model.packing import Packing
+from transformer.model.transformer import Transformer
+
+BATCH, LENGTH = 5, 9
+
+
+@pytest.fixture
+def tokens():
+    """(5, 9) ids of 11, with rows of 1 to 9 tokens."""
+    ids = torch.randint(1, 11, (BATCH, LENGTH), generator=torch.Generator().manual_seed(1))
+    for row, length in enumerate((9, 1, 4, 7, 2)):
+        ids[row, length:] = 0
+    return ids
+
+
+def made(topology, **changes):
+    config = ModelConfig(
+        topology=topology,
+        src_vocab_size=11,
+        tgt_vocab_size=11,
+        max_len=12,
+        n_encoder_layers=2,
+        n_decoder_layers=3,
+        n_heads=2,
+        d_model=6,
+        d_ff=10,
+        **changes,
+    )
+    return Transformer(config, torch.Generator().manual_seed(2))
+
+
+def learned(model, src, tgt):
+    """Logits of the real tokens, and the gradient of their loss, by parameter."""
+    model.zero_grad()
+    read = src if model.config.topology == "encoder-only" else tgt
+    logits = model(src, tgt)
+    F.cross_entropy(logits.flatten(0, 1), read.flatten(), ignore_index=0).backward()
+    gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    return logits[read != 0].detach(), gradients
+
+
+def same_is_learned(model, tokens):
+    tgt = tokens[:, :8].roll(1, 0)  # other lengths than the source
+    packed, gradients = learned(model.train(), tokens, tgt)
+    padded, expected = learned(model.eval(), tokens, tgt)  # there is no dropout: eval computes everything
+    torch.testing.assert_close(packed, padded, atol=1e-5, rtol=0)
+    assert gradients.keys() == expected.keys()
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, expected[name], atol=1e-6, rtol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize("topology", KINDS_OF)
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"mask_fill": "-1e9"}, {"norm": "scalar", "norm_placement": "post"}, {"causal_mask": False}],
+    ids=["default", "-1e9", "scalar", "no causal mask"],
+)
+def test_training_learns_the_same_as_with_its_padding(topology, changes, tokens):
+    same_is_learned(made(topology, **changes), tokens)
+
+
+def test_it_does_so_without_a_head_and_some_looks(tokens):
+    model = made("encoder-decoder")
+    look = Block(site="decoder.1.self", column=0, row=2)
+    model.intervene(Interventions(ablated=(("encoder.0", 1),), blocked=(look,)), int)
+    same_is_learned(model, tokens)
+
+
+def test_padding_is_left_out_of_training_alone(tokens):
+    model = made("encoder-decoder")
+    assert torch.equal(model.train()(tokens, tokens)[tokens == 0], torch.zeros(int((tokens == 0).sum()), 11))
+    assert model.eval()(tokens, tokens)[tokens == 0].abs().min() > 0
+
+
+def test_padding_that_is_not_hidden_takes_part(tokens):
+    model = made("encoder-decoder", padding_mask=False)
+    assert torch.equal(model.train()(tokens, tokens), model.eval()(tokens, tokens))
+    assert model(tokens, tokens)[tokens == 0].abs().min() > 0
+
+
+def test_packed_tokens_come_back_to_their_places(tokens):
+    packing = Packing(tokens, pad_id=0)
+    x = torch.arange(BATCH * LENGTH * 3.0).view(BATCH, LENGTH, 3)
+    packed = packing.pack(x)
+    assert torch.equal(packed, x[tokens != 0])  # row by row, in reading order
+    assert packed.shape == (9 + 1 + 4 + 7 + 2, 3)
+    assert torch.equal(packing.pad(packed), x * (tokens != 0)[..., None])
+
+
+def test_gradients_go_the_way_of_the_numbers(tokens):
+    packing = Packing(tokens, pad_id=0)
+    x = torch.randn(BATCH, LENGTH, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda y: packing.pad(packing.pack(y) ** 2), x)
+    assert torch.autograd.gradcheck(packing.pad, torch.randn(23, 2, dtype=torch.float64, requires_grad=True))

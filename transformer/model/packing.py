@@ -1,0 +1,78 @@
+"""Training without its padding: maps and norms see the real tokens alone, attention sees whole rows again.
+
+Random words of 1 to L letters fill little more than half of a batch; the rest would be computed for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class Packing:
+    """Where the N real tokens of a padded batch stand.
+
+    Args:
+        tokens: (B, S) token ids.
+        pad_id: the id that fills up the shorter rows.
+    """
+
+    def __init__(self, tokens: Tensor, pad_id: int) -> None:
+        self.shape = (tokens.size(0), tokens.size(1))
+        self.places = (tokens != pad_id).flatten().nonzero().squeeze(1)
+
+    def pack(self, x: Tensor) -> Tensor:
+        """The real tokens of (B, S, D), one after another: (N, D)."""
+        return _Pack.apply(x, self.places)  # type: ignore[no-any-return, no-untyped-call]
+
+    def pad(self, x: Tensor) -> Tensor:
+        """(N, D) back in its places, with zeros around it: (B, S, D)."""
+        return _Pad.apply(x, self.places, self.shape)  # type: ignore[no-any-return, no-untyped-call]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What one attention needs to know where the tokens around it are packed."""
+
+    queries: Packing
+    keys: Packing
+    causal: bool = False
+    """No look but those ahead is forbidden to a real row: padding stands behind all that it may read."""
+
+
+class _Pack(torch.autograd.Function):
+    """Its gradient is a copy too; that of plain indexing would add up, as if places could come twice."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor, places: Tensor) -> Tensor:
+        context.save_for_backward(places)
+        context.shape = x.shape[:2]
+        return _taken(x, places)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (places,) = context.saved_tensors
+        return _put(gradients[0], places, context.shape), None
+
+
+class _Pad(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, x: Tensor, places: Tensor, shape: tuple[int, int]) -> Tensor:
+        context.save_for_backward(places)
+        return _put(x, places, shape)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (places,) = context.saved_tensors
+        return _taken(gradients[0], places), None, None
+
+
+def _taken(x: Tensor, places: Tensor) -> Tensor:
+    return x.flatten(0, 1).index_select(0, places)
+
+
+def _put(x: Tensor, places: Tensor, shape: tuple[int, int]) -> Tensor:
+    return x.new_zeros(shape[0] * shape[1], x.size(-1)).index_copy_(0, places, x).view(*shape, -1)
