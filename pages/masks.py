@@ -48,7 +48,7 @@ with st.container(key="mask_switches", horizontal=True, vertical_alignment="cent
     mask_switches(run)
     two = st.container(key="two_losses", width="stretch")
 seen = run.view
-controls(run, seen, {}, usable=True)
+controls(run, seen, {}, run.config)
 mask_problem()
 sentence = st.container(key="moment")
 time_places = time_control(seen)

@@ -46,7 +46,7 @@ with st.container():
             "one stands here."
         )
 
-controls(run, seen, changed(run, config), usable=config is not None)
+controls(run, seen, changed(run, config), config)
 top, right = st.columns([3.2, 1], vertical_alignment="center", gap="small")
 status, sentence = top.container(key="run_status"), top.container(key="moment")
 right_words = right.container(key="words_right")

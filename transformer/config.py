@@ -18,6 +18,7 @@ FORMAT = 1
 LARGEST = sys.float_info.max
 """A larger whole number is no finite number to the arithmetic of a model."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
+PRECISIONS = ("float32", "bfloat16")
 DROPOUT_PLACES = ("embedding", "attention_weights", "feed_forward", "residual", "encoder_attention")
 KINDS_OF = {
     "encoder-decoder": ("cross", "encoder", "decoder"),
@@ -306,6 +307,9 @@ class TrainConfig(_Json):
     """After the warm-up: linear or cosine decay to zero with the planned steps, or constant."""
     clip: float | None = 1.0
     """Longest gradient, in Euclidean norm; none: no clipping."""
+    precision: str = "float32"
+    """Of a training step's products: float32, or bfloat16 (half the memory, faster on most GPUs; weights,
+    norms of the gradient and whatever is looked at stay float32)."""
     label_smoothing: float = 0.0
     """Share of the target's probability that is spread over all tokens."""
     evaluate_every: int = 25
@@ -368,6 +372,7 @@ class TrainConfig(_Json):
         _choice(self, "schedule", ("linear", "cosine", "constant"))
         if self.clip is not None:
             _number(self, "clip", 0.0, math.inf, above=True)
+        _choice(self, "precision", PRECISIONS)
         _number(self, "label_smoothing", 0.0, 0.9)
         _whole(self, "evaluate_every", 1, 1_000_000)
         if self.goal is not None:
@@ -404,13 +409,14 @@ class RunConfig(_Json):
     """Fixes the first weights, dropout and every batch."""
     device: str = "auto"
     """auto (CUDA, else MPS, else CPU), cpu, cuda or mps."""
-    threads: int = 1
-    """CPU threads of an operation; one leaves the other core to the page."""
+    threads: int | None = None
+    """CPU threads of an operation; none: the number that is fastest here and leaves a core to the page."""
 
     def __post_init__(self) -> None:
         _whole(self, "seed", 0, 2**32 - 1)
         _choice(self, "device", DEVICES)
-        _whole(self, "threads", 1, 256)
+        if self.threads is not None:
+            _whole(self, "threads", 1, 256)
         _flag(self, "published")
         if not isinstance(self.recipe, str) or not 0 < len(self.recipe) <= 60:
             raise InputError("A recipe's name has 1 to 60 characters.", "recipe")

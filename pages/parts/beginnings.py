@@ -47,6 +47,8 @@ def values_of(config: RunConfig) -> dict[str, Any]:
         "goal": goal,
         "seed": config.seed,
         "device": config.device,
+        "precision": train.precision,
+        "threads": config.threads,
         "recipe": config.recipe if config.recipe in RECIPES else OWN,
         "topology": model.topology,
         "as_published": config.published,

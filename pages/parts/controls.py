@@ -7,7 +7,9 @@ from typing import Any
 import streamlit as st
 
 from pages.parts.commands import PACE_NAMES, ask, problem
+from pages.parts.expected import expected
 from pages.parts.wording import differences
+from transformer.config import RunConfig
 from transformer.runs.run import Run
 from transformer.runs.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING, RunView
 
@@ -22,20 +24,22 @@ _BUTTONS = """
 """
 
 
-def controls(run: Run, view: RunView, changes: dict[str, tuple[Any, Any]], *, usable: bool) -> None:
+def controls(run: Run, view: RunView, changes: dict[str, tuple[Any, Any]], config: RunConfig | None) -> None:
     """Draw the buttons of a run or draft.
 
     Args:
         view: the look at the run that the whole page is drawn from.
         changes: settings that differ from the run's.
-        usable: whether the settings can be used at all.
+        config: the settings; None where they cannot be used.
     """
-    state, edited = view.state, bool(changes)
+    state, edited, usable = view.state, bool(changes), config is not None
+    startable = state in (IDLE, *ENDED) or edited
+    how_long, too_long = expected(config) if startable else ("", False)
     with st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.button(
             _start_label(state, edited),
             key="run_start",
-            type="primary" if state in (IDLE, *ENDED) or edited else "secondary",
+            type="primary" if startable else "secondary",
             icon=":material/play_arrow:",
             shortcut="S",
             disabled=not usable or (state in (QUEUED, TRAINING, PAUSED) and not edited),
@@ -101,10 +105,15 @@ def controls(run: Run, view: RunView, changes: dict[str, tuple[Any, Any]], *, us
             st.markdown(_BUTTONS)
         if state in ENDED and state != FAILED:
             _continuation(run)
+        with st.container(key="expected", width="content"):
+            st.caption("" if too_long else how_long)
     # Always the same containers, empty or not: one that came and went would move the pictures below it to
     # another place in the page, where the browser would build them anew.
     with st.container():
         problem()
+    with st.container(key="too_long"):
+        if too_long:
+            st.warning(f"This takes {how_long}", icon=":material/hourglass:")
     with st.container(key="run_changes", horizontal=True, vertical_alignment="center"):
         if edited and state != IDLE:
             _changed_settings(state, changes)

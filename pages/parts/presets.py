@@ -16,6 +16,8 @@ class Preset:
     config: RunConfig
     look_for: str
     """One sentence for whoever is about to press Start."""
+    reaches: int | None = None
+    """The step at which it usually meets its goal, by the benchmarks; none: unknown."""
 
 
 _DEFAULT = RECIPES["default"].small
@@ -24,6 +26,7 @@ PRESETS = {
     "Reverse words": Preset(
         config=_DEFAULT,
         look_for=RECIPES["default"].look_for,
+        reaches=225,
     ),
     "One head": Preset(
         config=_DEFAULT.with_changes(n_heads=1, recipe="One head"),
@@ -53,58 +56,69 @@ PRESETS = {
         "columns that mean nothing. It learns all the same, only later.",
     ),
     **{
-        name: Preset(config=replace(with_task(_DEFAULT, task), recipe=name), look_for=sentence)
-        for name, task, sentence in (
+        name: Preset(
+            config=replace(with_task(_DEFAULT, task), recipe=name), look_for=sentence, reaches=reaches
+        )
+        for name, task, reaches, sentence in (
             (
                 "Copy words",
                 "copy",
+                175,
                 "Nothing moves here: soon some head draws a diagonal, each letter read where it stands.",
             ),
             (
                 "Sort letters",
                 "sort",
+                475,
                 "What is read depends on which letters there are, not on where they stand: no two words draw "
                 "the same picture.",
             ),
             (
                 "Caesar's cipher",
                 "caesar",
+                175,
                 "Each letter is read where it stands, a diagonal, and changed on the way: attention moves, "
                 "the feed-forward part translates.",
             ),
             (
                 "Dates",
                 "dates",
+                475,
                 "The year goes from the end to the beginning, the month is looked up from its letters, and "
                 "the weekday stays dark: it decides nothing.",
             ),
             (
                 "Numbers",
                 "numbers",
+                275,
                 "Each digit is read from its word; for a nought that nobody says there is no word to look "
                 "at. In German the last digit is said before the tens.",
             ),
             (
                 "English to French",
                 "en-fr",
+                375,
                 "Adjectives and nouns change places: the diagonal is crossed. “it” is put before the verb, "
                 "and its row also looks for the noun that decides between le and la.",
             ),
             (
                 "English to Italian",
                 "en-it",
+                None,
                 "Most words keep their order; colours change places with their nouns, and articles look "
                 "ahead to the word that decides between il, lo and l'.",
             ),
             (
                 "Chinese to English",
                 "zh-en",
+                275,
                 "Relative clauses and places move from the front to the end; measure words are read by "
                 "nobody. 纽约是一座城市 is never trained on.",
             ),
             (
                 "Your own pairs",
                 "pairs",
+                None,
                 "Nobody knows the right alignment here: which words does each row choose by itself?",
             ),
         )

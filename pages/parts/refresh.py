@@ -8,8 +8,9 @@ import streamlit as st
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
 from pages.parts import selection
+from transformer.runs.calibration import speed
 from transformer.runs.run import Run
-from transformer.runs.view import PAUSED, RunView
+from transformer.runs.view import IDLE, PAUSED, RunView
 
 WORDS = ("word", "own_word", "asked_word", "word_problem")
 """What a typed word fills in, on any page that has a box for one."""
@@ -71,6 +72,6 @@ def refresh_seconds(view: RunView, *, waiting: bool = False) -> float | None:
     """
     if waiting or (view.active and (view.frame is None or (view.pace or 99.0) <= 5.0)):
         return 0.2
-    if view.active:
+    if view.active or (view.state == IDLE and speed() is None):  # the machine is being measured
         return 0.5
     return 2.0 if view.state == PAUSED else None  # someone else with the link may let it go on

@@ -10,9 +10,10 @@ import streamlit as st
 
 from pages.parts.beginnings import GOALS, base, begin, beginnings, reset, values_of
 from pages.parts.model_size import model_size
-from pages.parts.task_settings import task_settings, tokenizer_settings
-from transformer.config import DEVICES, RunConfig
+from pages.parts.task_settings import task_settings, tokenizer_settings, whole
+from transformer.config import DEVICES, PRECISIONS, RunConfig
 from transformer.errors import InputError
+from transformer.runs.calibration import speed
 from transformer.runs.machine import check_machine
 from transformer.tasks import completed
 
@@ -58,10 +59,7 @@ _WHOLE = (
         "Which head turns differs from seed to seed.",
     ),
 )
-_BATCH = _Setting("batch_size", "batch_size", "Batch", "Examples per step, up to 4,096.")
-
-
-_MAY_BE_EMPTY = ("goal", "vocabulary", "patterns", "pairs", "tokenizer_file")
+_MAY_BE_EMPTY = ("goal", "vocabulary", "patterns", "pairs", "tokenizer_file", "threads")
 
 
 def settings() -> RunConfig | None:
@@ -106,14 +104,14 @@ def _widgets(defaults: dict[str, Any], values: dict[str, Any], boxes: dict[str, 
         if "d_model" in fields:
             boxes["size"] = st.container(key="model_size")
 
-    def whole(setting: _Setting) -> Callable[[], None]:
-        return lambda: values.__setitem__(setting.field, _whole(setting, defaults))
+    def box(setting: _Setting) -> Callable[[], None]:
+        return lambda: values.__setitem__(setting.field, _of_a_stack(setting, defaults))
 
     for first, second in zip(_WHOLE[::2], _WHOLE[1::2], strict=True):
-        pair(whole(first), whole(second), first.field, second.field)
+        pair(box(first), box(second), first.field, second.field)
     pair(lambda: _rate(values, defaults), lambda: _goal(values, defaults), "learning_rate", "goal")
     with st.expander("More settings", key="more_settings", on_change="ignore"):
-        values["batch_size"] = _whole(_BATCH, defaults)
+        values["batch_size"] = whole("Batch", "batch_size", defaults, "Examples per step, up to 4,096.")
         boxes["batch_size"] = st.container()
         for key, label, text in (
             ("label_smoothing", "Label smoothing", "Share of each target spread over all tokens, 0 to 0.9."),
@@ -125,8 +123,8 @@ def _widgets(defaults: dict[str, Any], values: dict[str, Any], boxes: dict[str, 
             boxes[key] = st.container()
         tokenizer_settings(defaults, values, boxes)
         _decoding(defaults, values, boxes)
-        _device(values)
-        boxes["device"] = st.container()
+        _device(values, defaults)
+        boxes["device"] = boxes["precision"] = boxes["threads"] = st.container()
 
 
 def _decoding(defaults: dict[str, Any], values: dict[str, Any], boxes: dict[str, Any]) -> None:
@@ -153,7 +151,7 @@ def _decoding(defaults: dict[str, Any], values: dict[str, Any], boxes: dict[str,
     boxes["beam_width"] = boxes["length_penalty"] = st.container()
 
 
-def _device(values: dict[str, Any]) -> None:
+def _device(values: dict[str, Any], defaults: dict[str, Any]) -> None:
     values["device"] = st.selectbox(
         "Device",
         list(DEVICES),
@@ -161,6 +159,28 @@ def _device(values: dict[str, Any]) -> None:
         bind="query-params",
         help="auto takes a GPU if there is one, and the CPU otherwise.",
     )
+    left, right = st.columns(2, gap="small")
+    with left:
+        values["precision"] = st.selectbox(
+            "Precision",
+            PRECISIONS,
+            key="precision",
+            bind="query-params",
+            help="Of the products in a training step. bfloat16 is faster on most GPUs, seldom on a CPU. "
+            "Weights and whatever is looked at stay float32.",
+        )
+    with right:
+        known = speed()
+        values["threads"] = st.number_input(
+            "CPU threads",
+            value=defaults["threads"],
+            step=1,
+            key="threads",
+            bind="query-params",
+            placeholder=f"{known.threads}, measured" if known else "measured",
+            help="Empty: the number that has been measured to be fastest on this machine, among those that "
+            "leave a core to the page. 1 to 256.",
+        )
 
 
 def _rate(values: dict[str, Any], defaults: dict[str, Any]) -> None:
@@ -187,18 +207,11 @@ def _goal(values: dict[str, Any], defaults: dict[str, Any]) -> None:
     values["goal"] = GOALS.get(goal, 0.99)
 
 
-def _whole(setting: _Setting, defaults: dict[str, Any]) -> int:
-    # No limits in the widget: they are said by the configuration, in words, to any value that is sent.
+def _of_a_stack(setting: _Setting, defaults: dict[str, Any]) -> int:
+    """The layers of a stack that the topology does not have cannot be chosen."""
     absent = {"layers_encoder": "decoder-only", "layers_decoder": "encoder-only"}.get(setting.key)
-    return st.number_input(
-        setting.label,
-        value=defaults[setting.key],
-        step=1,
-        key=setting.key,
-        bind="query-params",
-        help=setting.help,
-        disabled=absent is not None and st.session_state.get("topology") == absent,
-    )
+    disabled = absent is not None and st.session_state.get("topology") == absent
+    return whole(setting.label, setting.key, defaults, setting.help, disabled=disabled)
 
 
 def _checked(begun: RunConfig, values: dict[str, Any]) -> tuple[RunConfig | None, InputError | None]:

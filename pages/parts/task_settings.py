@@ -61,13 +61,13 @@ def task_settings(task: str, defaults: dict[str, Any], values: dict[str, Any], b
             values[field] = draw()
             boxes[field] = st.container()
 
-    add("max_letters", lambda: _whole("Longest word (L)", "letters", defaults, _LETTERS_HELP))
-    add("shift", lambda: _whole("Shift", "shift", defaults, "Places on in the alphabet, 1 to 25."))
+    add("max_letters", lambda: whole("Longest word (L)", "letters", defaults, _LETTERS_HELP))
+    add("shift", lambda: whole("Shift", "shift", defaults, "Places on in the alphabet, 1 to 25."))
     add("language", lambda: _language(defaults))
-    add("digits", lambda: _whole("Digits", "digits", defaults, "Of the largest number, 2 to 6."))
+    add("digits", lambda: whole("Digits", "digits", defaults, "Of the largest number, 2 to 6."))
     add("to_words", lambda: _to_words(defaults))
     add("patterns", lambda: _patterns(task))
-    add("adjectives", lambda: _whole("Adjectives", "adjectives", defaults, _ADJECTIVES_HELP))
+    add("adjectives", lambda: whole("Adjectives", "adjectives", defaults, _ADJECTIVES_HELP))
     if task == "pairs":
         own = st.session_state.get("own_pairs")
         values["pairs"] = own.digest if own else st.query_params.get("pairs")
@@ -98,7 +98,7 @@ def tokenizer_settings(defaults: dict[str, Any], values: dict[str, Any], boxes: 
         help="Special tokens included, 10 to 50,000; the most frequent stay. Empty: all, and 300 for bpe.",
     )
     boxes["vocabulary"] = st.container()
-    values["min_frequency"] = _whole("Least frequency", "min_frequency", defaults, _FREQUENCY_HELP)
+    values["min_frequency"] = whole("Least frequency", "min_frequency", defaults, _FREQUENCY_HELP)
     boxes["min_frequency"] = st.container()
 
 
@@ -107,9 +107,14 @@ _ADJECTIVES_HELP = "Most adjectives in a sentence, 0 to 4: with more of them mor
 _FREQUENCY_HELP = "Words that training has less often than this become [UNK], 1 to 1,000."
 
 
-def _whole(label: str, key: str, defaults: dict[str, Any], text: str) -> int:
-    # No limits in the widget: they are said by the configuration, in words, to any value that is sent.
-    return st.number_input(label, value=defaults[key], step=1, key=key, bind="query-params", help=text)
+def whole(label: str, key: str, defaults: dict[str, Any], text: str, *, disabled: bool = False) -> int:
+    """Draw the box of a whole number.
+
+    It has no limits of its own: they are said by the configuration, in words, to any value that is sent.
+    """
+    return st.number_input(
+        label, value=defaults[key], step=1, key=key, bind="query-params", help=text, disabled=disabled
+    )
 
 
 def _language(defaults: dict[str, Any]) -> str:

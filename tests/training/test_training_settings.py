@@ -44,6 +44,7 @@ CASES = {
     "warmup_steps": ("losses", [5]),
     "schedule": ("losses", ["cosine", "constant"]),
     "clip": ("losses", [None, 0.1]),
+    "precision": ("losses", ["bfloat16"]),
     "label_smoothing": ("losses", [0.1]),
     "evaluate_every": ("evaluations", [3]),
     "goal": ("length", [1e-9]),

@@ -235,6 +235,7 @@ def _summary(view: RunView) -> dict[str, Any]:
         "topology": view.config.model.topology,
         "seed": view.config.seed,
         "device": view.device,
+        "threads": view.threads,
         "parameters": view.parameters,
         "steps": view.step,
         "seconds": round(view.seconds, 3),

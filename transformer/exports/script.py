@@ -11,6 +11,7 @@ from transformer.tasks import completed
 
 _WRITTEN: dict[str, tuple[object, ...]] = {
     "topology": ("encoder-decoder", "encoder-only", "decoder-only"),
+    "precision": ("float32",),
     "score_scale": ("sqrt_d_head", "sqrt_d_model"),
     "norm_placement": ("pre", "post", "branch"),
     "norm": ("layer", "scalar"),
@@ -234,6 +235,7 @@ def _values(config: RunConfig) -> dict[str, object]:
         "drawn": "Words, first weights and dropout" if conditions["dropout"] else "Words and first weights",
         "recipe": ascii(config.recipe),  # free text: it must not leave its comment
         "device": _AUTO if config.device == "auto" else f'"{config.device}"',
+        "threads": config.threads or 1,
         "max_len": completed(config).model.max_len,
         "n_layers": model.n_layers(model.kinds[0]),
         **layout,

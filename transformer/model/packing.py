@@ -23,13 +23,18 @@ class Packing:
     def __init__(self, tokens: Tensor, pad_id: int) -> None:
         self.shape = (tokens.size(0), tokens.size(1))
         self.places = (tokens != pad_id).flatten().nonzero().squeeze(1)
+        self.whole = len(self.places) == tokens.numel()
 
     def pack(self, x: Tensor) -> Tensor:
         """The real tokens of (B, S, D), one after another: (N, D)."""
+        if self.whole:
+            return x.flatten(0, 1)
         return _Pack.apply(x, self.places)  # type: ignore[no-any-return, no-untyped-call]
 
     def pad(self, x: Tensor) -> Tensor:
         """(N, D) back in its places, with zeros around it: (B, S, D)."""
+        if self.whole:
+            return x.unflatten(0, self.shape)
         return _Pad.apply(x, self.places, self.shape)  # type: ignore[no-any-return, no-untyped-call]
 
 

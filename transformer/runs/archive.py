@@ -129,6 +129,7 @@ class Archive:
             "step": view.step,
             "seconds": view.seconds,
             "device": view.device,
+            "threads": view.threads,
             "parameters": view.parameters,
             "first_step_at": view.first_step_at,
             "right_by_length": view.frame.by_length if view.frame else {},

@@ -62,6 +62,7 @@ class Run:
         self._closing = False
         self._budget: int | None = None  # steps until the next pause, where steps were asked for
         self._next_step_at = 0.0  # on the clock, where there is a pace
+        self._live = live
         self._worker = Worker(config, archive, live)
         self._thread = threading.Thread(target=self._main, name=f"run-{self.view.id[:6]}", daemon=True)
         self._thread.start()
@@ -300,6 +301,8 @@ class Run:
         try:
             self._worker.build(self.questions)
             self.ready.set()
+            if self._live and self._commands.empty():
+                self._worker.calibrate()
             while not self._closing:
                 self._obey_and_step()
         except Exception as error:  # whatever it is, the page says it, and every other run goes on

@@ -43,6 +43,8 @@ class RunView:
     """Highest rate of the present plan."""
     device: str
     """Where the model is; empty until it is built."""
+    threads: int
+    """CPU threads of an operation; 0 until the model is built."""
     parameters: int
     frames: tuple[Frame, ...]
     snapshots: tuple[Snapshot, ...]

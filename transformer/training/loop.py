@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-from transformer.tasks import Batch
-from transformer.training.evaluation import LIVE_WORDS, Evaluation, evaluate, sum_of_losses
+from transformer.training.evaluation import LIVE_WORDS, Evaluation, evaluate
 from transformer.training.state import TrainState
+from transformer.training.step import take_step
 
 MARKS = (0.5, 0.9, 0.99)
 """Shares of exact words whose first step is noted."""
@@ -57,7 +57,7 @@ def train(state: TrainState) -> Iterator[Report]:
     while state.step < state.stretch.last:
         began = time.perf_counter()
         batch = state.task.batch(state.config.seed, state.step)
-        n_tokens = _step(state, batch)
+        n_tokens = take_step(state, batch)
         last = state.step == state.stretch.last
         evaluation = None
         if last or state.step % state.config.train.evaluate_every == 0:
@@ -83,36 +83,6 @@ def train(state: TrainState) -> Iterator[Report]:
         )
         if state.goal_reached:
             return
-
-
-def _step(state: TrainState, batch: Batch) -> int:
-    """One step of the optimiser; its loss, token accuracy and gradient norm stay on the device, unread.
-
-    Returns:
-        The number of target tokens.
-    """
-    train, tokenizer = state.config.train, state.task.tgt_tokenizer
-    n_tokens = int((batch.tgt_out != tokenizer.pad_id).sum())
-    src, tgt_in, labels = state.to_device(batch)
-    rate = state.stretch.rate(state.step + 1)
-    for group in state.optimizer.param_groups:
-        group["lr"] = rate
-
-    state.model.train()  # an evaluation or a recording may have ended in eval mode
-    state.optimizer.zero_grad(set_to_none=True)
-    logits = state.model(src, tgt_in)  # (B, T, V)
-    loss = sum_of_losses(logits, labels, tokenizer.pad_id, train.label_smoothing) / n_tokens
-    loss.backward()
-    limit = float("inf") if train.clip is None else train.clip
-    gradient_norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit)
-    state.optimizer.step()
-    state.step += 1
-
-    with torch.no_grad():
-        hits = ((logits.argmax(-1) == labels) & (labels != tokenizer.pad_id)).sum() / n_tokens
-        numbers = torch.stack([loss.detach(), hits, gradient_norm.detach()])
-    state.unread.append((numbers, rate))
-    return n_tokens
 
 
 def read_numbers(state: TrainState) -> tuple[tuple[float, ...], ...]:

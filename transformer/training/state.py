@@ -15,6 +15,7 @@ from transformer.interventions import Interventions
 from transformer.model.transformer import Transformer
 from transformer.tasks import Batch, Task, completed, task_of
 from transformer.training.device import resolve_device
+from transformer.training.graphs import Graphs, cuda_capture
 from transformer.training.schedule import Stretch
 
 
@@ -37,6 +38,8 @@ class TrainState:
     goal_reached: bool = False
     unread: list[tuple[Tensor, float]] = field(default_factory=list)
     """Of each step since the last reading: its numbers, still on the device, and its learning rate."""
+    graphs: Graphs | None = None
+    """Steps as CUDA graphs, on such a GPU; None: every step is told kernel by kernel."""
     interventions: list[tuple[int, str, Any]] = field(default_factory=list)
     """What a person changed in mid-run: (after which step, what, new value)."""
 
@@ -64,6 +67,7 @@ class TrainState:
             model=model,
             optimizer=_optimizer(train, model, device),
             dropout=dropout,
+            graphs=Graphs(cuda_capture(dropout)) if device.type == "cuda" else None,
             stretch=Stretch(
                 first=0,
                 steps=train.steps,
@@ -96,6 +100,8 @@ class TrainState:
     def intervene(self, interventions: Interventions) -> None:
         """Train without these heads and looks from the next step on; `NOTHING` gives all back."""
         self.model.intervene(interventions, self.task.src_tokenizer.id_of)
+        if self.graphs is not None:
+            self.graphs.forget()
         self.interventions.append((self.step, "intervene", interventions.to_dict()))
 
     @property
@@ -109,19 +115,28 @@ class TrainState:
         return sum(p.numel() for p in self.model.parameters() if p.requires_grad)
 
     def to_device(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """src, tgt_in and tgt_out of a batch as tensors on the model's device."""
-        src, tgt_in, tgt_out = (torch.from_numpy(a) for a in (batch.src, batch.tgt_in, batch.tgt_out))
-        return src.to(self.device), tgt_in.to(self.device), tgt_out.to(self.device)
+        """src, tgt_in and tgt_out of a batch as tensors on the device, which need not wait for them."""
+        src, tgt_in, tgt_out = (
+            self._moved(torch.from_numpy(ids)) for ids in (batch.src, batch.tgt_in, batch.tgt_out)
+        )
+        return src, tgt_in, tgt_out
+
+    def _moved(self, ids: Tensor) -> Tensor:
+        if self.device.type != "cuda":
+            return ids.to(self.device)
+        return ids.pin_memory().to(self.device, non_blocking=True)
 
 
 def _optimizer(train: TrainConfig, model: Transformer, device: torch.device) -> torch.optim.Optimizer:
     """Adam or AdamW over all parameters; the loop sets the rate before each step."""
-    betas = (train.betas[0], train.betas[1])
-    fused = device.type in ("cpu", "cuda")
-    if train.optimizer == "adam":
-        return torch.optim.Adam(
-            model.parameters(), betas=betas, eps=train.adam_eps, weight_decay=train.weight_decay, fused=fused
-        )
-    return torch.optim.AdamW(
-        model.parameters(), betas=betas, eps=train.adam_eps, weight_decay=train.weight_decay, fused=fused
+    kind = torch.optim.Adam if train.optimizer == "adam" else torch.optim.AdamW
+    on_gpu = device.type == "cuda"  # there the rate is read where the optimiser is, so that a graph sees it
+    return kind(
+        model.parameters(),
+        lr=torch.zeros((), device=device) if on_gpu else 0.0,
+        betas=(train.betas[0], train.betas[1]),
+        eps=train.adam_eps,
+        weight_decay=train.weight_decay,
+        fused=device.type in ("cpu", "cuda"),
+        capturable=on_gpu,
     )

@@ -1,0 +1,137 @@
+"""What a machine can do is measured once, and what a step has to do is counted right."""
+
+import os
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from transformer.config import KINDS_OF, RunConfig
+from transformer.recording.tape import record
+from transformer.runs import calibration
+from transformer.runs.calibration import Speed, calibrate, candidates, speed, threads_of, work_of
+from transformer.training.state import TrainState
+from transformer.training.step import learn
+
+
+@pytest.fixture
+def unmeasured(monkeypatch):
+    """A process in which nothing has been measured; afterwards it is as it was."""
+    monkeypatch.setattr(calibration, "_speed", None)
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
+def cores(monkeypatch, n):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(n)), raising=False)
+
+
+@pytest.mark.parametrize(
+    ("n", "tried"), [(1, (1,)), (2, (1,)), (3, (1, 2)), (4, (1, 2)), (8, (1, 2, 4)), (16, (1, 2, 4, 8))]
+)
+def test_every_number_of_threads_that_is_tried_leaves_a_core_to_the_page(monkeypatch, n, tried):
+    cores(monkeypatch, n)
+    assert candidates() == tried
+
+
+def sizes(topology, letters):
+    return RunConfig(device="cpu").with_changes(
+        topology=topology,
+        n_encoder_layers=2,
+        n_decoder_layers=3,
+        n_heads=3,
+        d_model=12,
+        d_ff=20,
+        batch_size=5,
+        min_letters=letters[0],
+        max_letters=letters[1],
+    )
+
+
+@pytest.mark.parametrize("topology", KINDS_OF)
+def test_products_are_counted_as_pytorch_counts_them(topology):
+    config = sizes(topology, (7, 7))  # no padding
+    state = TrainState.begin(config)
+    tensors = state.to_device(state.task.batch(0, 0))
+    state.model.train()
+    with FlopCounterMode(display=False) as counter:
+        learn(state, *tensors)
+    counts = counter.get_flop_counts()["Global"]
+    assert work_of(config).products == counts[torch.ops.aten.addmm] + counts[torch.ops.aten.mm]
+
+
+@pytest.mark.parametrize("topology", KINDS_OF)
+def test_padding_that_is_left_out_is_not_counted(topology):
+    config = sizes(topology, (1, 7))
+    state = TrainState.begin(config)
+    tensors = state.to_device(state.task.batch(0, 0))
+    assert (tensors[0] == 0).any()
+    state.model.train()
+    with FlopCounterMode(display=False) as counter:
+        learn(state, *tensors)
+    counts = counter.get_flop_counts()["Global"]
+    assert work_of(config).products == counts[torch.ops.aten.addmm] + counts[torch.ops.aten.mm]
+
+
+@pytest.mark.parametrize("topology", KINDS_OF)
+def test_maps_and_cells_are_those_of_a_recording(topology):
+    config = sizes(topology, (1, 7))
+    state = TrainState.begin(config)
+    src, tgt_in, _ = state.to_device(state.task.batch(0, 0))
+    with record(state.model) as tape:
+        state.model(src, tgt_in)
+    work = work_of(config)
+    assert work.cells == sum(weights.size for weights in tape.weights.values())
+    assert work.maps == sum(weights.shape[0] * weights.shape[1] for weights in tape.weights.values())
+
+
+def test_the_measured_steps_are_foretold_as_they_were(monkeypatch, unmeasured):
+    cores(monkeypatch, 2)
+    taken = {calibration._SMALL: 0.02, calibration._WIDE: 0.13}
+    monkeypatch.setattr(calibration, "_step_seconds", lambda config, threads, budget: taken[config])
+    found = calibrate()
+    for config, seconds in taken.items():
+        assert found.step_seconds(config) == pytest.approx(seconds)
+    longer = found.run_seconds(RunConfig(), 200)
+    assert longer == pytest.approx(200 * 0.02 * calibration.BESIDE)
+
+
+def test_the_fastest_number_of_threads_is_chosen_and_measured_once(monkeypatch, unmeasured):
+    cores(monkeypatch, 8)
+    asked = []
+
+    def seconds(config, threads, budget):
+        asked.append((config, threads))
+        return {1: 0.03, 2: 0.01, 4: 0.02}[threads]
+
+    monkeypatch.setattr(calibration, "_step_seconds", seconds)
+    assert threads_of(RunConfig()) == 2
+    assert threads_of(RunConfig()) == calibrate().threads == speed().threads == 2
+    small, wide = calibration._SMALL, calibration._WIDE
+    assert asked == [(small, 1), (small, 2), (small, 4), (wide, 2)]
+
+
+def test_who_names_a_number_of_threads_gets_it_and_nothing_is_measured(monkeypatch, unmeasured):
+    cores(monkeypatch, 8)
+    assert threads_of(RunConfig(threads=3)) == 3
+    cores(monkeypatch, 2)
+    assert threads_of(RunConfig()) == 1  # nothing to choose
+    assert speed() is None
+
+
+def test_measuring_takes_real_steps_and_leaves_every_random_state_alone(unmeasured):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    found = calibrate()
+    assert isinstance(found, Speed)
+    assert found.threads in candidates()
+    assert 1e-5 < found.step_seconds(RunConfig()) < 60
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_run_says_with_how_many_threads_it_trains(tiny, make_run):
+    run = make_run(tiny(threads=2))
+    run.ready.wait(30)
+    assert run.view.threads == 2

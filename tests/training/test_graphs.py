@@ -1,0 +1,117 @@
+"""Steps as graphs: what may be replayed learns the same as what is taken step by step."""
+
+import pytest
+import torch
+
+from transformer.interventions import Interventions
+from transformer.training.graphs import EAGER_FIRST, MOST, Graphs
+from transformer.training.loop import train
+from transformer.training.state import TrainState
+
+
+def recorder(log):
+    """Stands for a GPU: a capture takes no step, and a replay takes the captured one on the same tensors."""
+
+    def capture(step):
+        log.append("capture")
+
+        def replay():
+            log.append("replay")
+            return step()
+
+        return replay
+
+    return capture
+
+
+def losses(config, graphs, steps=100):
+    state = TrainState.begin(config.with_changes(steps=steps, goal=None))
+    state.graphs = graphs
+    return [loss for report in train(state) for loss in report.losses]
+
+
+def test_a_hundred_replayed_steps_have_the_losses_of_a_hundred_eager_ones(tiny):
+    log = []
+    config = tiny(pad_to=20)  # one shape
+    assert losses(config, Graphs(recorder(log))) == losses(config, None)
+    assert log == ["capture"] + ["replay"] * (100 - EAGER_FIRST)
+
+
+def test_the_first_steps_of_each_shape_are_eager_and_each_shape_has_its_own_graph():
+    log = []
+    graphs = Graphs(recorder(log))
+    taken = []
+
+    def step(x):
+        taken.append(tuple(x.shape))
+        return x.sum() * 2
+
+    for _ in range(EAGER_FIRST + 2):
+        for size in (2, 3):
+            x = torch.arange(float(size)) + len(taken)
+            assert graphs.run(step, (x,)) == x.sum() * 2
+    assert graphs.n_captured == 2
+    assert log.count("replay") == 4
+    assert taken.count((2,)) == taken.count((3,)) == EAGER_FIRST + 2
+
+
+def test_what_a_step_returns_stays_as_it_was():
+    graphs = Graphs(recorder([]))
+    place = torch.zeros(2)
+
+    def step(x):
+        return place.copy_(x)  # a graph writes its result to the same memory every time
+
+    kept = [graphs.run(step, (torch.full((2,), float(i)),)) for i in range(EAGER_FIRST + 3)]
+    assert [one.tolist() for one in kept[EAGER_FIRST:]] == [
+        [i, i] for i in range(EAGER_FIRST, EAGER_FIRST + 3)
+    ]
+
+
+def test_a_step_that_cannot_be_captured_is_taken_eagerly():
+    tried = []
+
+    def refuse(step):
+        tried.append(step)
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    graphs = Graphs(refuse)
+    for i in range(EAGER_FIRST + 5):
+        assert graphs.run(lambda x: x + 1, (torch.tensor(i),)) == i + 1
+    assert len(tried) == 1
+    assert graphs.n_captured == 0
+
+
+def test_no_more_than_so_many_shapes_are_kept():
+    graphs = Graphs(recorder([]))
+    for size in range(1, MOST + 4):
+        for _ in range(EAGER_FIRST + 2):
+            assert graphs.run(lambda x: x.sum(), (torch.ones(size),)) == size
+    assert graphs.n_captured == MOST
+
+
+def test_what_is_taken_away_in_mid_run_is_captured_anew(tiny):
+    config = tiny(pad_to=20, steps=12, goal=None)
+    taken = Interventions(ablated=(("decoder.0.cross", 0),))
+    found = []
+    for graphs in (None, Graphs(recorder(log := []))):
+        state = TrainState.begin(config)
+        state.graphs = graphs
+        steps = train(state)
+        numbers = [next(steps).losses for _ in range(6)]
+        state.intervene(taken)
+        found.append(numbers + [report.losses for report in steps])
+    assert found[0] == found[1]
+    assert log.count("capture") == 2
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+def test_on_a_gpu_replayed_losses_equal_eager_ones(tiny):
+    config = tiny(device="cuda", pad_to=20, steps=100, goal=None)
+    found = []
+    for eager in (True, False):
+        state = TrainState.begin(config)
+        state.graphs = None if eager else state.graphs
+        found.append([loss for report in train(state) for loss in report.losses])
+    assert state.graphs.n_captured == 1
+    assert found[0] == pytest.approx(found[1], abs=1e-4)

@@ -1,0 +1,165 @@
+"""How fast this machine trains: measured once, for the number of threads and for how long a run will take."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import threading
+import time
+from dataclasses import dataclass
+
+from transformer.config import RunConfig
+from transformer.tasks import completed, task_of
+from transformer.tasks.arrange import Ids
+
+SECONDS = 1.6
+"""All measurements together take at most about so long."""
+BLOCK, MAP, CELL = 0.6e-3, 6e-6, 7.5e-9
+"""Seconds of a block (an attention, or a feed-forward part), of one map (of a head and an example) and of a
+cell of it, forth and back, on one machine. Only their ratio matters here: what this one takes is measured."""
+BESIDE = 1.3
+"""Evaluations, frames and the page take about this much more than the steps alone."""
+_SMALL = RunConfig()
+_WIDE = RunConfig().with_changes(
+    d_model=128, d_ff=512, max_letters=30, n_encoder_layers=1, n_decoder_layers=1
+)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one training step has to do."""
+
+    blocks: int
+    """Attentions and feed-forward parts."""
+    maps: int
+    """One for each attention, head and example."""
+    cells: int
+    """Of all maps."""
+    products: float
+    """Floating-point operations of the matrix products on tokens, forth and back."""
+
+    @property
+    def small(self) -> float:
+        """What grows with the number of calls, maps and cells, in seconds of the machine of `BLOCK`."""
+        return self.blocks * BLOCK + self.maps * MAP + self.cells * CELL
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What has been measured."""
+
+    threads: int
+    """CPU threads of an operation with which a step of the default takes least time."""
+    slowness: float
+    """Seconds for a second of `Work.small`."""
+    product: float
+    """Seconds for a floating-point operation of a large matrix product."""
+    devices: tuple[str, ...]
+    """Settings of the device that mean what was measured, the CPU."""
+
+    def step_seconds(self, config: RunConfig) -> float:
+        """About how long one training step of this configuration takes on the CPU."""
+        work = work_of(config)
+        return self.slowness * work.small + self.product * work.products
+
+    def run_seconds(self, config: RunConfig, steps: int) -> float:
+        """About how long so many steps take, with what a watched run does beside them."""
+        return BESIDE * steps * self.step_seconds(config)
+
+
+_lock = threading.Lock()
+_speed: Speed | None = None
+
+
+def speed() -> Speed | None:
+    """What has been measured in this process; None before that."""
+    return _speed
+
+
+def candidates() -> tuple[int, ...]:
+    """Numbers of threads worth trying: powers of two that leave a core to the page."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return tuple(2**i for i in range((max(cores - 1, 1)).bit_length()))
+
+
+def threads_of(config: RunConfig) -> int:
+    """CPU threads with which a run of this configuration trains: its own choice, or the fastest here."""
+    if config.threads is not None:
+        return config.threads
+    if len(candidates()) == 1:
+        return 1
+    return calibrate().threads
+
+
+def calibrate() -> Speed:
+    """Measure, unless that has been done. Loads torch, and changes this thread's number of threads."""
+    global _speed
+    with _lock:
+        if _speed is None:
+            tried = candidates()
+            share = SECONDS / (len(tried) + 1)
+            seconds = {threads: _step_seconds(_SMALL, threads, share) for threads in tried}
+            threads = min(seconds, key=lambda one: seconds[one])
+            wide = _step_seconds(_WIDE, threads, share)
+            _speed = _solved(threads, work_of(_SMALL), seconds[threads], work_of(_WIDE), wide)
+        return _speed
+
+
+def _solved(threads: int, small: Work, small_seconds: float, wide: Work, wide_seconds: float) -> Speed:
+    """Two measurements, two unknowns; noise may ask for less than nothing, which is refused."""
+    determinant = small.small * wide.products - wide.small * small.products
+    slowness = (small_seconds * wide.products - wide_seconds * small.products) / determinant
+    product = (small.small * wide_seconds - wide.small * small_seconds) / determinant
+    return Speed(threads, max(slowness, 0.1 * small_seconds / small.small), max(product, 0.0), _devices())
+
+
+def _devices() -> tuple[str, ...]:
+    from transformer.training.device import available_devices
+
+    return ("auto", "cpu") if available_devices()[0] == "cpu" else ("cpu",)
+
+
+def _step_seconds(config: RunConfig, threads: int, budget: float) -> float:
+    """Median time of a few training steps, the first left out."""
+    import torch
+
+    from transformer.training.loop import train
+    from transformer.training.state import TrainState
+
+    torch.set_num_threads(threads)
+    steps = train(TrainState.begin(config.with_changes(device="cpu", steps=1000, evaluate_every=1000)))
+    next(steps)
+    taken: list[float] = []
+    while sum(taken) < 0.6 * budget and len(taken) < 12:  # the rest is for building, and for the first step
+        began = time.perf_counter()
+        next(steps)
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken)
+
+
+def work_of(config: RunConfig) -> Work:
+    """The work of a step of this configuration, for the lengths of its task."""
+    config = completed(config)
+    batch = task_of(config).batch(0, 0)
+    model, (n_examples, s), t = config.model, batch.src.shape, batch.tgt_in.shape[1]
+    read, written = _tokens(batch.src, model.padding_mask), _tokens(batch.tgt_in, model.padding_mask)
+    square, feed_forward = model.d_model**2, 2 * model.d_model * model.d_ff
+    encoder, decoder = model.n_encoder_layers, model.n_decoder_layers
+    if model.topology == "encoder-only":
+        decoder, written = 0, read
+    if model.topology == "decoder-only":
+        blocks, attentions, cells = 2 * decoder, decoder, decoder * t * t
+        multiplied = decoder * written * (4 * square + feed_forward)
+    else:
+        blocks, attentions = 2 * encoder + 3 * decoder, encoder + 2 * decoder
+        cells = encoder * s * s + decoder * t * (t + s)
+        multiplied = read * (encoder * (4 * square + feed_forward) + decoder * 2 * square)
+        multiplied += written * decoder * (6 * square + feed_forward)
+    multiplied += written * model.d_model * model.tgt_vocab_size
+    heads = n_examples * model.n_heads
+    return Work(blocks, heads * attentions, heads * cells, 6.0 * multiplied)
+
+
+def _tokens(ids: Ids, hidden: bool) -> int:
+    """How many positions are computed: padding, where it is hidden, is not."""
+    return int((ids != 0).sum()) if hidden else ids.size

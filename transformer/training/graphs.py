@@ -1,0 +1,104 @@
+"""Replaying a whole training step as one CUDA graph: the GPU is told once what it then does again and again.
+
+A step of a small model is some hundred kernels of a few microseconds each; telling the GPU about each takes
+longer than the work (NVIDIA, "Getting Started with CUDA Graphs", 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Step = Callable[..., Tensor]
+Replay = Callable[[], Tensor]
+Capture = Callable[[Callable[[], Tensor]], Replay]
+
+EAGER_FIRST = 3
+"""Steps of a shape that are taken one by one before it is captured: libraries choose their kernels in them,
+and the optimiser makes its running means."""
+MOST = 8
+"""Shapes that have a graph; each keeps the activations of a step."""
+
+
+@dataclass
+class _Captured:
+    inputs: tuple[Tensor, ...]
+    """Where a replay reads its batch."""
+    replay: Replay
+
+
+class Graphs:
+    """The graphs of one training, by the shapes of the batch.
+
+    Args:
+        capture: turns a function without arguments into one that replays it; by default as a CUDA graph.
+    """
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._seen: dict[tuple[torch.Size, ...], int] = {}
+        self._captured: dict[tuple[torch.Size, ...], _Captured | None] = {}
+
+    @property
+    def n_captured(self) -> int:
+        """How many shapes are replayed."""
+        return sum(one is not None for one in self._captured.values())
+
+    def run(self, step: Step, tensors: tuple[Tensor, ...]) -> Tensor:
+        """The step on these tensors, replayed where it can be.
+
+        Args:
+            step: reads the tensors that it is given, and what it finds in place; never a value on the host
+                that changes from step to step.
+            tensors: the batch, on the device.
+
+        Returns:
+            What the step returns, a tensor of its own.
+        """
+        key = tuple(tensor.shape for tensor in tensors)
+        self._seen[key] = self._seen.get(key, 0) + 1
+        if key not in self._captured:
+            if self._seen[key] <= EAGER_FIRST or len(self._captured) >= MOST:
+                return step(*tensors)
+            self._captured[key] = self._try(step, tensors)
+        captured = self._captured[key]
+        if captured is None:
+            return step(*tensors)
+        for place, tensor in zip(captured.inputs, tensors, strict=True):
+            place.copy_(tensor)
+        return captured.replay().clone()
+
+    def forget(self) -> None:
+        """Let go of all graphs: what the model computes has changed."""
+        self._seen.clear()
+        self._captured.clear()
+
+    def _try(self, step: Step, tensors: tuple[Tensor, ...]) -> _Captured | None:
+        """Capture a step, which does not take it; None where something in it cannot be captured."""
+        inputs = tuple(tensor.clone() for tensor in tensors)
+        try:
+            return _Captured(inputs, self._capture(lambda: step(*inputs)))
+        except RuntimeError:
+            return None
+
+
+def cuda_capture(*generators: torch.Generator) -> Capture:
+    """Capture as a CUDA graph; these generators go on drawing in the replays."""
+
+    def capture(step: Callable[[], Tensor]) -> Replay:
+        graph = torch.cuda.CUDAGraph()
+        for generator in generators:
+            graph.register_generator_state(generator)
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # pages ask snapshots meanwhile
+            result = step()
+
+        def replay() -> Tensor:
+            graph.replay()
+            return result
+
+        return replay
+
+    return capture

@@ -1,0 +1,62 @@
+"""One step of the optimiser: everything that the device does, and nothing that waits for it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from transformer.tasks import Batch
+from transformer.training.evaluation import sum_of_losses
+from transformer.training.state import TrainState
+
+
+def take_step(state: TrainState, batch: Batch) -> int:
+    """One step; its loss, token accuracy and gradient norm stay on the device, unread.
+
+    Returns:
+        The number of target tokens.
+    """
+    rate = state.stretch.rate(state.step + 1)
+    for group in state.optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)  # a replayed graph reads it where it is
+        else:
+            group["lr"] = rate
+    tensors = state.to_device(batch)
+    state.model.train()  # an evaluation or a recording may have ended in eval mode
+    if state.graphs is None:
+        numbers = learn(state, *tensors)
+    else:
+        numbers = state.graphs.run(lambda *given: learn(state, *given), tensors)
+    state.step += 1
+    state.unread.append((numbers, rate))
+    return int((batch.tgt_out != state.task.tgt_tokenizer.pad_id).sum())
+
+
+def learn(state: TrainState, src: Tensor, tgt_in: Tensor, labels: Tensor) -> Tensor:
+    """Forward, backward and update.
+
+    Args:
+        src: (B, S).
+        tgt_in: (B, T).
+        labels: (B, T).
+
+    Returns:
+        (3,): loss per target token, share of right tokens, gradient norm before clipping.
+    """
+    train, pad_id = state.config.train, state.task.tgt_tokenizer.pad_id
+    real = labels != pad_id
+    n_tokens = real.sum()
+    state.optimizer.zero_grad(set_to_none=True)
+    # Graphs and the cache of an autocast do not go together, and it saves nothing within one step.
+    halved = train.precision == "bfloat16"
+    with torch.autocast(state.device.type, torch.bfloat16, enabled=halved, cache_enabled=False):
+        logits = state.model(src, tgt_in).float()  # (B, T, V)
+    loss = sum_of_losses(logits, labels, pad_id, train.label_smoothing) / n_tokens
+    loss.backward()
+    limit = float("inf") if train.clip is None else train.clip
+    gradient_norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit)
+    state.optimizer.step()
+    with torch.no_grad():
+        hits = ((logits.argmax(-1) == labels) & real).sum() / n_tokens
+        return torch.stack([loss.detach(), hits, gradient_norm.detach()])
