@@ -113,7 +113,7 @@ def controls(run: Run, view: RunView, changes: dict[str, tuple[Any, Any]], confi
         problem()
     with st.container(key="too_long"):
         if too_long:
-            st.warning(f"This takes {how_long}", icon=":material/hourglass:")
+            st.warning(how_long, icon=":material/hourglass:")
     with st.container(key="run_changes", horizontal=True, vertical_alignment="center"):
         if edited and state != IDLE:
             _changed_settings(state, changes)

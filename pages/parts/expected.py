@@ -29,7 +29,7 @@ def expected(config: RunConfig | None) -> tuple[str, bool]:
     text = f"about {_rounded(seconds)} {what} on this machine"
     if seconds <= TALK_SECONDS:
         return text, False
-    return f"{text}: longer than a talk waits. Choose fewer steps, a smaller batch or a narrower model.", True
+    return f"Too long for a talk: {text}. Choose fewer steps or a narrower model.", True
 
 
 def _same(config: RunConfig, preset: RunConfig) -> bool:

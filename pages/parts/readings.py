@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pages.parts.pictures import fed_with
 from transformer.figures.labels import map_axes, tile_name, wrong_predictions
 from transformer.figures.lines import line_view
 from transformer.figures.maps import MapAxes, large_map, map_strip
@@ -61,7 +62,7 @@ def reading_map(
     expected = reading.to_write(answer.expected)
     wrong = wrong_predictions(reading.axes[site], expected, reading.predicted) if forced else {}
     asked = shortened(answer.question.text)
-    fed = "teacher-forced" if forced else "free-running"
+    fed = fed_with(reading is not answer.free)  # where nobody knows the answer, both are what it wrote
     return large_map(
         _weights(reading, site, head, pool),
         _axes(answer, reading, site),

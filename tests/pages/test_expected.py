@@ -32,7 +32,7 @@ def test_the_time_is_that_of_the_steps_on_this_machine(visit, monkeypatch, link,
     steps = 225 if "99 %" in said else link.get("steps", 300)
     number = float(said.split()[1])
     assert number == pytest.approx(BESIDE * steps * step_seconds, abs=max(2.5, 0.5)) or number == 1
-    assert not any("longer than a talk waits" in text for text in visitor.texts)
+    assert not any("Too long for a talk" in text for text in visitor.texts)
 
 
 def test_twice_the_steps_take_twice_as_long(visit, monkeypatch):
@@ -47,8 +47,8 @@ def test_what_no_talk_waits_for_is_warned_of_with_what_helps(visit, monkeypatch)
     machine(monkeypatch, 0.05)
     visitor = visit({"steps": 20_000})
     warning = (
-        "This takes about 22 min for 20,000 steps on this machine: longer than a talk waits. "
-        "Choose fewer steps, a smaller batch or a narrower model."
+        "Too long for a talk: about 22 min for 20,000 steps on this machine. "
+        "Choose fewer steps or a narrower model."
     )
     assert [one.value for one in visitor.at.warning] == [warning]
     assert visitor.enabled("run_start")  # a warning, and no refusal

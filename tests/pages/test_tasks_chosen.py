@@ -101,6 +101,11 @@ def test_a_sentence_that_the_grammar_does_not_make_runs_over_the_model_s_own_out
     )
 
 
+def test_ask_says_so_too_whatever_it_was_to_be_fed_with(watch):
+    visitor = watch("en-fr").go("explore").set("explore_text", "cat the sees").set("explore_input", "forced")
+    assert "free-running" in visitor.drawn("explore_map_figure").changing["title.text"]
+
+
 @pytest.mark.parametrize("task", SENTENCES)
 def test_patterns_and_adjectives_are_a_grammar_s_own_settings(watch, task):
     visitor = watch(task)

@@ -84,7 +84,7 @@ def test_the_past_stands_still_in_every_panel_while_the_run_goes_on(training):
         training.drawn("live_map_figure").arrays["0.z"], frame.map(0, site)[head], atol=1e-4
     )
     assert training.slider["live"] is False
-    assert training.slider["steps"][-1] == run.view.frame.step  # the track goes on growing
+    assert before + 15 <= training.slider["steps"][-1] <= run.view.frame.step  # the track goes on growing
 
 
 def test_words_right_and_right_by_length_are_those_of_the_step(trained):
