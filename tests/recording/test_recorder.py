@@ -11,7 +11,7 @@ from transformer.decoding import spell
 from transformer.insight.scores import head_scores
 from transformer.interventions import NOTHING, Interventions
 from transformer.recording.frame import reading_sites
-from transformer.recording.recorder import Recorder
+from transformer.recording.recorder import Recorder, answered
 from transformer.recording.tape import record
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -122,6 +122,30 @@ def test_outputs_are_written_by_the_model_alone(half_trained, make_frame):
     assert any(probe.output != beside[probe.text] for probe in frame.probes), (
         "they must differ to be told apart"
     )
+
+
+def test_a_model_that_is_right_everywhere_is_not_asked_token_by_token_and_writes_the_same(
+    half_trained, make_frame, monkeypatch
+):
+    words = half_trained.task.held_out()[:60]
+    exact = spell(half_trained.model, half_trained.task, words).exact
+    right = [word for word, ok in zip(words, exact, strict=True) if ok][:5]
+    wrong = next(word for word, ok in zip(words, exact, strict=True) if not ok)
+    asked = []
+
+    def counted(*args):
+        asked.append(args)
+        return answered(*args)
+
+    monkeypatch.setattr("transformer.recording.recorder.answered", counted)
+    together, one_wrong = make_frame(half_trained, right), make_frame(half_trained, [*right, wrong])
+    assert len(asked) == 1
+    assert len(right) == 5
+    for frame in (together, one_wrong):
+        for probe, word in zip(frame.probes, right, strict=False):
+            assert (probe.output, probe.stopped, probe.right) == (word[::-1], True, True)
+            assert probe.pieces == tuple(word[::-1])
+    assert not one_wrong.probes[-1].right
 
 
 def test_head_scores_are_measured_on_64_fixed_held_out_words(half_trained, frame):

@@ -66,6 +66,7 @@ def test_run_json_carries_the_configuration_and_how_it_ended(archived):
         "step": 60,
         "seconds": run.view.seconds,
         "device": "cpu",
+        "threads": 1,
         "parameters": run.view.parameters,
         "first_step_at": {},
         "right_by_length": {str(n): list(counts) for n, counts in run.view.frame.by_length.items()},

@@ -11,6 +11,7 @@ import pytest
 from transformer.errors import InputError
 from transformer.tasks.caesar import Caesar
 from transformer.tasks.copying import Copy
+from transformer.tasks.corpus import held_out_by_hash
 from transformer.tasks.letters import is_held_out
 from transformer.tasks.sorting import Sort
 
@@ -27,6 +28,12 @@ def held_out_by_hand(word):
     """The rule again, in other words: the 64-bit BLAKE2b of the word ends in 0 as a decimal number."""
     number = int(hashlib.blake2b(word.encode(), digest_size=8).hexdigest(), 16)
     return len(word) >= 3 and str(number)[-1] == "0"
+
+
+def test_random_words_are_not_remembered():
+    before = held_out_by_hash.cache_info()
+    drawn(Copy(1, 12), 5, 0)
+    assert held_out_by_hash.cache_info() == before
 
 
 def test_words_are_drawn_as_in_all_recorded_runs():

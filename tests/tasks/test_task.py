@@ -236,6 +236,26 @@ def test_an_endless_corpus_is_asked_only_for_what_is_not_known_already(task, mon
     assert made.references("the cat") == ("le chat",)
 
 
+def test_a_question_is_recognised_once_however_often_it_is_asked(task, monkeypatch):
+    asked = []
+    known = Endless.find
+    monkeypatch.setattr(Endless, "find", lambda self, source: asked.append(source) or known(self, source))
+    made = task(corpus=Endless())
+    for _ in range(3):
+        assert made.answer("the dog") == "le chien"
+        assert made.accepts("the dog", "le  Chien")
+        assert made.references("the dog") == ("le chien",)
+        assert made.links("the dog") is not None
+        assert made.answer("the bird") is None
+        assert made.references("the bird") == ()
+        made.encode(["the dog", "the bird"])
+    assert asked == ["the dog", "the bird"]
+
+
+def test_the_tokens_of_a_question_are_counted_without_the_special_ones(task):
+    assert [task().n_tokens(text) for text in ("cat", "a dog sees", "")] == [1, 3, 0]
+
+
 # Examples.
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import pytest
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -80,6 +81,13 @@ def test_a_space_is_a_token_like_any_other_and_shown_so_that_it_can_be_seen():
     assert tokenizer.id_of("␣") == tokenizer.id_of(" ") == 6
     assert tokenizer.text([4, 6, 5, 2]) == ("a b", True)
     assert tokenizer.spans("a b") == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_characters_are_read_as_its_file_reads_them_whatever_they_are():
+    tokenizer = characters("abé 日")
+    signs = ["a", "b", "é", " ", "日", "e\u0301", "😀", "\n", "\r\n", "\u2028", "\x00", "[PAD]", "z", "\t"]
+    texts = ["".join(chosen) for chosen in product(signs, repeat=3)]
+    assert tokenizer.encode(texts) == [found.ids for found in theirs(tokenizer).encode_batch(texts)]
 
 
 # Words.
