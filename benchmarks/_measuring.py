@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import platform
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
+
+import psutil
 
 from transformer.config import RunConfig
 from transformer.recording.frame import Frame
@@ -36,10 +42,12 @@ def finished(config: RunConfig) -> tuple[RunView, Frame, float]:
     return view, frame, right / asked
 
 
-def options(description: str | None, *, seeds: int) -> argparse.Namespace:
-    """`--seeds N`, with this many by default, and `--json`."""
+def options(description: str | None, *, seeds: int, limit: float | None = None) -> argparse.Namespace:
+    """`--seeds N`, with this many by default, and `--json`; with a limit `--limit SECONDS` too."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--seeds", type=int, default=seeds)
+    if limit is not None:
+        parser.add_argument("--limit", type=float, default=limit, help="seconds")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     return parser.parse_args()
 
@@ -52,9 +60,31 @@ def spread(rows: Rows, names: Sequence[str], form: str) -> None:
         sys.stdout.write(f"{name}: min {low}, median {middle}, max {high}\n")
 
 
-def end(arguments: argparse.Namespace, rows: Rows, met: Mapping[str, bool] | None = None) -> int:
-    """The line of JSON where it is asked for; exit status 1 where a limit is not met."""
+def machine() -> str:
+    """What the figures were measured on."""
+    name = platform.processor() or platform.machine()
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next((line.partition(":")[2].strip() for line in lines if "model name" in line), name)
+    memory = psutil.virtual_memory().total / 2**30
+    return (
+        f"{os.cpu_count()} cores ({name}), {memory:.0f} GiB, Python {platform.python_version()}, "
+        f"torch {version('torch')}, streamlit {version('streamlit')}"
+    )
+
+
+def end(
+    arguments: argparse.Namespace,
+    rows: Rows,
+    met: Mapping[str, bool] | None = None,
+    figures: Mapping[str, str] | None = None,
+) -> int:
+    """The line of JSON where it is asked for; exit status 1 where a limit is not met.
+
+    Args:
+        figures: lines of the README's table, what it is to what was measured.
+    """
     if arguments.json:
-        facts = {"rows": rows} if met is None else {"rows": rows, "met": met}
-        sys.stdout.write(json.dumps(facts) + "\n")
+        facts = {"rows": rows, "met": met, "figures": figures}
+        sys.stdout.write(json.dumps({k: v for k, v in facts.items() if v is not None}) + "\n")
     return 0 if met is None or all(met.values()) else 1

@@ -219,7 +219,17 @@ def main() -> int:
     for name, sizes in (("d_model", WIDTHS), ("length", LENGTHS), ("layers", LAYERS)):
         _growth(rows, name, sizes)
     met = {"step_at_most_0.8_of_plain": statistics.median(row["ratio"] for row in rows) <= RATIO}
-    return end(arguments, rows, met)
+    figures = {
+        "one training step over `nn.Transformer`'s": _spread(rows, "ratio"),
+        "the same with words that leave no padding": _spread(rows, "ratio_full"),
+        "one training step over its matrix products alone": _spread(rows, "over_floor"),
+    }
+    return end(arguments, rows, met, figures)
+
+
+def _spread(rows: list[dict[str, Any]], name: str) -> str:
+    values = [row[name] for row in rows]
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def _growth(rows: list[dict[str, Any]], name: str, sizes: tuple[int, ...]) -> None:

@@ -185,7 +185,7 @@ class Asked:
             stopped=stopped,
             accepted=known and self.task.accepts(question.text, output),
             pieces=tokenizer.pieces(ids[:-1] if stopped else ids),
-            n_read=len(self.task.src_tokenizer.encode([question.text])[0]) - 2,
+            n_read=self.task.n_tokens(question.text),
             links=self.task.links(question.text),
             interventions=self.interventions,
         )

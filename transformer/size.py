@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.config import ModelConfig, RunConfig
+from transformer.config import LETTER_TASKS, ModelConfig, RunConfig
 from transformer.errors import InputError
 
 
@@ -26,9 +26,16 @@ def parameter_count(model: ModelConfig) -> int:
 
 
 def training_bytes(config: RunConfig) -> int:
-    """Memory that a training takes, roughly: weights, gradients, Adam's two means, a batch's activations."""
+    """Memory that a training takes, roughly: weights, gradients, Adam's two means, a batch's activations.
+
+    Args:
+        config: with the sizes that its task needs filled in.
+    """
     model, train = config.model, config.train
-    length = max(train.max_letters + 2, train.pad_to or 0) * (2 if model.topology == "decoder-only" else 1)
+    sides = 2 if model.topology == "decoder-only" else 1
+    # There is room to ask twice as much as is trained on.
+    longest = sides * (train.max_letters + 2) if train.task in LETTER_TASKS else model.max_len // 2 + 1
+    length = max(longest, sides * (train.pad_to or 0))
     layers = sum(model.n_layers(kind) for kind in set(model.kinds) - {"cross"})
     per_token = 16 * model.d_model + 3 * model.d_ff + 6 * model.n_heads * length
     activations = train.batch_size * length * (layers * per_token + 3 * model.tgt_vocab_size)

@@ -139,6 +139,8 @@ class Transformer(nn.Module):
         self.to_logits = linear(config.d_model, config.tgt_vocab_size, True)
         self.interventions = NOTHING
         """What is taken away at present; set by `intervene` alone."""
+        self.packs = True
+        """Whether training leaves hidden padding out, on a CPU; the results are the same."""
         self._id_of: Callable[[str], int] = int
         with torch.no_grad():
             self._initialise(generator or torch.Generator().manual_seed(0))
@@ -354,7 +356,7 @@ class Transformer(nn.Module):
             tgt: (B, T), the target so far, or question, separator and answer so far; not read by an encoder
                 that stands alone, whose logits are (B, S, V).
         """
-        packs = self.training and src.device.type == "cpu" and self.masked("padding")
+        packs = self.packs and self.training and src.device.type == "cpu" and self.masked("padding")
         read = Packing(src, PAD_ID) if packs and len(self.encoder) else None
         if self.writes_at_once:
             logits = self.to_logits(self.encode(src, read))

@@ -54,6 +54,7 @@ class Recorder:
         self._scored_answers = None if letters else tuple(len(ids) - 2 for ids in written)
         links = [task.links(word) for word in self._scored]
         self._scored_links = tuple(one or () for one in links) if task.aim == "gold" else None
+        self._scored_ids: dict[bool, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def add(self, question: Question) -> None:
         """Record this word in every frame from now on."""
@@ -77,6 +78,7 @@ class Recorder:
         samples: tuple[tuple[str, str], ...] = (),
     ) -> Frame:
         """Everything there is to see now; the arguments are what the frame says of itself."""
+        self.model.eval()  # the next training step sets train mode again
         scores, axes = self.head_scores(), axes_of(self.model)
         aimed = {site: scores[site][self.task.aim] for site in reading_sites(axes)}
         self._clearest, _ = clearest_head(aimed, self._clearest)
@@ -108,21 +110,28 @@ class Recorder:
 
     def head_scores(self) -> dict[str, dict[str, Array]]:
         """Every score of every head, (H,) each, by site and name."""
-        batch = self.task.encode(self._scored, filled=not self.model.masked("padding"))
         with record(self.model) as tape:
-            self.model(self._tensor(batch.src), self._tensor(batch.tgt_in))
-        found = {}
-        for site, axes in axes_of(self.model).items():
-            links = self._scored_links if site in reading_sites(axes_of(self.model)) else None
-            found[site] = head_scores(
-                tape.weights[site],
+            self.model(*self._scored_tensors(filled=not self.model.masked("padding")))
+        every, weights = axes_of(self.model), tape.weights
+        reading = reading_sites(every)
+        return {
+            site: head_scores(
+                weights[site],
                 axes.kind,
                 self._scored_lengths,
                 causal=axes.causal,
                 answers=self._scored_answers,
-                links=links,
+                links=self._scored_links if site in reading else None,
             )
-        return found
+            for site, axes in every.items()
+        }
+
+    def _scored_tensors(self, *, filled: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        """The scored words as the model reads them: the same at every frame."""
+        if filled not in self._scored_ids:
+            batch = self.task.encode(self._scored, filled=filled)
+            self._scored_ids[filled] = self._tensor(batch.src), self._tensor(batch.tgt_in)
+        return self._scored_ids[filled]
 
     def _together(self) -> list[list[int]]:
         """Which probes the model is asked in one batch.
@@ -151,10 +160,15 @@ class Recorder:
         """Each of these questions, asked in one batch, with its maps: site to (H, Q, K) float16."""
         model, task, tokenizer = self.model, self.task, self.task.tgt_tokenizer
         hidden = model.masked("padding")
-        batch, written = answered(model, task, questions, self.decoding)
-        src, tgt_in = self._tensor(batch.src), self._tensor(batch.tgt_in)
-        with record(model) as tape:
-            guesses = model(src, tgt_in).argmax(-1).cpu().numpy()
+        batch = task.encode([question.text for question in questions], filled=not hidden)
+        known, written = all(question.answer is not None for question in questions), None
+        if known:
+            guesses, maps = self._read(batch)
+            written = self._repeated(batch, guesses)
+        if written is None:
+            batch, written = answered(model, task, questions, self.decoding)
+        if not known:
+            guesses, maps = self._read(batch)
         found = []
         for i, question in enumerate(questions):
             # Where [PAD] is not hidden it is looked at, and belongs on the maps.
@@ -185,11 +199,28 @@ class Recorder:
                 right=known and stopped and task.accepts(question.text, output),
                 pieces=tokenizer.pieces(ids[:-1] if stopped else ids),
                 wanted=tokenizer.pieces(answer) if known else (),
-                n_read=len(task.src_tokenizer.encode([question.text])[0]) - 2,
+                n_read=task.n_tokens(question.text),
                 links=task.links(question.text),
             )
-            found.append((probe, {s: weights[i].astype(np.float16) for s, weights in tape.weights.items()}))
+            found.append((probe, {site: weights[i].astype(np.float16) for site, weights in maps.items()}))
         return found
+
+    def _read(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
+        """One pass over a batch: the likeliest tokens, (B, T), and the weights of each site."""
+        with record(self.model) as tape:
+            guesses = self.model(self._tensor(batch.src), self._tensor(batch.tgt_in)).argmax(-1)
+        return guesses.cpu().numpy(), tape.weights
+
+    def _repeated(self, batch: Batch, guesses: Array) -> Written | None:
+        """What the model writes by itself where it is right at every position of the right answers.
+
+        Each token that it writes greedily is then the one that it was given here, so it need not be asked
+        again, token by token. None where a token is wrong, or where this does not follow.
+        """
+        labels = batch.tgt_out
+        if self.decoding.width > 1 or not self.model.can_keep or (guesses != labels)[labels != PAD_ID].any():
+            return None
+        return Written(torch.from_numpy(labels), torch.from_numpy((labels != PAD_ID).sum(axis=1)))
 
 
 def answered(

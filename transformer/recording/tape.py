@@ -51,7 +51,8 @@ def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[Tape]:
     tape = Tape()
     was_training = model.training
     sites = model.sites()
-    model.eval()
+    if was_training:  # to go through all modules takes as long as a layer
+        model.eval()
     for site in sites:
         site.attention.recording = what
     try:
@@ -65,7 +66,8 @@ def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[Tape]:
         for site in sites:
             site.attention.recording = frozenset()
             site.attention.recorded = {}
-        model.train(was_training)
+        if was_training:
+            model.train()
 
 
 def _copied(tensor: torch.Tensor) -> Array:

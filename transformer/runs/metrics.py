@@ -33,11 +33,12 @@ class Metrics:
         self._rows = np.full((256, len(COLUMNS)), np.nan)
         self._n = 0
 
-    def append(self, **values: float) -> None:
-        """Add a row; what is left out is NaN."""
+    def append(self, **values: float | None) -> None:
+        """Add a row; what is left out or None is NaN."""
         if self._n == len(self._rows):
             self._rows = np.concatenate([self._rows, np.full_like(self._rows, np.nan)])
-        self._rows[self._n] = [values.get(name, np.nan) for name in COLUMNS]
+        found = (values.get(name) for name in COLUMNS)
+        self._rows[self._n] = [np.nan if value is None else value for value in found]
         self._n += 1  # counted last: a reader never sees half a row
 
     def __len__(self) -> int:

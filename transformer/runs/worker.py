@@ -19,6 +19,7 @@ from transformer.insight.scores import THRESHOLD
 from transformer.interventions import NOTHING, Interventions
 from transformer.recording.snapshot import Snapshot, snapshot_is_due
 from transformer.recording.timeline import Timeline, frame_is_due
+from transformer.runs.calibration import calibrate, threads_of
 from transformer.runs.metrics import Metrics
 from transformer.runs.view import FAILED, FINISHED, IDLE, STOPPED, RunView
 from transformer.tasks import Question
@@ -61,6 +62,7 @@ class Worker:
             pace=None,
             learning_rate=config.train.learning_rate,
             device="",
+            threads=0,
             parameters=0,
             frames=(),
             snapshots=(),
@@ -94,7 +96,8 @@ class Worker:
         from transformer.training.evaluation import LIVE_WORDS, evaluate
         from transformer.training.state import TrainState
 
-        torch.set_num_threads(self.view.config.threads)
+        threads = threads_of(self.view.config)
+        torch.set_num_threads(threads)
         self.state: TrainState = TrainState.begin(self.view.config)
         self._recorder: Recorder = Recorder(self.state.model, self.state.task, self.state.decoding)
         for question in questions:
@@ -102,6 +105,7 @@ class Worker:
         self.publish(
             config=self.state.config,
             device=str(self.state.device),
+            threads=threads,
             parameters=self.state.n_parameters,
         )
         self._evaluation = evaluate(self.state, self.state.task.held_out()[:LIVE_WORDS])
@@ -110,6 +114,13 @@ class Worker:
         self._make_frame()
         self._take_snapshot()
         self._reports = self._train()
+
+    def calibrate(self) -> None:
+        """Measure how fast this machine is, for those who wonder how long a run will take."""
+        import torch
+
+        calibrate()
+        torch.set_num_threads(self.view.threads)
 
     def _train(self) -> Iterator[Report]:
         from transformer.training.loop import train
@@ -216,8 +227,8 @@ class Worker:
                     "free_loss": evaluation.free_loss,
                     "held_out_token_accuracy": evaluation.token_accuracy,
                     "exact": evaluation.exact,
-                    "bleu": evaluation.bleu if evaluation.bleu is not None else np.nan,
-                    "chrf": evaluation.chrf if evaluation.chrf is not None else np.nan,
+                    "bleu": evaluation.bleu,
+                    "chrf": evaluation.chrf,
                 }
             self._metrics.append(
                 step=step,

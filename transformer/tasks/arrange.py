@@ -91,7 +91,5 @@ def arrange(
 
 def _padded(rows: Sequence[Sequence[int]], length: int) -> Ids:
     """(B, length), each row filled up with [PAD], which is 0 in every tokenizer."""
-    table = np.zeros((len(rows), length), dtype=np.int64)
-    for i, row in enumerate(rows):
-        table[i, : len(row)] = row
-    return table
+    filled = [[*row, *[0] * (length - len(row))] for row in rows]
+    return np.array(filled, dtype=np.int64).reshape(len(rows), length)

@@ -55,11 +55,16 @@ class Corpus(Protocol):
         """Every answer to a question of this corpus that counts as right."""
 
 
-@lru_cache(maxsize=2**16)
-def held_out_by_hash(*names: str, one_in: int = 10) -> bool:
+def chosen_by_hash(*names: str, one_in: int = 10) -> bool:
     """Whether a thing of these names is kept from training: one in ten, the same in every run."""
     digest = hashlib.blake2b("\n".join(names).encode(), digest_size=8).digest()
     return int.from_bytes(digest) % one_in == 0
+
+
+@lru_cache(maxsize=2**16)
+def held_out_by_hash(*names: str) -> bool:
+    """The same, remembered: for things that come again and again."""
+    return chosen_by_hash(*names)
 
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, held_out_by_hash
+from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, chosen_by_hash
 from transformer.tasks.everyday import EVERYDAY_WORDS
 from transformer.tasks.pair import Links, Pair
 from transformer.tasks.writing import LETTERS
@@ -24,7 +24,7 @@ _ALPHABET = np.frombuffer(string.ascii_lowercase.encode(), dtype=np.uint8)
 
 def is_held_out(word: str) -> bool:
     """Whether training never sees this word: one in ten, by hash, from three letters on."""
-    return len(word) >= HOLD_OUT_FROM and held_out_by_hash(word)
+    return len(word) >= HOLD_OUT_FROM and chosen_by_hash(word)
 
 
 def _random_word(rng: np.random.Generator, length: int) -> str:
@@ -82,7 +82,7 @@ class Letters:
             while is_held_out(word):
                 word = _random_word(rng, len(word))
             words[i] = word
-        return [self._pair(word) for word in words]
+        return [Pair(word, self.answer(word), self.links(word)) for word in words]
 
     def held_out(self) -> Sequence[Pair]:
         """1,000 different held-out words, lengths uniform from three letters (or the shortest) to L."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from transformer.tasks.vocabularies import tokenizers_of
 
 SAMPLE = 6_000
 """Examples of an endless corpus from which tokens are counted: enough that every word is among them."""
+KEPT_FINDS = 256
+"""Questions whose answers are remembered: probes are asked at every frame."""
 _SAMPLED = 70_001
 _FINITE = 50_021
 """Tell the draws of a sample, and those of a finite set, from those of batches."""
@@ -88,6 +90,7 @@ class Task:
         self.examples = config.examples if corpus.size is None else corpus.size
         """Size of the finite training set; None where the supply is endless."""
         self.steps_per_epoch = None if self.examples is None else -(-self.examples // self.batch_size)
+        self._find = lru_cache(maxsize=KEPT_FINDS)(corpus.find)
         # Of the finite set: drawn once, not at every batch. Each is replaced whole, so threads may share it.
         self._kept_set: tuple[int, list[Pair]] | None = None
         self._kept_order: tuple[tuple[int, int], Array] | None = None
@@ -144,7 +147,8 @@ class Task:
 
     def batch(self, seed: int, k: int) -> Batch:
         """Training batch k of this seed, a pure function of both."""
-        return self._arranged(self.pairs(seed, k), self.pad_to)
+        pairs = self.pairs(seed, k)
+        return self._arranged([pair.source for pair in pairs], [pair.target for pair in pairs], self.pad_to)
 
     @cached_property
     def _held_out(self) -> list[Pair]:
@@ -168,7 +172,7 @@ class Task:
 
     def pair(self, text: str) -> Pair | None:
         """A question with its answer and alignment; None where the answer is not known."""
-        return self._known.get(text) or self.corpus.find(text)
+        return self._known.get(text) or self._find(text)
 
     def answer(self, text: str) -> str | None:
         """The right answer to a question; None where it is not known."""
@@ -181,10 +185,10 @@ class Task:
 
     def references(self, text: str) -> Sequence[str]:
         """Every answer to a question that counts as right."""
-        pair = self._known.get(text)
-        if pair is not None and self.corpus.size is None:
-            return (pair.target,)  # no need to recognise it again
-        return self.corpus.references(text)
+        if self.corpus.size is not None:
+            return self.corpus.references(text)
+        answer = self.answer(text)  # without end there is one to each: no need to recognise it again
+        return () if answer is None else (answer,)
 
     # By length.
 
@@ -219,7 +223,7 @@ class Task:
             InputError: a text that this task cannot be asked.
         """
         clean = self.corpus.read(text)
-        n = len(self.src_tokenizer.encode([clean])[0]) - 2
+        n = self.n_tokens(clean)
         if n > self.limit:
             raise InputError(
                 f"{n} tokens are too many; this run learns up to {self.longest} and can be asked up to "
@@ -245,6 +249,10 @@ class Task:
 
     # Tokens.
 
+    def n_tokens(self, text: str) -> int:
+        """Tokens of a question, special ones left out."""
+        return len(self.src_tokenizer.encode([text])[0]) - 2
+
     def encode(
         self,
         words: Sequence[str],
@@ -260,23 +268,8 @@ class Task:
             own: ids, without [SOS] and [EOS], that stand for the answer where none is known; by default that
                 is empty.
         """
-        read = self.src_tokenizer.encode(words)
-        right = [self.answer(word) for word in words]
-        written = self.tgt_tokenizer.encode([answer or "" for answer in right])
-        for i, ids in enumerate(own):
-            if right[i] is None:
-                written[i] = [written[i][0], *ids, written[i][-1]]
-        longest = max([len(ids) for ids in [*read, *written]], default=0)
-        least = max(longest, self._longest_tokens, self.pad_to or 0) if filled else None
-        return arrange(
-            self.topology,
-            read,
-            written,
-            sep_id=self.tgt_tokenizer.sep_id,
-            words=words,
-            pad_to=least,
-            most=self.max_tokens,
-        )
+        least = max(self._longest_tokens, self.pad_to or 0) if filled else None
+        return self._arranged(words, [self.answer(word) for word in words], least, own)
 
     def _longest_of(self, pairs: Sequence[Pair]) -> tuple[int, int]:
         """Tokens of the longest question and of the longest answer."""
@@ -284,16 +277,31 @@ class Task:
         written = self.tgt_tokenizer.encode([pair.target for pair in pairs])
         return max(map(len, read)) - 2, max(map(len, written)) - 2
 
-    def _arranged(self, pairs: Sequence[Pair], pad_to: int | None) -> Batch:
-        words = [pair.source for pair in pairs]
+    def _arranged(
+        self,
+        words: Sequence[str],
+        answers: Sequence[str | None],
+        pad_to: int | None,
+        own: Sequence[Sequence[int]] = (),
+    ) -> Batch:
+        """Questions with these answers; `own` as in `encode`.
+
+        Args:
+            pad_to: padded to this length at least: an endless supply may hold something longer.
+        """
         read = self.src_tokenizer.encode(words)
-        written = self.tgt_tokenizer.encode([pair.target for pair in pairs])
-        if pad_to is None and self.topology == "encoder-only":
-            pad_to = max(map(len, [*read, *written]))
-        # An endless supply may hold an example longer than any of the sample.
-        pad_to = pad_to and max(pad_to, max(map(len, [*read, *written])))
+        written = self.tgt_tokenizer.encode([answer or "" for answer in answers])
+        for i, ids in enumerate(own):
+            if answers[i] is None:
+                written[i] = [written[i][0], *ids, written[i][-1]]
         return arrange(
-            self.topology, read, written, sep_id=self.tgt_tokenizer.sep_id, words=words, pad_to=pad_to
+            self.topology,
+            read,
+            written,
+            sep_id=self.tgt_tokenizer.sep_id,
+            words=words,
+            pad_to=pad_to and max([pad_to, *map(len, read), *map(len, written)]),
+            most=self.max_tokens,
         )
 
     def links(self, text: str) -> Links | None:

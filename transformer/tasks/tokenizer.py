@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from os.path import commonprefix
 
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors, trainers
@@ -19,6 +20,7 @@ BPE_SIZE = 300
 _SPACE = "▁"
 """How byte pairs write the space before a word."""
 Pieces = Callable[[Sequence[str]], tuple[str, ...]]
+Split = Callable[[str], Iterable[str]]
 
 
 class TextTokenizer:
@@ -30,6 +32,7 @@ class TextTokenizer:
         pieces: the text that each of a row of tokens stands for; joined they are the text.
         ids: of the backend, one for each of `tokens`.
         separator: whether there is a [SEP] too, as the last token.
+        split: what the backend does to a text, where Python does it faster.
     """
 
     def __init__(
@@ -40,8 +43,9 @@ class TextTokenizer:
         *,
         ids: Sequence[int],
         separator: bool = False,
+        split: Split | None = None,
     ) -> None:
-        self._backend, self._pieces = backend, pieces
+        self._backend, self._pieces, self._split = backend, pieces, split
         self._tokens = [*SPECIALS, *tokens, *([SEP] if separator else [])]
         self._ids = {token: i for i, token in enumerate(self._tokens)}
         self._from_backend = {theirs: ours for ours, theirs in enumerate(ids, start=len(SPECIALS))}
@@ -53,9 +57,12 @@ class TextTokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, from [SOS] to [EOS]."""
+        if self._split is not None:
+            known, unknown = self._ids.get, self.unk_id
+            return [[self.sos_id, *(known(t, unknown) for t in self._split(s)), self.eos_id] for s in texts]
         encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=False)
-        known, unknown = self._from_backend.get, self.unk_id
-        return [[self.sos_id, *(known(i, unknown) for i in e.ids), self.eos_id] for e in encodings]
+        ours = self._from_backend.get
+        return [[self.sos_id, *(ours(i, self.unk_id) for i in e.ids), self.eos_id] for e in encodings]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where in a text each of its tokens begins and ends, special ones left out."""
@@ -87,7 +94,8 @@ class TextTokenizer:
 
 def characters(alphabet: Sequence[str] = string.ascii_lowercase, *, separator: bool = False) -> TextTokenizer:
     """One token per character."""
-    return _word_level(alphabet, CHARACTERS, tuple, separator)
+    # The backend hands each batch to threads of its own, and waits for them: for letters that takes longest.
+    return _word_level(alphabet, CHARACTERS, tuple, separator, lambda text: text.replace("\n", ""))
 
 
 def words(vocabulary: Sequence[str], writing: Writing, *, separator: bool = False) -> TextTokenizer:
@@ -95,23 +103,21 @@ def words(vocabulary: Sequence[str], writing: Writing, *, separator: bool = Fals
 
     def pieces(tokens: Sequence[str]) -> tuple[str, ...]:
         """Each word with what stands before it."""
-        text, found = "", []
-        for end in range(1, len(tokens) + 1):
-            longer = writing.joined(tokens[:end])
-            found.append(longer[len(text) :])
-            text = longer
-        return tuple(found)
+        later = (writing.joined(pair)[len(pair[0]) :] for pair in pairwise(tokens))
+        return (*tokens[:1], *later)
 
     return _word_level(vocabulary, writing.unit, pieces, separator)
 
 
-def _word_level(vocabulary: Sequence[str], unit: str, pieces: Pieces, separator: bool) -> TextTokenizer:
+def _word_level(
+    vocabulary: Sequence[str], unit: str, pieces: Pieces, separator: bool, split: Split | None = None
+) -> TextTokenizer:
     tokens = [*SPECIALS, *vocabulary, *([SEP] if separator else [])]
     backend = Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token=UNK))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(unit), "removed", invert=True)
     _add_ends(backend, 1, 2)
     ids = range(len(SPECIALS), len(SPECIALS) + len(vocabulary))
-    return TextTokenizer(backend, vocabulary, pieces, ids=ids, separator=separator)
+    return TextTokenizer(backend, vocabulary, pieces, ids=ids, separator=separator, split=split)
 
 
 def byte_pairs(texts: Sequence[str], size: int | None = None, *, separator: bool = False) -> TextTokenizer:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import N_HELD_OUT, held_out_by_hash
+from transformer.tasks.corpus import N_HELD_OUT, chosen_by_hash
 from transformer.tasks.pair import Pair
 from transformer.tasks.pairs.caps import Capped
 from transformer.tasks.pairs.limits import FIELD
@@ -28,9 +28,9 @@ TIMES_LONGEST = 2
 def is_held_out(source: str) -> bool:
     """Whether a source, with all its targets, is kept from training: one in ten, the same in every run.
 
-    The rule of `held_out_by_hash` without its memory: a person's sentences are not kept after their run.
+    Without the memory of `held_out_by_hash`: a person's sentences are not kept after their run.
     """
-    return held_out_by_hash.__wrapped__("pairs", source, one_in=ONE_IN)
+    return chosen_by_hash("pairs", source, one_in=ONE_IN)
 
 
 class OwnPairs:

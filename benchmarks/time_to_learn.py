@@ -1,0 +1,253 @@
+"""How soon words come out reversed: the default preset beside a published recipe and plain PyTorch.
+
+    python -m benchmarks.time_to_learn [--seeds N] [--limit SECONDS] [--json]
+
+Three contenders learn random strings of the default's lengths, one thread each, one after the other, seed by
+seed:
+
+- default: the default preset, in the app's own loop, as the app plans it;
+- etienne: that recipe's architecture and optimiser as published (width 128, batches of 256, Adam at a
+  constant 1e-3), in the same loop and on the same words; its padding is computed, as the published code does;
+- plain: `nn.Transformer` of the default's size with a `DataLoader` and Adam at 1e-3 (`benchmarks.plain`).
+
+After every 25th step each is asked the same 200 held-out words, written greedily, and where 90 % of these
+are exact all 1,000. Seconds are those that its thread has spent on the processor in training; evaluations
+count for none of them. Who has not reached 99 % within the limit is compared at the largest share of exact
+words that it did reach. The ratio to a contender is the median over the seeds. The mirror score, of the
+default's best head when it has learned, is measured on ten seeds.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks._measuring import end, machine, options
+from benchmarks.plain import PlainTransformer, exact_plainly, train_plainly
+from pages.parts.presets import DEFAULT_PRESET, PRESETS
+from transformer.config import RunConfig
+from transformer.decoding import spell
+from transformer.insight.scores import clearest_head
+from transformer.recipes import RECIPES
+from transformer.recording.frame import reading_sites
+from transformer.recording.recorder import Recorder, axes_of
+from transformer.tasks import task_of
+from transformer.training.evaluation import LIVE_WORDS
+from transformer.training.loop import Report, train
+from transformer.training.state import TrainState
+
+EVERY, LIMIT = 25, 300.0
+"""Steps between evaluations, and seconds of training for each contender and seed."""
+MARK, GOAL = 0.9, 0.99
+"""Shares of exact words."""
+PEERS = {"etienne": 1 / 15, "plain": 1 / 6}
+"""How much of a peer's time the default may take."""
+MIRROR, MIRROR_SEEDS = 0.75, 10
+PLAIN_WORDS = 100_000
+DEFAULT = PRESETS[DEFAULT_PRESET].config
+NEVER = 10**6
+
+
+@dataclass
+class Contender:
+    """Something that learns."""
+
+    steps: Iterator[Report | None]
+    """One step of training for each `next`."""
+    exact: Callable[[Sequence[str]], float]
+    """Share of exact words now."""
+    mirror: Callable[[], float] | None = None
+    """Of the best head now."""
+    curve: list[tuple[int, float, float, float]] = field(default_factory=list)
+    """At each evaluation: steps, seconds of the thread, seconds on the wall, share of exact words."""
+
+    def learn(self, words: Sequence[str], limit: float) -> None:
+        """Train until nearly all words are exact, the plan ends or the limit is reached."""
+        n, seconds, wall, share, done = 0, 0.0, 0.0, 0.0, False
+        while not done:
+            began, began_on_the_wall = time.thread_time(), time.perf_counter()
+            report = next(self.steps)
+            spent, passed = time.thread_time() - began, time.perf_counter() - began_on_the_wall
+            planned = report is not None and report.evaluation is not None
+            if planned:  # the last step of a plan evaluates by itself: it counts as much as those before
+                spent, passed = seconds / n, wall / n
+            n, seconds, wall = n + 1, seconds + spent, wall + passed
+            done = planned or seconds >= limit
+            if done or n % EVERY == 0:
+                share = self.exact(words[:LIVE_WORDS])
+                if share >= MARK:
+                    share = self.exact(words)
+                self.curve.append((n, seconds, wall, share))
+                done = done or share >= GOAL
+
+    def reached(self, share: float) -> tuple[int, float, float] | None:
+        """Steps and both kinds of seconds to this share of exact words."""
+        return next((point[:3] for point in self.curve if point[-1] >= share), None)
+
+    @property
+    def best(self) -> float:
+        """The largest share of exact words that it has reached, up to the goal."""
+        return min(GOAL, max(share for *_, share in self.curve))
+
+
+def ours(config: RunConfig, *, packs: bool = True) -> Contender:
+    """A configuration in the app's own loop, which leaves the padding out if it `packs`."""
+    state = TrainState.begin(config.with_changes(evaluate_every=NEVER, goal=None, device="cpu"))
+    state.model.packs = packs
+
+    def exact(words: Sequence[str]) -> float:
+        return float(np.mean(spell(state.model, state.task, words, decoding=state.decoding).exact))
+
+    def mirror() -> float:
+        scores, axes = Recorder(state.model, state.task).head_scores(), axes_of(state.model)
+        return clearest_head({site: scores[site]["mirror"] for site in reading_sites(axes)})[1]
+
+    return Contender(train(state), exact, mirror)
+
+
+def default(seed: int) -> Contender:
+    """The default preset."""
+    return ours(DEFAULT.with_changes(seed=seed))
+
+
+def etienne(seed: int) -> Contender:
+    """The published recipe, on the default's words for as long as it takes."""
+    letters = {"min_letters": DEFAULT.train.min_letters, "max_letters": DEFAULT.train.max_letters}
+    own = RECIPES["etienne"].published
+    return ours(own.with_changes(examples=None, steps=NEVER, seed=seed, **letters), packs=False)
+
+
+def plain(seed: int) -> Contender:
+    """PyTorch's own Transformer, on words of the same distribution."""
+    torch.manual_seed(seed)
+    model, train_config = DEFAULT.model, DEFAULT.train
+    pairs = task_of(DEFAULT).corpus.drawn(np.random.default_rng([seed]), PLAIN_WORDS)
+    layers = model.n_encoder_layers, model.n_decoder_layers
+    transformer = PlainTransformer(model.d_model, model.n_heads, layers, model.d_ff)
+    steps = train_plainly(transformer, [pair.source for pair in pairs], train_config.batch_size)
+    return Contender(steps, partial(exact_plainly, transformer, most=train_config.max_letters))
+
+
+CONTENDERS: dict[str, Callable[[int], Contender]] = {"default": default, "etienne": etienne, "plain": plain}
+
+
+def measure(name: str, seed: int, words: Sequence[str], limit: float) -> tuple[Contender, dict[str, Any]]:
+    """One contender with one seed."""
+    contender = CONTENDERS[name](seed)
+    contender.learn(words, limit)
+    steps, seconds, wall, _ = contender.curve[-1]
+    row: dict[str, Any] = {"contender": name, "seed": seed, "steps": steps, "best": contender.best}
+    row |= {"seconds": round(seconds, 2), "wall_seconds": round(wall, 2)}
+    for share in (MARK, GOAL):
+        at = contender.reached(share)
+        row[f"steps_to_{share:.0%}"] = at and at[0]
+        row[f"seconds_to_{share:.0%}"] = at and round(at[1], 2)
+        row[f"wall_seconds_to_{share:.0%}"] = at and round(at[2], 2)
+    row["mirror"] = None if contender.mirror is None else round(contender.mirror(), 3)
+    return contender, row
+
+
+def ratio(default: Contender, peer: Contender) -> float:
+    """The default's seconds to what the peer reached over the peer's; infinite where it never got there."""
+    share = max(peer.best, 1 / LIVE_WORDS)  # who got nothing right has taken all its time to the first word
+    own, its = default.reached(share), peer.reached(share) or peer.curve[-1]
+    return float("inf") if own is None else own[1] / its[1]
+
+
+def print_row(row: dict[str, Any]) -> None:
+    """A line of the table."""
+
+    def shown(value: float | None, width: int, form: str = "") -> str:
+        return f"{'–' if value is None else format(value, form):>{width}}"
+
+    parts = [f"{row['seed']:4d}  {row['contender']:9s}"]
+    for share in ("90%", "99%"):
+        parts += [shown(row[f"steps_to_{share}"], 6), shown(row[f"seconds_to_{share}"], 7, ".1f")]
+    parts += [shown(row["wall_seconds_to_99%"], 7, ".1f"), f"{row['steps']:6d}", f"{row['seconds']:7.1f}"]
+    parts += [f"{row['best']:.3f}", shown(row["mirror"], 6, ".3f")]
+    for peer in PEERS:
+        parts.append(f"{peer} {row[peer]:.4f}" if peer in row else "")
+    sys.stdout.write("  ".join(parts).rstrip() + "\n")
+    sys.stdout.flush()
+
+
+def print_spread(rows: Sequence[dict[str, Any]]) -> None:
+    """Of each contender and of each ratio: lowest, median and highest."""
+    for name in CONTENDERS:
+        for column in ("steps_to_90%", "seconds_to_90%", "steps_to_99%", "seconds_to_99%", "best", "mirror"):
+            found = [row[column] for row in rows if row["contender"] == name and row[column] is not None]
+            if found:
+                low, middle, high = min(found), statistics.median(found), max(found)
+                times = f" ({len(found)} times)" if column.endswith("%") else ""
+                sys.stdout.write(
+                    f"{name}, {column.replace('_', ' ')}{times}: "
+                    f"min {low:g}, median {middle:g}, max {high:g}\n"
+                )
+    for peer in PEERS:
+        found = [row[peer] for row in rows if peer in row]
+        low, middle, high = min(found), statistics.median(found), max(found)
+        sys.stdout.write(f"default over {peer}: min {low:.4f}, median {middle:.4f}, max {high:.4f}\n")
+
+
+def main() -> int:
+    """Print a row for each contender and seed; exit status 1 where a limit is not met."""
+    arguments = options(__doc__, seeds=5, limit=LIMIT)
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", "The PyTorch API of nested tensors")  # inside nn.Transformer
+    words = task_of(DEFAULT).held_out()
+    write = sys.stdout.write
+    write(f"{machine()}, one thread\n")
+    write(
+        "                     to 90 %          to 99 %  on the    in all\n"
+        "seed  contender   steps  seconds   steps  seconds   wall   steps  seconds   best  mirror  "
+        "default over\n"
+    )
+    default(0).learn(words, 1.0)  # the first steps of a process are slower than all others
+    rows: list[dict[str, Any]] = []
+    for seed in range(max(arguments.seeds, MIRROR_SEEDS)):
+        first = None
+        for name in CONTENDERS if seed < arguments.seeds else ("default",):
+            contender, row = measure(name, seed, words, arguments.limit)
+            first = first or contender
+            if name in PEERS:
+                row[name] = round(ratio(first, contender), 5)
+            rows.append(row)
+            print_row(row)
+    print_spread(rows)
+    ratios = {peer: statistics.median([row[peer] for row in rows if peer in row]) for peer in PEERS}
+    mirrors = [row["mirror"] for row in rows if row["contender"] == "default"][:MIRROR_SEEDS]
+    met = {
+        "default_over_etienne_at_most_1_15th": ratios["etienne"] <= PEERS["etienne"],
+        "default_over_plain_at_most_1_6th": ratios["plain"] <= PEERS["plain"],
+        "mirror_at_least_0.75_in_ten_seeds": min(mirrors) >= MIRROR,
+    }
+    for name, holds in met.items():
+        write(f"{name}: {'yes' if holds else 'no'}\n")
+    own = [row for row in rows if row["contender"] == "default"]
+    reached = [row for row in own if row["steps_to_99%"] is not None]
+    learned = "not within its plan"
+    if reached:
+        steps, seconds = (
+            statistics.median(row[f"{what}_to_99%"] for row in reached) for what in ("steps", "seconds")
+        )
+        learned = f"{steps:g} steps, {seconds:.1f} s of one core (median; {len(reached)} of {len(own)} seeds)"
+    figures = {
+        "reversal, 99 % of held-out words": learned,
+        "of the time of the etienne recipe as published": f"1/{1 / ratios['etienne']:.0f}",
+        "of the time of nn.Transformer with Adam": f"1/{1 / ratios['plain']:.0f}",
+        "clearest head's mirror score": f"{min(mirrors):.2f} to {max(mirrors):.2f} ({len(mirrors)} seeds)",
+    }
+    return end(arguments, rows, met, figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
