@@ -9,14 +9,14 @@ from transformer.interventions import Block, Interventions
 from transformer.model.packing import Packing
 from transformer.model.transformer import Transformer
 
-BATCH, LENGTH = 5, 9
+BATCH = 5
 
 
-@pytest.fixture
-def tokens():
-    """(5, 9) ids of 11, with rows of 1 to 9 tokens."""
-    ids = torch.randint(1, 11, (BATCH, LENGTH), generator=torch.Generator().manual_seed(1))
-    for row, length in enumerate((9, 1, 4, 7, 2)):
+@pytest.fixture(params=[9, 13], ids=["as they are", "filled up to a register"])
+def tokens(request):
+    """(5, 9) or (5, 13) ids of 11, with rows of 1 to 9 or 13 tokens."""
+    ids = torch.randint(1, 11, (BATCH, request.param), generator=torch.Generator().manual_seed(1))
+    for row, length in enumerate((request.param, 1, 4, 7, 2)):
         ids[row, length:] = 0
     return ids
 
@@ -26,7 +26,7 @@ def made(topology, **changes):
         topology=topology,
         src_vocab_size=11,
         tgt_vocab_size=11,
-        max_len=12,
+        max_len=13,
         n_encoder_layers=2,
         n_decoder_layers=3,
         n_heads=2,
@@ -48,7 +48,7 @@ def learned(model, src, tgt):
 
 
 def same_is_learned(model, tokens):
-    tgt = tokens[:, :8].roll(1, 0)  # other lengths than the source
+    tgt = tokens[:, :-1].roll(1, 0)  # other lengths than the source
     packed, gradients = learned(model.train(), tokens, tgt)
     padded, expected = learned(model.eval(), tokens, tgt)  # there is no dropout: eval computes everything
     torch.testing.assert_close(packed, padded, atol=1e-5, rtol=0)
@@ -88,15 +88,27 @@ def test_padding_that_is_not_hidden_takes_part(tokens):
 
 def test_packed_tokens_come_back_to_their_places(tokens):
     packing = Packing(tokens, pad_id=0)
-    x = torch.arange(BATCH * LENGTH * 3.0).view(BATCH, LENGTH, 3)
+    length, width = tokens.size(1), packing.wide.size(1)
+    assert (length, width) in ((9, 9), (13, 16))
+    x = torch.arange(BATCH * width * 3.0).view(BATCH, width, 3)
     packed = packing.pack(x)
-    assert torch.equal(packed, x[tokens != 0])  # row by row, in reading order
-    assert packed.shape == (9 + 1 + 4 + 7 + 2, 3)
-    assert torch.equal(packing.pad(packed), x * (tokens != 0)[..., None])
+    assert torch.equal(packed, x[:, :length][tokens != 0])  # row by row, in reading order
+    assert packed.shape == (length + 1 + 4 + 7 + 2, 3)
+    assert torch.equal(packing.pad(packed), x * (packing.wide != 0)[..., None])
+    assert torch.equal(packing.tokens, tokens[tokens != 0])
+    assert packing.positions.tolist() == [i for n in (length, 1, 4, 7, 2) for i in range(n)]
 
 
 def test_gradients_go_the_way_of_the_numbers(tokens):
     packing = Packing(tokens, pad_id=0)
-    x = torch.randn(BATCH, LENGTH, 2, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(*packing.shape, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda y: packing.pad(packing.pack(y) ** 2), x)
-    assert torch.autograd.gradcheck(packing.pad, torch.randn(23, 2, dtype=torch.float64, requires_grad=True))
+    few = torch.randn(len(packing.places), 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(packing.pad, few)
+
+
+def test_a_batch_without_padding_goes_through_as_it_is():
+    packing = Packing(torch.ones(3, 16, dtype=torch.int64), pad_id=0)
+    x = torch.randn(3, 16, 2)
+    assert torch.equal(packing.pack(x), x.view(48, 2))
+    assert torch.equal(packing.pad(x.view(48, 2)), x)

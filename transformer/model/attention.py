@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from transformer.config import ModelConfig
 from transformer.model.layers import Dropout, linear
-from transformer.model.packing import Packed, Packing
+from transformer.model.packing import REGISTER, Packed, Packing
 
 
 def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
@@ -36,14 +36,19 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, fill: str = "-inf") -> T
         fill: what stands for a blocked score. They differ only in a row in which nothing is allowed: with
             "-inf" it is all zeros, with "-1e9" all the same.
     """
-    if mask is None:
-        return scores.softmax(dim=-1)
-    if fill == "-1e9":
-        return scores.masked_fill(~mask, -1e9).softmax(dim=-1)
     # A row with nothing allowed would be 0/0 with -inf, in the gradient too; so it is made harmless
     # with the lowest finite number, and what is not allowed is then set to zero.
-    lowest = torch.finfo(scores.dtype).min
-    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+    blocked = -1e9 if fill == "-1e9" else torch.finfo(scores.dtype).min
+    weights = softmax(scores if mask is None else scores.masked_fill(~mask, blocked))
+    return weights if mask is None or fill == "-1e9" else weights.masked_fill(~mask, 0.0)
+
+
+def softmax(scores: Tensor) -> Tensor:
+    """Over the last axis. On a CPU PyTorch's own is many times as fast where rows fill whole registers."""
+    n = scores.size(-1)
+    if scores.device.type != "cpu" or n % REGISTER == 0:
+        return scores.softmax(dim=-1)
+    return F.pad(scores, (0, -n % REGISTER), value=float("-inf")).softmax(dim=-1)[..., :n]
 
 
 def attend(

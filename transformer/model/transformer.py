@@ -252,28 +252,42 @@ class Transformer(nn.Module):
         )
         return ~taken if mask is None else mask & ~taken  # type: ignore[no-any-return]
 
-    def _embed(self, table: nn.Embedding, tokens: Tensor, scaled: bool, start: int = 0) -> Tensor:
-        """Token ids (B, Q) to vectors (B, Q, D) that know their positions start, start + 1, ..."""
-        x = table(tokens)
+    def _embed(
+        self,
+        table: nn.Embedding,
+        tokens: Tensor,
+        scaled: bool,
+        *,
+        start: int = 0,
+        packing: Packing | None = None,
+    ) -> Tensor:
+        """Token ids (B, Q) to vectors (B, Q, D) that know their positions start, start + 1, ...
+
+        Args:
+            packing: of these tokens; then of the real ones alone, (N, D).
+        """
+        x = table(tokens if packing is None else packing.tokens)
         if scaled:
             x = x * math.sqrt(self.config.d_model)
         end = start + tokens.size(1)
         if end > self.config.max_len:
             raise ValueError(f"{end} tokens do not fit max_len={self.config.max_len}.")
+        where = slice(start, end) if packing is None else packing.positions
         if self.config.positions == "sinusoid":
-            x = x + self.positions[start:end]
+            x = x + self.positions[where]
         elif self.config.positions == "learned":
-            x = x + self.learned_positions.weight[start:end]
+            x = x + self.learned_positions.weight[where]
         return self.embedding_dropout(x)  # type: ignore[no-any-return]
 
     def encode(self, src: Tensor, read: Packing | None = None) -> Tensor:
         """Token ids (B, S) to memory (B, S, D); with the places of its real tokens, these alone: (N, D)."""
-        alone, rows = self.config.topology == "encoder-only", range(src.size(1))
-        mask = self._mask(src, rows, causal=alone)
-        x = self._embed(self.src_embedding, src, self.config.embedding_scale in ("encoder", "both"))
+        scaled = self.config.embedding_scale in ("encoder", "both")
+        x = self._embed(self.src_embedding, src, scaled, packing=read)
         packed = None
         if read is not None:
-            x, packed = read.pack(x), Packed(read, read)
+            src, packed = read.wide, Packed(read, read)
+        alone, rows = self.config.topology == "encoder-only", range(src.size(1))
+        mask = self._mask(src, rows, causal=alone)
         for i, layer in enumerate(self.encoder):
             x = layer(x, self._less(mask, f"encoder.{i}", src, rows), packed)
         return self.encoder_norm(x)  # type: ignore[no-any-return]
@@ -294,16 +308,17 @@ class Transformer(nn.Module):
             read: where the memory is packed, (N, D), the places of its tokens.
             written: where the target is to be packed, its places; the logits then are of real tokens, (N, V).
         """
-        rows = range(tgt.size(1))
-        self_mask, cross_mask = self._mask(tgt, rows, causal=True), self._mask(src, rows, causal=False)
         scaled = ("both",) if memory is not None else ("both", "encoder")
-        x = self._embed(self.tgt_embedding, tgt, self.config.embedding_scale in scaled)
+        x = self._embed(self.tgt_embedding, tgt, self.config.embedding_scale in scaled, packing=written)
+        src = src if read is None else read.wide
         packed_own, packed_cross = None, None
         if written is not None:
-            x = written.pack(x)
+            tgt = written.wide
             causal = self.masked("causal") and not self.interventions.blocked
             packed_own = Packed(written, written, causal)
             packed_cross = None if read is None else Packed(written, read)
+        rows = range(tgt.size(1))
+        self_mask, cross_mask = self._mask(tgt, rows, causal=True), self._mask(src, rows, causal=False)
         for i, layer in enumerate(self.decoder):
             own = self._less(self_mask, f"decoder.{i}.self", tgt, rows)
             if memory is None:
@@ -338,7 +353,7 @@ class Transformer(nn.Module):
             Logits of the next token, (B, V).
         """
         newest, start = tgt[:, -1:], tgt.size(1) - 1
-        x = self._embed(self.tgt_embedding, newest, self.config.embedding_scale == "both", start)
+        x = self._embed(self.tgt_embedding, newest, self.config.embedding_scale == "both", start=start)
         rows = range(start, tgt.size(1))
         self_mask, cross_mask = self._mask(tgt, rows, causal=True), self._mask(src, rows, causal=False)
         for i, (layer, layer_kept) in enumerate(zip(self.decoder, kept, strict=True)):
@@ -360,10 +375,10 @@ class Transformer(nn.Module):
         read = Packing(src, PAD_ID) if packs and len(self.encoder) else None
         if self.writes_at_once:
             logits = self.to_logits(self.encode(src, read))
-            return logits if read is None else read.pad(logits)
+            return logits if read is None else read.pad(logits)[:, : src.size(1)]
         if tgt is None:
             raise ValueError("This topology needs the target so far.")
         written = Packing(tgt, PAD_ID) if packs else None
         memory = self.encode(src, read) if len(self.encoder) else None
         logits = self.decode(memory, src, tgt, read, written)
-        return logits if written is None else written.pad(logits)
+        return logits if written is None else written.pad(logits)[:, : tgt.size(1)]
