@@ -18,6 +18,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
 from transformer.config import RunConfig
+from transformer.runs import worker
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.training.loop import train
@@ -243,6 +244,12 @@ def end_all_runs() -> None:
         if thread.name.startswith("run-"):
             thread.join(30)
             assert not thread.is_alive(), f"{thread.name} goes on"
+
+
+@pytest.fixture(autouse=True)
+def many_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at a tiny model takes longer than its step: here that is no reason to look less often."""
+    monkeypatch.setattr(worker, "LOOKING_ADVANCE", 1000.0)
 
 
 @pytest.fixture

@@ -33,8 +33,13 @@ if TYPE_CHECKING:  # torch comes with these; it is loaded by `build`, in the run
 
 EVERY_STEP_UP_TO = 5.0
 """At this pace or less, every step is a frame."""
-LIVE_SECONDS = 0.5
-"""At full speed a watched run makes a frame this often."""
+LIVE_SECONDS, AT_LEAST_SECONDS = 0.5, 3.0
+"""At full speed a watched run makes a frame this often where that is cheap, and so often in any case."""
+FIRST_STEPS = 5
+"""So many steps are frames whatever that costs: untrained is when most changes."""
+LOOKING_SHARE, LOOKING_ADVANCE = 0.033, 0.1
+"""At full speed all frames may take this share of the training time, and so many seconds more: those that no
+evaluation needs wait until then."""
 
 
 class Worker:
@@ -47,6 +52,7 @@ class Worker:
         self._archive, self._live = archive, live
         self._publishing = threading.Lock()
         self._last_frame_at = 0.0
+        self._looking = 0.0  # seconds that frames have taken since training began
         self._timeline = Timeline()
         self._moments = Moments()
         self._metrics = Metrics()
@@ -259,7 +265,11 @@ class Worker:
         pace = self.view.pace
         if alone or (pace is not None and pace <= EVERY_STEP_UP_TO):
             return True
-        return frame_is_due(report.step) or time.perf_counter() - self._last_frame_at >= LIVE_SECONDS
+        since = time.perf_counter() - self._last_frame_at
+        spent = self._looking > LOOKING_SHARE * self.view.seconds + LOOKING_ADVANCE
+        if spent and pace is None and report.step > FIRST_STEPS:
+            return since >= AT_LEAST_SECONDS
+        return frame_is_due(report.step) or since >= LIVE_SECONDS
 
     def _take_snapshot(self) -> None:
         """Keep the weights of this step."""
@@ -287,6 +297,7 @@ class Worker:
         """
         from transformer.training.loop import NotFinite
 
+        began = time.perf_counter()
         steps, losses = self._metrics.columns("step", "loss")
         read = len(steps) > 0 and steps[-1] == self.state.step  # off the CPU the newest loss may be unread
         frame = self._recorder.frame(
@@ -317,6 +328,8 @@ class Worker:
         if self._archive is not None:
             self._archive.note_frame(frame)
         self._last_frame_at = time.perf_counter()
+        if frame.step > 0:
+            self._looking += self._last_frame_at - began
         return self._moments.heads(frame.step, frame.scores, frame.aim)
 
     def _how_it_ended(self) -> str:
