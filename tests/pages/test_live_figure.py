@@ -14,7 +14,7 @@ import pytest
 from streamlit.util import AttributeDictionary
 
 from pages.parts import live_figure as module
-from pages.parts.live_figure import live_figure, packed, point_of
+from pages.parts.live_figure import Kept, live_figure, packed, point_of
 from tests.pages.conftest import unpacked
 from transformer.figures.picture import Picture
 
@@ -110,6 +110,137 @@ def test_a_picture_with_other_axes_is_not_sent_as_an_earlier_frame(visit, slow):
     shown = visitor.drawn("live_map_figure")  # earlier frames have no such word
     assert [frame["step"] for frame in shown.frames] == [2]
     assert shown.arrays["0.z"].shape == (3, 4)
+
+
+class Browser:
+    """What the script in a browser makes of messages: numbers by the name of their trace and attribute."""
+
+    def __init__(self):
+        self.kept, self.asked = {}, 0
+
+    def take(self, message):
+        """The arrays of the newest frame; None where the message builds upon one that is missing."""
+        if isinstance(message, bytes):
+            line, _, behind = message.partition(b"\n")
+            message, at = json.loads(line), 0
+            if message["since"] not in self.kept:
+                self.asked += 1
+                return None
+            for frame in message["frames"]:
+                shown = dict(self.kept[message["since"]])
+                for name, part in frame["arrays"].items():
+                    if "as" in part:
+                        continue
+                    kind, n = ("<u2", np.prod(part["shape"])) if "shape" in part else ("<f4", part["n"])
+                    new = np.frombuffer(behind, kind, n, at)
+                    at += new.nbytes
+                    if "shape" in part:
+                        shown[name] = np.where(new == 65535, np.nan, new / 65534).reshape(part["shape"])
+                    else:
+                        shown[name] = np.concatenate([shown[name][: part["from"]], new])
+                shown |= {name: shown[part["as"]] for name, part in frame["arrays"].items() if "as" in part}
+            assert at == len(behind)
+        else:
+            shown = {name: unpacked(part) for name, part in message["frames"][-1]["arrays"].items()}
+        if "name" in message:
+            self.kept[message["name"]] = shown
+        return shown
+
+
+STILL = {"spec": "{}", "height": "9rem", "fileName": "x"}
+
+
+def grown(n, seed=0):
+    """A map, and two curves that share their steps; the newest point of one is still to change."""
+    rng = np.random.default_rng(seed)
+    steps = np.arange(float(n))
+    curve = np.concatenate([np.sqrt(steps[:-1]), [seed]])
+    arrays = {"0.z": rng.random((3, 4)), "1.x": steps, "1.y": curve, "2.x": steps, "2.y": steps % 7}
+    return Picture(spec="{}", arrays=arrays, layout={"title.text": f"step {n}", "x": 1}, step=n)
+
+
+def assert_shown(shown, picture):
+    assert shown.keys() == picture.arrays.keys()
+    for name, values in picture.arrays.items():
+        np.testing.assert_allclose(shown[name], values, atol=1e-5, rtol=1e-6)
+
+
+def test_what_is_new_is_enough_for_the_whole_picture_however_long_it_grows():
+    kept, browser, sizes = Kept(), Browser(), []
+    for n in range(100, 400, 3):
+        message = kept.message("figure", STILL, [grown(n, seed=n)])
+        assert_shown(browser.take(message), grown(n, seed=n))
+        sizes.append(len(message) if isinstance(message, bytes) else None)
+    assert sizes[0] is None
+    assert max(sizes[1:]) < 800  # the curves alone are 4 kB in the end
+
+
+def test_a_lost_refresh_does_no_harm_unless_others_build_upon_it_and_then_it_is_asked_for():
+    kept, browser = Kept(), Browser()
+    browser.take(kept.message("figure", STILL, [grown(10)]))
+    kept.message("figure", STILL, [grown(12)])  # lost
+    assert_shown(browser.take(kept.message("figure", STILL, [grown(14)])), grown(14))
+    kept.message("figure", STILL, [grown(300)])  # so much that it is built upon
+    assert browser.take(kept.message("figure", STILL, [grown(302)])) is None
+    assert browser.asked == 1
+    kept.forget("figure")
+    assert_shown(browser.take(kept.message("figure", STILL, [grown(304)])), grown(304))
+
+
+def test_an_unchanged_picture_brings_no_numbers_and_a_changed_title_brings_only_that():
+    kept = Kept()
+    kept.message("figure", STILL, [grown(10)])
+    line, _, behind = kept.message("figure", STILL, [grown(10)]).partition(b"\n")
+    assert json.loads(line)["frames"] == [{"step": 10, "layout": {}, "arrays": {}}]
+    assert behind == b""
+    retitled = Picture(spec="{}", arrays=grown(10).arrays, layout={"title.text": "other", "x": 1}, step=10)
+    line, _, _ = kept.message("figure", STILL, [retitled]).partition(b"\n")
+    assert json.loads(line)["frames"][0]["layout"] == {"title.text": "other"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"still": STILL | {"spec": '{"other": 1}'}},
+        {"still": STILL | {"height": "5rem"}},
+        {"picture": Picture(spec="{}", arrays={"0.z": np.zeros((2, 2))}, layout={"title.text": "", "x": 1})},
+        {"picture": Picture(spec="{}", arrays=grown(10).arrays, layout={"title.text": ""})},
+    ],
+)
+def test_another_picture_is_sent_whole(changes):
+    kept = Kept()
+    kept.message("figure", STILL, [grown(10)])
+    message = kept.message("figure", changes.get("still", STILL), [changes.get("picture", grown(10))])
+    assert {"key", "name", "frames", "spec"} <= message.keys()
+
+
+def test_a_blocked_cell_and_a_gap_come_back_as_such():
+    kept, browser = Kept(), Browser()
+    browser.take(kept.message("figure", STILL, [grown(5)]))
+    arrays = dict(grown(5).arrays) | {"0.z": np.array([[np.nan, 1.0], [0.0, 0.5]]), "1.y": np.full(5, np.nan)}
+    gaps = Picture(spec="{}", arrays=arrays, layout=grown(5).layout, step=5)
+    assert_shown(browser.take(kept.message("figure", STILL, [gaps])), gaps)
+
+
+def test_a_browser_that_lacks_a_message_is_sent_the_whole_figure_next(monkeypatch):
+    asked, kept = {}, Kept()
+    monkeypatch.setattr(module, "_component", lambda **arguments: asked.update(arguments))
+    monkeypatch.setattr(module.st, "session_state", {})
+
+    def draw():
+        live_figure([PICTURE], key="figure", height="9rem", file_name="x", kept=kept)
+        return asked["data"]
+
+    assert isinstance(draw(), dict)
+    assert isinstance(draw(), bytes)
+    asked["on_lost_change"]()
+    assert isinstance(draw(), dict)
+
+
+def test_the_script_is_served_as_a_file_that_is_named_by_its_content(visit):
+    visit()
+    served = Path(module.__file__).parents[3] / "static" / module._SERVED_AS
+    assert served.read_bytes() == Path(module.__file__).with_name("live_figure.js").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -33,16 +33,31 @@ class Series:
     free_loss: Array
 
 
-def thinned(steps: Array, values: Array, most: int = MAX_POINTS) -> tuple[Array, Array]:
-    """At most about `most` points: each the mean of a few neighbouring steps, at the last of them."""
+def thinned(steps: Array, *curves: Array, most: int = MAX_POINTS) -> tuple[Array, ...]:
+    """At most about `most` points: each the mean of a few neighbouring steps, at the last of them.
+
+    Returns:
+        The steps of the points, then the values of each curve.
+    """
     n = -(-len(steps) // most)  # steps in one point, rounded up
     if n <= 1:
-        return steps, values
+        return steps, *curves
     whole = len(steps) // n * n
-    x, y = steps[:whole].reshape(-1, n)[:, -1], values[:whole].reshape(-1, n).mean(axis=1)
+    points = [steps[n - 1 : whole : n], *(values[:whole].reshape(-1, n).mean(axis=1) for values in curves)]
     if whole < len(steps):
-        x, y = np.append(x, steps[-1]), np.append(y, values[whole:].mean())
-    return x, y
+        ends = (steps[-1], *(values[whole:].mean() for values in curves))
+        points = [np.append(each, end) for each, end in zip(points, ends, strict=True)]
+    return tuple(points)
+
+
+def _measured(steps: Array, *curves: Array) -> list[tuple[Array, Array]]:
+    """Each curve where it has a value; the steps are one array where they are the same."""
+    known = [~np.isnan(values) for values in curves]
+    first = steps[known[0]]
+    return [
+        (first if np.array_equal(here, known[0]) else steps[here], values[here])
+        for here, values in zip(known, curves, strict=True)
+    ]
 
 
 def highest_loss(n_tokens: int, *losses: Array) -> float:
@@ -96,28 +111,21 @@ def curves(
         marker: the step that is looked at.
         moments: (step, text), each a pin above the loss in the last trace, whose point i is moment i.
     """
+    nothing = np.full(1, np.nan)
     arrays: dict[str, Array] = {}
-    for first, series in ((0, ghost), (2, run)):
-        if series is None:
-            empty = np.full(1, np.nan)
-            arrays |= {
-                f"{first}.x": empty,
-                f"{first}.y": empty,
-                f"{first + 1}.x": empty,
-                f"{first + 1}.y": empty,
-            }
-            continue
-        arrays[f"{first}.x"], arrays[f"{first}.y"] = thinned(series.steps, series.loss)
-        known = ~np.isnan(series.exact)
-        arrays[f"{first + 1}.x"], arrays[f"{first + 1}.y"] = series.steps[known], series.exact[known]
-    known = ~np.isnan(run.held_out_loss)
-    arrays["4.x"], arrays["4.y"] = run.steps[known], run.held_out_loss[known]
-    arrays["5.x"], arrays["5.y"] = thinned(run.steps, run.token_accuracy)
-    known = ~np.isnan(run.free_loss)
-    arrays["6.x"], arrays["6.y"] = run.steps[known], run.free_loss[known]
+    if ghost is None:
+        arrays |= {f"{trace}.{axis}": nothing for trace in (0, 1) for axis in "xy"}
+    else:
+        arrays["0.x"], arrays["0.y"] = thinned(ghost.steps, ghost.loss)
+        ((arrays["1.x"], arrays["1.y"]),) = _measured(ghost.steps, ghost.exact)
+    arrays["2.x"], arrays["2.y"], arrays["5.y"] = thinned(run.steps, run.loss, run.token_accuracy)
+    arrays["5.x"] = arrays["2.x"]
+    evaluations = _measured(run.steps, run.exact, run.held_out_loss, run.free_loss)
+    for trace, (x, y) in zip((3, 4, 6), evaluations, strict=True):
+        arrays[f"{trace}.x"], arrays[f"{trace}.y"] = x, y
     for name in list(arrays):
         if not len(arrays[name]):
-            arrays[name] = np.full(1, np.nan)
+            arrays[name] = nothing
     step = int(run.steps[-1]) if len(run.steps) else 0
     return Picture(
         spec=_spec(planned, highest_loss, run_id, moments),

@@ -233,7 +233,8 @@ def answered(
     filled, tokenizer = not model.masked("padding"), task.tgt_tokenizer
     texts = [question.text for question in questions]
     batch = task.encode(texts, filled=filled)
-    model.eval()  # the next training step sets train mode again
+    if model.training:
+        model.eval()  # the next training step sets train mode again
     unknown = [i for i, question in enumerate(questions) if question.answer is None]
     # An answer that nobody knows may be longer than its question, but not without end.
     room = max(batch.answers.shape[1], batch.src.shape[1] if unknown else 0) + 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +26,8 @@ PACES = (None, 20.0, 5.0, 1.0)
 MAX_CONTINUE = 100_000
 MAX_WORDS = 12
 """Probes of one run; the oldest of a person's own gives way."""
+PAINTING_SECONDS = 5.0
+"""So long at most a watched run waits to load torch: a page that is being painted needs the processor."""
 
 
 class Run:
@@ -59,6 +62,7 @@ class Run:
         self.ready = threading.Event()
         """Set once there is something to see: the frame of step 0, or the reason why there is none."""
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._wanted = threading.Event()  # somebody does not want to wait any longer
         self._closing = False
         self._budget: int | None = None  # steps until the next pause, where steps were asked for
         self._next_step_at = 0.0  # on the clock, where there is a pace
@@ -79,6 +83,10 @@ class Run:
     def id(self) -> str:
         """The unguessable name by which the run is addressed."""
         return self.view.id
+
+    def build(self) -> None:
+        """Build the untrained model now: the page is painted. Any command does the same."""
+        self._wanted.set()
 
     def start(self, *, after: str | None = None) -> threading.Event:
         """Begin training; `after` names the run that this one grew out of."""
@@ -293,12 +301,15 @@ class Run:
             obeyed.set()
 
         self._commands.put(obey)
+        self._wanted.set()
         if not self._thread.is_alive():
             obeyed.set()  # nobody is left to obey, and nobody is to wait
         return obeyed
 
     def _main(self) -> None:
         try:
+            if self._live and "torch" not in sys.modules:
+                self._wanted.wait(PAINTING_SECONDS)
             self._worker.build(self.questions)
             self.ready.set()
             if self._live and self._commands.empty():

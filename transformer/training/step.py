@@ -23,7 +23,8 @@ def take_step(state: TrainState, batch: Batch) -> int:
         else:
             group["lr"] = rate
     tensors = state.to_device(batch)
-    state.model.train()  # an evaluation or a recording may have ended in eval mode
+    if not state.model.training:  # an evaluation or a recording has ended in eval mode
+        state.model.train()
     if state.graphs is None:
         numbers = learn(state, *tensors)
     else:
