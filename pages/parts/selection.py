@@ -181,11 +181,14 @@ def draft(config: RunConfig | None, *, keep: bool = False) -> Run | None:
     """
     old = REGISTRY.get(st.session_state.get("draft"))
     if config is None or (old is not None and (keep or old.config == config)):
-        return old
-    if old is not None:
-        REGISTRY.discard(old)
-    run = new_draft(config, old)
-    st.session_state["draft"] = run.id
+        run = old
+    else:
+        if old is not None:
+            REGISTRY.discard(old)
+        run = new_draft(config, old)
+        st.session_state["draft"] = run.id
+    if keep and run is not None:
+        run.build()  # the Watch page waits for its first paint; the others do not
     return run
 
 
@@ -194,6 +197,7 @@ def new_draft(config: RunConfig, old: Run | None) -> Run:
     if old is None:
         return REGISTRY.draft(config)
     run = REGISTRY.draft(config, _askable(old, config) or None)
+    run.build()
     run.ready.wait(READY_SECONDS)  # torch is loaded, so this is soon; meanwhile the pictures keep their place
     return run
 

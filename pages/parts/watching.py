@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts import selection
-from pages.parts.live_figure import live_figure
+from pages.parts.live_figure import Kept, live_figure
+from pages.parts.live_figure.painted import once_painted
 from pages.parts.look_inside import look_at_cell
 from pages.parts.pictures import (
     curves_picture,
@@ -59,6 +60,8 @@ class Places:
     curves: DeltaGenerator
     narrator: DeltaGenerator
     alignment: DeltaGenerator
+    kept: Kept = field(default_factory=Kept)
+    """What the browser has of the pictures since that full run."""
 
 
 def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> None:
@@ -66,7 +69,10 @@ def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> 
     if frame is None:
         for place in (places.large, places.strip, places.curves, places.alignment):
             place.skeleton(height=380)
-        places.narrator.markdown("")
+        with places.narrator:
+            st.markdown("")
+            if run := REGISTRY.get(view.id):
+                once_painted(key="painted", then=run.build)
         return
     frames = _frames_to_draw(view) if selection.step() is None else [frame]
     sites = sites_of(frame, choice.kind)
@@ -83,6 +89,7 @@ def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> 
             height=TALL,
             file_name=f"{name}-{site}-head{head + 1}",
             on_click=lambda _trace, point: look_at_cell(choice.kind, site, head, point),
+            kept=places.kept,
         )
     with places.narrator:
         st.markdown(narration(frame, choice.word, site, head))
@@ -93,6 +100,7 @@ def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> 
             height=_strip_height(len(sites), view.config.model.n_heads),
             file_name=f"{name}-{choice.kind}",
             on_click=lambda trace, _point: _pin(trace, shown_sites, shown_heads),
+            kept=places.kept,
         )
     at = None if selection.step() is None else frame.step
     with places.curves:
@@ -104,6 +112,7 @@ def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> 
                 height=CURVES_TALL,
                 file_name=f"{name}-curves",
                 on_click=lambda trace, point: _go_to(view, trace, point),
+                kept=places.kept,
             )
         with st.container(key="live_outputs"):
             st.caption("Written by the model alone:")
@@ -119,11 +128,12 @@ def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> 
                 key="alignment_mass_figure",
                 height="300px",
                 file_name=f"{name}-alignment",
+                kept=places.kept,
             )
-        with st.container(key="samples"):
-            told = f"Held-out sentences, as written at step {frame.exact_step:,}:" if frame.samples else ""
-            st.caption(told)
-            st.html(samples(frame))
+        if frame.samples:
+            with st.container(key="samples"):
+                st.caption(f"Held-out sentences, as written at step {frame.exact_step:,}:")
+                st.html(samples(frame))
 
 
 def _strip_height(n_layers: int, n_heads: int) -> str:

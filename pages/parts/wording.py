@@ -57,7 +57,7 @@ WIDE = 12
 """A longer sentence stands in a line of its own."""
 _AS_THEY_ARE = (
     *("topology", "steps", "seed", "goal", "dropout", "device", "task", "shift", "language", "digits"),
-    *("patterns", "adjectives", "pairs"),
+    *("patterns", "adjectives", "pairs", "precision", "threads"),
 )
 """Settings that are called by their own names."""
 STATE_SIGNS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -15,17 +15,21 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from transformer.figures.picture import Array, Picture
+from pages.parts.live_figure.kept import Kept, packed, whole
+from transformer.figures.picture import Picture
+
+__all__ = ["Kept", "live_figure", "packed", "point_of"]
 
 _HERE = Path(__file__).parent
 _STATIC = _HERE.parents[2] / "static"  # Streamlit serves this folder beside app.py
-_BLOCKED = 65535  # the one 16-bit number that is no weight
+_SCRIPT = _HERE / "live_figure.js"
+_SERVED_AS = f"live_figure-{hashlib.sha256(_SCRIPT.read_bytes()).hexdigest()[:10]}.js"
 
+# What is given here goes with every message. So the script itself is served as a file.
 _component = st.components.v2.component(
     "live_figure",
-    html='<div class="live-figure"></div>\n',
-    css=".live-figure { width: 100%; }\n.live-figure .failed { padding: 1rem; }\n",
-    js=(_HERE / "live_figure.js").read_text(encoding="utf-8"),
+    html='<div class="live-figure"></div>',
+    js=(_HERE / "loader.js").read_text(encoding="utf-8").replace("SCRIPT", _SERVED_AS),
     isolate_styles=False,  # plotly.js puts its styles into the document's head
 )
 
@@ -36,23 +40,25 @@ def _library() -> str:
     spec = find_spec("plotly")
     assert spec is not None
     assert spec.origin is not None
-    name = f"plotly-{version('plotly')}.min.js"
+    return _served(
+        Path(spec.origin).parent / "package_data" / "plotly.min.js", f"plotly-{version('plotly')}.min.js"
+    )
+
+
+@cache
+def _script() -> str:
+    """The same for our own script."""
+    return _served(_SCRIPT, _SERVED_AS)
+
+
+def _served(source: Path, name: str) -> str:
+    """Copy a file to where Streamlit serves it, if it is not there."""
     if not (_STATIC / name).exists():
         _STATIC.mkdir(exist_ok=True)
         partial = _STATIC / f"{name}.{os.getpid()}"
-        shutil.copyfile(Path(spec.origin).parent / "package_data" / "plotly.min.js", partial)
+        shutil.copyfile(source, partial)
         partial.replace(_STATIC / name)
     return name
-
-
-def packed(values: Array) -> dict[str, Any]:
-    """Numbers as text: weights, a table in [0, 1], as 16 bits with a code for blocked; curves as float32."""
-    if values.ndim == 2:
-        shares = np.nan_to_num(values.astype(np.float32), nan=0.0).clip(0.0, 1.0)  # float16 ends at 65504
-        codes = np.rint(shares * (_BLOCKED - 1)).astype("<u2")
-        codes[np.isnan(values)] = _BLOCKED
-        return {"shape": values.shape, "b": base64.b64encode(codes.tobytes()).decode()}
-    return {"b": base64.b64encode(values.astype("<f4").tobytes()).decode()}
 
 
 def point_of(picture: Picture, sent: Any) -> tuple[int, int | tuple[int, int] | None] | None:
@@ -82,6 +88,7 @@ def live_figure(
     height: str,
     file_name: str,
     on_click: Callable[[int, int | tuple[int, int] | None], None] | None = None,
+    kept: Kept | None = None,
 ) -> None:
     """Show a picture and keep it in place while it changes.
 
@@ -93,8 +100,19 @@ def live_figure(
         file_name: of the PNG that the picture's own menu saves.
         on_click: called with the number of the trace that was clicked and of the point in it, which is (row,
             column) in a heatmap.
+        kept: what the browser has since the last full run of the page, which makes a new one; without it
+            every message is whole.
     """
     newest = pictures[-1]
+    _script()
+    still = {
+        "library": _library(),
+        "height": height,
+        "fileName": file_name,
+        "clickable": on_click is not None,
+        "spec": newest.spec,
+    }
+    alike = [picture for picture in pictures if picture.spec == newest.spec]
 
     def clicked() -> None:
         if on_click is not None and (found := point_of(newest, st.session_state[key].clicked)) is not None:
@@ -103,21 +121,7 @@ def live_figure(
     _component(
         key=key,
         height="content",
-        data={
-            "library": _library(),
-            "height": height,
-            "fileName": file_name,
-            "clickable": on_click is not None,
-            "spec": newest.spec,
-            "frames": [
-                {
-                    "step": picture.step,
-                    "layout": picture.layout,
-                    "arrays": {name: packed(values) for name, values in picture.arrays.items()},
-                }
-                for picture in pictures
-                if picture.spec == newest.spec
-            ],
-        },
+        data=whole(still, alike) if kept is None else kept.message(key, still, alike),
         on_clicked_change=clicked,
+        on_lost_change=lambda: None if kept is None else kept.forget(key),
     )

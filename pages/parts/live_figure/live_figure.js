@@ -1,14 +1,15 @@
 // Draws one Plotly figure and keeps it: the first message makes it, later ones change only what differs.
-// Every message is complete, so a lost, merged or repeated one does no harm.
+// A message is complete, or names an earlier one that it builds upon. What is built upon is kept by its name
+// and not by its place, so a merged, repeated or late message does no harm; one that is missing is asked for.
 
 const libraries = new Map(); // address -> promise of Plotly
 const instances = new WeakMap(); // parent element -> what is known of its figure
+const kept = new Map(); // key of a figure -> its last messages that can be built upon, by their names
+const KEPT = 4;
 const BLOCKED = 65535;
 
-function loadPlotly(name) {
-  // The app may live under a base path: the address of Streamlit's own bundle knows it.
-  const bundle = document.querySelector('script[src*="/static/js/index."]');
-  const base = bundle ? bundle.src.split("/static/js/")[0] : window.location.origin;
+// The app may live under a base path, which the address of Streamlit's own bundle knows.
+function loadPlotly(base, name) {
   const address = `${base}/app/static/${name}`;
   if (!libraries.has(address)) {
     libraries.set(address, new Promise((resolve, reject) => {
@@ -25,8 +26,61 @@ function loadPlotly(name) {
   return libraries.get(address);
 }
 
-function unpacked({ b, shape }) {
-  const bytes = Uint8Array.from(atob(b), (c) => c.charCodeAt(0)).buffer;
+// Differences come as a line of JSON with the numbers behind it.
+function read(data) {
+  if (!(data instanceof Uint8Array)) return data;
+  const end = data.indexOf(10);
+  const message = JSON.parse(new TextDecoder().decode(data.subarray(0, end)));
+  let at = end + 1;
+  for (const { arrays } of message.frames) {
+    for (const packed of Object.values(arrays).filter((one) => !one.as)) {
+      const size = packed.shape ? 2 * packed.shape[0] * packed.shape[1] : 4 * packed.n;
+      packed.bytes = data.slice(at, at + size);
+      packed.id = `${message.since} ${packed.from} ${new TextDecoder("latin1").decode(packed.bytes)}`;
+      at += size;
+    }
+  }
+  return message;
+}
+
+// A message with all that it builds upon; nothing where that is missing.
+function complete(message) {
+  const earlier = kept.get(message.key) ?? new Map();
+  let data = message;
+  if (message.since) {
+    const base = earlier.get(message.since);
+    if (!base) return null;
+    const last = base.frames[base.frames.length - 1];
+    const frames = message.frames.map(({ step, layout, arrays }) => (
+      { step, layout: { ...last.layout, ...layout }, arrays: joined(last.arrays, arrays) }
+    ));
+    data = { ...base, ...message, frames };
+  }
+  if (message.name) {
+    earlier.set(message.name, { ...data, frames: data.frames.slice(-1) });
+    if (earlier.size > KEPT) earlier.delete(earlier.keys().next().value);
+    kept.set(message.key, earlier);
+  }
+  return data;
+}
+
+// Arrays with what is new in them: others, further points, or the same as another's.
+function joined(last, arrays) {
+  const all = { ...last };
+  const news = Object.entries(arrays);
+  for (const [name, packed] of news) {
+    const values = packed.as || unpacked(packed);
+    all[name] = { ...packed, values: packed.from ? [...valuesOf(last[name]).slice(0, packed.from), ...values] : values };
+  }
+  for (const [name, packed] of news) if (packed.as) all[name] = all[packed.as];
+  return all;
+}
+
+const idOf = (packed) => packed.id ?? packed.b;
+const valuesOf = (packed) => packed.values ?? unpacked(packed);
+
+function unpacked({ b, bytes: raw, shape }) {
+  const bytes = (raw ?? Uint8Array.from(atob(b), (c) => c.charCodeAt(0))).buffer;
   if (!shape) return Array.from(new Float32Array(bytes), (v) => (Number.isNaN(v) ? null : v));
   const codes = new Uint16Array(bytes);
   const [rows, columns] = shape;
@@ -100,15 +154,17 @@ function follow(Plotly, state, point) {
   Plotly.relayout(state.host, { shapes: followed(state, state.host.layout.shapes) });
 }
 
-// What to draw next: a step not shown yet, the newest numbers where they differ, or nothing.
+// What to draw next: a step not shown yet, the newest numbers where they differ, or nothing. Refreshes of a
+// picture that is scrolled out of sight wait until it is seen.
 function nextFrame(state) {
+  if (state.hidden && state.data.since) return null;
   const { frames, spec } = state.data;
   const newest = frames[frames.length - 1];
   const look = spec + JSON.stringify(themeOf(state.host)) + state.data.height + scaleOf(state.host);
   if (look !== state.look) return { frame: newest, look, anew: true };
   const unseen = frames.find((frame) => frame.step > state.step);
   if (unseen) return { frame: unseen, look };
-  const changed = Object.entries(newest.arrays).some(([name, { b }]) => state.arrays[name] !== b)
+  const changed = Object.entries(newest.arrays).some(([name, packed]) => state.arrays[name] !== idOf(packed))
     || Object.entries(newest.layout).some(([path, v]) => state.layout[path] !== JSON.stringify(v));
   return changed ? { frame: newest, look } : null;
 }
@@ -117,7 +173,7 @@ async function drawAnew(Plotly, state, frame) {
   const { data: traces, layout } = JSON.parse(state.data.spec);
   for (const [name, packed] of Object.entries(frame.arrays)) {
     const [trace, attribute] = name.split(".");
-    traces[trace][attribute] = unpacked(packed);
+    traces[trace][attribute] = valuesOf(packed);
   }
   for (const [path, value] of Object.entries(frame.layout)) put(layout, path, value);
   state.host.style.height = state.data.height;
@@ -141,6 +197,11 @@ async function drawAnew(Plotly, state, frame) {
       if (state.host.isConnected && state.host.clientWidth) Plotly.Plots.resize(state.host);
     });
     state.observer.observe(state.host);
+    state.sight = new IntersectionObserver((seen) => {
+      state.hidden = !seen[seen.length - 1].isIntersecting;
+      pump(state);
+    });
+    state.sight.observe(state.host);
   }
 }
 
@@ -148,10 +209,10 @@ async function drawChanges(Plotly, state, frame) {
   const restyled = {};
   const touched = [];
   for (const [name, packed] of Object.entries(frame.arrays)) {
-    if (state.arrays[name] === packed.b) continue;
+    if (state.arrays[name] === idOf(packed)) continue;
     const [trace, attribute] = name.split(".");
     if (!touched.includes(+trace)) touched.push(+trace);
-    (restyled[attribute] ??= {})[trace] = unpacked(packed);
+    (restyled[attribute] ??= {})[trace] = valuesOf(packed);
   }
   // Plotly wants one value a trace; a trace whose attribute stays is given the one it has.
   const update = {};
@@ -173,14 +234,14 @@ async function pump(state) {
   if (state.busy) return; // the loop below takes the newest message when it comes round
   state.busy = true;
   try {
-    const Plotly = await loadPlotly(state.data.library);
+    const Plotly = await loadPlotly(state.base, state.data.library);
     for (let job = nextFrame(state); job && state.host.isConnected; job = nextFrame(state)) {
       const { frame, look, anew } = job;
       if (anew) await drawAnew(Plotly, state, frame);
       else await drawChanges(Plotly, state, frame);
       state.look = look;
       state.step = frame.step;
-      state.arrays = Object.fromEntries(Object.entries(frame.arrays).map(([name, { b }]) => [name, b]));
+      state.arrays = Object.fromEntries(Object.entries(frame.arrays).map(([name, packed]) => [name, idOf(packed)]));
       state.layout = Object.fromEntries(Object.entries(frame.layout).map(([p, v]) => [p, JSON.stringify(v)]));
       state.host.dataset.step = frame.step;
       state.host.dataset.draws = (state.draws += 1);
@@ -193,7 +254,7 @@ async function pump(state) {
     console.error(error);
     state.look = undefined; // the next message draws everything again
     state.host.dataset.failed = String(error);
-    if (!state.draws) state.host.innerHTML = `<p class="failed" role="alert"></p>`;
+    if (!state.draws) state.host.innerHTML = `<p class="failed" role="alert" style="padding: 1rem"></p>`;
     const note = state.host.querySelector(".failed");
     if (note) note.textContent = `The picture could not be drawn (${error.message}). Reload the page.`;
   } finally {
@@ -203,11 +264,17 @@ async function pump(state) {
   }
 }
 
-export default function liveFigure({ data, parentElement, setTriggerValue }) {
+export default function liveFigure({ data: sent, parentElement, setTriggerValue }, base) {
   let state = instances.get(parentElement);
   const host = parentElement.querySelector(".live-figure");
+  const message = read(sent);
+  const data = complete(message);
+  if (!data) {
+    setTriggerValue("lost", message.since);
+    return () => {};
+  }
   if (!state || state.host !== host) {
-    state = { host, draws: 0, tries: 0, step: -1, arrays: {}, layout: {} };
+    state = { host, base, draws: 0, tries: 0, step: -1, arrays: {}, layout: {} };
     host.style.height = data.height;
     instances.set(parentElement, state);
   }
@@ -218,6 +285,7 @@ export default function liveFigure({ data, parentElement, setTriggerValue }) {
     if (host.isConnected) return; // called too when a newer message overtakes this one
     state.gone = true;
     state.observer?.disconnect();
+    state.sight?.disconnect();
     window.Plotly?.purge(host);
     instances.delete(parentElement);
   };

@@ -1,0 +1,136 @@
+"""A server under measurement: Streamlit as `streamlit run` starts it, and a run that answers questions.
+
+    python -m benchmarks._serve SCRIPT [options of streamlit]
+    python -m benchmarks._serve
+
+Without a script there is no server: the plain generator trains alone. Questions are lines of JSON on the
+standard input, answers lines of JSON on the standard output; see `Server` in `_server.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from transformer.config import RunConfig
+
+
+class Served:
+    """The run of a server, in a thread of its own as always."""
+
+    def begin(self, settings: dict[str, Any], words: list[str]) -> dict[str, Any]:
+        """A new run of the default settings with these changes, training."""
+        from transformer.runs.registry import REGISTRY
+
+        self.run = REGISTRY.draft(RunConfig().with_changes(**settings), tuple(words) or None)
+        self.run.ready.wait()
+        REGISTRY.start(self.run)
+        return {"run": self.run.id}
+
+    def look(self) -> dict[str, Any]:
+        """Step and state of the run, and the clocks."""
+        view, name = self.run.view, f"run-{self.run.id[:6]}"
+        (thread,) = (thread for thread in threading.enumerate() if thread.name == name)
+        return {"step": view.step, "state": view.state, **_clocks(thread)}
+
+    def pause(self) -> dict[str, Any]:
+        """Stand still."""
+        self.run.pause().wait()
+        return {}
+
+    def resume(self) -> dict[str, Any]:
+        """Go on."""
+        self.run.resume().wait()
+        return {}
+
+    def pace(self, pace: float | None) -> dict[str, Any]:
+        """Steps a second; None is full speed."""
+        self.run.set_pace(pace).wait()
+        return {}
+
+
+class Plain:
+    """The generator alone, in a thread of its own."""
+
+    def begin(self, settings: dict[str, Any], words: list[str]) -> dict[str, Any]:
+        """Train from now on."""
+        self._step, self._going = 0, threading.Event()
+        self._going.set()
+        config = RunConfig().with_changes(**settings)
+        self._thread = threading.Thread(target=self._train, args=(config,), daemon=True)
+        self._thread.start()
+        while not self._step:
+            time.sleep(0.05)
+        return {"run": ""}
+
+    def _train(self, config: RunConfig) -> None:
+        import torch
+
+        from transformer.runs.calibration import threads_of
+        from transformer.training.loop import train
+        from transformer.training.state import TrainState
+
+        torch.set_num_threads(threads_of(config))
+        for report in train(TrainState.begin(config)):
+            self._step = report.step
+            self._going.wait()
+
+    def look(self) -> dict[str, Any]:
+        """The step and the clocks."""
+        return {"step": self._step, "state": "training", **_clocks(self._thread)}
+
+    def pause(self) -> dict[str, Any]:
+        """Stand still."""
+        self._going.clear()
+        return {}
+
+    def resume(self) -> dict[str, Any]:
+        """Go on."""
+        self._going.set()
+        return {}
+
+
+def _clocks(training: threading.Thread) -> dict[str, float]:
+    """Seconds: on the wall, on the processor in this process and in its training thread; and how long this
+    thread has waited for a processor (0 where the system does not tell)."""
+    assert training.ident is not None
+    clock = time.pthread_getcpuclockid(training.ident)
+    waits = Path(f"/proc/self/task/{training.native_id}/schedstat")
+    return {
+        "wall": time.perf_counter(),
+        "process": time.process_time(),
+        "training": time.clock_gettime(clock),
+        "queued": int(waits.read_text().split()[1]) / 1e9 if waits.exists() else 0.0,
+    }
+
+
+def _answer(asked: Served | Plain, answers: TextIO) -> None:
+    """Answer until nobody asks any more, and end with the one who asked."""
+    for line in sys.stdin:
+        name, arguments = json.loads(line)
+        answers.write(json.dumps(getattr(asked, name)(**arguments)) + "\n")
+        answers.flush()
+    os._exit(0)
+
+
+def main() -> None:
+    """Answer from a thread; serve from the main one."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what Streamlit prints is no answer
+    asked = Served() if sys.argv[1:] else Plain()
+    if not sys.argv[1:]:
+        _answer(asked, answers)
+    threading.Thread(target=_answer, args=(asked, answers), daemon=True).start()
+    from streamlit.web.cli import main as streamlit
+
+    sys.argv = ["streamlit", "run", *sys.argv[1:]]
+    streamlit()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The app's server, started for a benchmark on a free port of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+ROOT = Path(__file__).parents[1]
+UP_WITHIN = 60.0
+"""Seconds until a server answers."""
+
+
+def surroundings() -> dict[str, str]:
+    """The environment without what would change Streamlit's settings or the number of threads."""
+    changing = ("STREAMLIT_", "OMP_", "MKL_", "PYTHON")
+    return {name: value for name, value in os.environ.items() if not name.startswith(changing)}
+
+
+def free_port() -> int:
+    """A port that nobody listens to."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def healthy(address: str) -> bool:
+    """Whether the server of this address answers."""
+    try:
+        with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def until_healthy(process: subprocess.Popen[Any], address: str) -> None:
+    """Wait for a server. Raises RuntimeError where it ends or takes too long."""
+    began = time.perf_counter()
+    while not healthy(address):
+        if process.poll() is not None or time.perf_counter() - began > UP_WITHIN:
+            process.kill()
+            raise RuntimeError(f"the server did not come up within {UP_WITHIN:g} s")
+        time.sleep(0.005)
+
+
+def processor_seconds(pid: int) -> float:
+    """Seconds on the processor of a process and all that it has started and that still runs."""
+    total = 0.0
+    for process in (root := psutil.Process(pid), *root.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system
+    return total
+
+
+class Server:
+    """A process that trains and can be asked; with a script it also serves that.
+
+    Args:
+        script: what Streamlit runs, relative to the repository; None for the plain generator.
+    """
+
+    def __init__(self, script: str | None) -> None:
+        command = [sys.executable, "-m", "benchmarks._serve"]
+        port = free_port()
+        self.address = f"http://127.0.0.1:{port}"
+        if script is not None:
+            command += [script, "--server.port", str(port)]
+        self._process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=surroundings(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        if script is not None:
+            until_healthy(self._process, self.address)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+
+    def _ask(self, name: str, **arguments: object) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([name, arguments]) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the server has ended and cannot answer {name}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def begin(self, words: Sequence[str] = (), **settings: object) -> str:
+        """Train a new run of the default settings with these changes; returns its id."""
+        run: str = self._ask("begin", settings=settings, words=list(words))["run"]
+        return run
+
+    def look(self) -> dict[str, Any]:
+        """Step, state, and seconds: `wall`, `process`; of the training thread `training` and `queued`."""
+        return self._ask("look")
+
+    def pause(self) -> None:
+        """Let the training stand still."""
+        self._ask("pause")
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._ask("resume")
+
+    def pace(self, pace: float | None) -> None:
+        """Let it take so many steps a second; None is full speed."""
+        self._ask("pace", pace=pace)
+
+    def until_step(self, step: int, within: float = 600.0) -> None:
+        """Wait until so many steps are taken."""
+        began = time.perf_counter()
+        while self.look()["step"] < step:
+            if time.perf_counter() - began > within:
+                raise RuntimeError(f"step {step} was not reached within {within:g} s")
+            time.sleep(0.1)
