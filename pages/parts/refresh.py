@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 
 import streamlit as st
 from streamlit.errors import StreamlitInvalidLayoutContextError
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.parts import selection
 from transformer.runs.calibration import speed
@@ -14,6 +17,11 @@ from transformer.runs.view import IDLE, PAUSED, RunView
 
 WORDS = ("word", "own_word", "asked_word", "word_problem")
 """What a typed word fills in, on any page that has a box for one."""
+RHYTHM = ((2, 0.5), (6, 1.5), (math.inf, 1.8))
+"""Seconds between two looks for up to so many pages: a class is shown less, and the training goes on."""
+STAYS = 6.0
+"""Seconds after its last look at which a page counts as closed."""
+_looked: dict[str, float] = {}  # session to when it looked last
 
 
 def refreshing(
@@ -64,14 +72,29 @@ def refreshing(
     look()
 
 
+def audience() -> int:
+    """How many open pages of this server have looked at a run lately, this one among them."""
+    now, context = time.monotonic(), get_script_run_ctx()
+    _looked["" if context is None else context.session_id] = now
+    for session, at in list(_looked.items()):
+        if now - at > STAYS:
+            _looked.pop(session, None)
+    return len(_looked)
+
+
+def _rhythm(n: int) -> float:
+    return next(seconds for most, seconds in RHYTHM if n <= most)
+
+
 def refresh_seconds(view: RunView, *, waiting: bool = False) -> float | None:
     """Seconds between two looks; None once nothing will move by itself.
 
     Args:
         waiting: a word that was typed has not been recorded yet.
     """
+    rhythm = _rhythm(audience())
     if waiting or (view.active and (view.frame is None or (view.pace or 99.0) <= 5.0)):
-        return 0.2
+        return 0.2 if rhythm == RHYTHM[0][1] else rhythm
     if view.active or (view.state == IDLE and speed() is None):  # the machine is being measured
-        return 0.5
+        return rhythm
     return 2.0 if view.state == PAUSED else None  # someone else with the link may let it go on

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+
+if TYPE_CHECKING:  # loaded when a table is asked for, and not before the first page
+    import pandas as pd
 
 COLUMNS = (
     "step",
@@ -55,6 +57,8 @@ class Metrics:
 
     def table(self) -> pd.DataFrame:
         """The whole table; `step` as whole numbers."""
+        import pandas as pd
+
         n = self._n
         frame = pd.DataFrame(self._rows[:n].copy(), columns=list(COLUMNS))
         return frame.astype({"step": "int64"})

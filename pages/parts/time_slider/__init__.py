@@ -91,11 +91,11 @@ def time_slider(
         key=key,
         height="content",
         data={
-            "steps": thinned(steps, at, pins),
+            "steps": tuple(thinned(steps, at, pins)),  # for lists Streamlit loads pandas
             "planned": planned,
             "at": at,
             "live": live,
-            "moments": list(pins.items()),
+            "moments": tuple(pins.items()),
         },
         on_moved_change=moved,
     )
