@@ -24,7 +24,7 @@ from transformer.training.state import TrainState
 
 ROOT = Path(__file__).parents[1]
 KEYS = (
-    "task recipe topology seed device parameters steps seconds "
+    "task recipe topology seed device threads parameters steps seconds "
     "train_loss exact token_accuracy bleu chrf first_step_at mirror alignment_mass "
     "pairs_read pairs_used pairs_skipped"  # in this order
 ).split()

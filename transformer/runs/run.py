@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from transformer.config import RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.interventions import Interventions, check_interventions
+from transformer.runs.calibration import speed
 from transformer.runs.machine import check_machine
 from transformer.runs.view import FAILED, FINISHED, IDLE, PAUSED, QUEUED, STOPPED, TRAINING, RunView
 from transformer.runs.worker import Worker
@@ -28,6 +29,10 @@ MAX_WORDS = 12
 """Probes of one run; the oldest of a person's own gives way."""
 PAINTING_SECONDS = 5.0
 """So long at most a watched run waits to load torch: a page that is being painted needs the processor."""
+
+
+CALM_SECONDS = 3.0
+"""So long nobody has asked for anything before the machine is measured."""
 
 
 class Run:
@@ -312,8 +317,6 @@ class Run:
                 self._wanted.wait(PAINTING_SECONDS)
             self._worker.build(self.questions)
             self.ready.set()
-            if self._live and self._commands.empty():
-                self._worker.calibrate()
             while not self._closing:
                 self._obey_and_step()
         except Exception as error:  # whatever it is, the page says it, and every other run goes on
@@ -324,7 +327,11 @@ class Run:
     def _obey_and_step(self) -> None:
         """Obey what has been asked; then, where the run is training and its pace allows, take one step."""
         if self.view.state != TRAINING:
-            self._commands.get()()  # nothing else to do
+            measured = speed() is not None or not self._live
+            try:
+                self._commands.get(timeout=None if measured else CALM_SECONDS)()
+            except queue.Empty:
+                self._worker.calibrate()
             return
         pace = self.view.pace
         wait = 0.0 if pace is None else self._next_step_at - time.perf_counter()

@@ -35,7 +35,7 @@ EVERY_STEP_UP_TO = 5.0
 """At this pace or less, every step is a frame."""
 LIVE_SECONDS, AT_LEAST_SECONDS = 0.5, 3.0
 """At full speed a watched run makes a frame this often where that is cheap, and so often in any case."""
-FIRST_STEPS = 3
+FIRST_STEPS = 5
 """So many steps are frames whatever that costs: untrained is when most changes."""
 LOOKING_SHARE, LOOKING_ADVANCE = 0.03, 0.05
 """At full speed all frames may take this share of the training time, and so many seconds more: those that no
