@@ -137,9 +137,7 @@ def _decoding(defaults: dict[str, Any], values: dict[str, Any], boxes: dict[str,
         "evaluations take longer.",
     )
     if values["decoding"] == "beam":
-        values["beam_width"] = st.number_input(
-            "Beams", value=defaults["beams"], step=1, key="beams", bind="query-params", help="1 to 16."
-        )
+        values["beam_width"] = whole("Beams", "beams", defaults, "1 to 16.")
         values["length_penalty"] = st.number_input(
             "Length penalty",
             value=defaults["length_penalty"],
@@ -171,15 +169,13 @@ def _device(values: dict[str, Any], defaults: dict[str, Any]) -> None:
         )
     with right:
         known = speed()
-        values["threads"] = st.number_input(
+        values["threads"] = whole(
             "CPU threads",
-            value=defaults["threads"],
-            step=1,
-            key="threads",
-            bind="query-params",
+            "threads",
+            defaults,
+            "Empty: the number that has been measured to be fastest on this machine, among those that leave "
+            "a core to the page. 1 to 256.",
             placeholder=f"{known.threads}, measured" if known else "measured",
-            help="Empty: the number that has been measured to be fastest on this machine, among those that "
-            "leave a core to the page. 1 to 256.",
         )
 
 

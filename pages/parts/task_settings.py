@@ -107,13 +107,28 @@ _ADJECTIVES_HELP = "Most adjectives in a sentence, 0 to 4: with more of them mor
 _FREQUENCY_HELP = "Words that training has less often than this become [UNK], 1 to 1,000."
 
 
-def whole(label: str, key: str, defaults: dict[str, Any], text: str, *, disabled: bool = False) -> int:
+def whole(
+    label: str,
+    key: str,
+    defaults: dict[str, Any],
+    text: str,
+    *,
+    disabled: bool = False,
+    placeholder: str | None = None,
+) -> int:
     """Draw the box of a whole number.
 
     It has no limits of its own: they are said by the configuration, in words, to any value that is sent.
     """
     return st.number_input(
-        label, value=defaults[key], step=1, key=key, bind="query-params", help=text, disabled=disabled
+        label,
+        value=defaults[key],
+        step=1,
+        key=key,
+        bind="query-params",
+        help=text,
+        disabled=disabled,
+        placeholder=placeholder,
     )
 
 

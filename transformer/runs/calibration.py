@@ -7,6 +7,7 @@ import statistics
 import threading
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 
 from transformer.config import RunConfig
 from transformer.tasks import completed, task_of
@@ -137,6 +138,7 @@ def _step_seconds(config: RunConfig, threads: int, budget: float) -> float:
     return statistics.median(taken)
 
 
+@lru_cache(maxsize=64)  # asked at every run of a page, and it draws a batch
 def work_of(config: RunConfig) -> Work:
     """The work of a step of this configuration, for the lengths of its task."""
     config = completed(config)

@@ -29,8 +29,6 @@ MAX_WORDS = 12
 """Probes of one run; the oldest of a person's own gives way."""
 PAINTING_SECONDS = 5.0
 """So long at most a watched run waits to load torch: a page that is being painted needs the processor."""
-
-
 CALM_SECONDS = 3.0
 """So long nobody has asked for anything before the machine is measured."""
 

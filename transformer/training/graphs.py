@@ -34,7 +34,7 @@ class Graphs:
     """The graphs of one training, by the shapes of the batch.
 
     Args:
-        capture: turns a function without arguments into one that replays it; by default as a CUDA graph.
+        capture: turns a function without arguments into one that replays it, as `cuda_capture` does.
     """
 
     def __init__(self, capture: Capture) -> None:
