@@ -34,7 +34,7 @@ def controls(run: Run, view: RunView, changes: dict[str, tuple[Any, Any]], confi
     """
     state, edited, usable = view.state, bool(changes), config is not None
     startable = state in (IDLE, *ENDED) or edited
-    how_long, too_long = expected(config) if startable else ("", False)
+    how_long, too_long = expected(config) if state == IDLE or edited else ("", False)
     with st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.button(
             _start_label(state, edited),
@@ -106,7 +106,8 @@ def controls(run: Run, view: RunView, changes: dict[str, tuple[Any, Any]], confi
         if state in ENDED and state != FAILED:
             _continuation(run)
         with st.container(key="expected", width="content"):
-            st.caption("" if too_long else how_long)
+            # Beside Continue there is no room: a second line would move the pictures.
+            st.caption(how_long if state == IDLE and not too_long else "")
     # Always the same containers, empty or not: one that came and went would move the pictures below it to
     # another place in the page, where the browser would build them anew.
     with st.container():
