@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Sequence
@@ -20,10 +21,17 @@ UP_WITHIN = 60.0
 """Seconds until a server answers."""
 
 
+_RUNS = tempfile.TemporaryDirectory(prefix="headlight-runs-", ignore_cleanup_errors=True)
+
+
 def surroundings() -> dict[str, str]:
-    """The environment without what would change Streamlit's settings or the number of threads."""
-    changing = ("STREAMLIT_", "OMP_", "MKL_", "PYTHON")
-    return {name: value for name, value in os.environ.items() if not name.startswith(changing)}
+    """The environment without what would change Streamlit's or our settings or the number of threads.
+
+    Runs are kept as usual, in a folder that goes with this process.
+    """
+    changing = ("STREAMLIT_", "HEADLIGHT_", "OMP_", "MKL_", "PYTHON")
+    usual = {name: value for name, value in os.environ.items() if not name.startswith(changing)}
+    return usual | {"HEADLIGHT_RUNS": _RUNS.name}
 
 
 def free_port() -> int:

@@ -22,12 +22,15 @@ class Viewer:
     Args:
         address: of the server.
         query: of the page's link, such as "run=abc".
+        page: its name there, such as "explore"; by default the first one.
     """
 
-    def __init__(self, address: str, query: str = "") -> None:
+    def __init__(self, address: str, query: str = "", page: str = "") -> None:
         self._address = address.replace("http://", "ws://") + "/_stcore/stream"
-        self._query = query
-        self._page = ""
+        self.query = query
+        self.headers: dict[str, str] = {}
+        """Sent with the handshake, besides the usual ones."""
+        self._page_name, self._page = page, ""
         self._widgets: dict[str, WidgetState] = {}
         self._seen: dict[str, int] = {}  # names of large messages, and the script run they came with
         self._runs = 0
@@ -42,13 +45,28 @@ class Viewer:
         """Bytes by what they are for."""
         self.refreshed: list[float] = []
         """When refreshes have come to their end, on the clock."""
+        self.answer_seconds: list[float] = []
+        """Seconds from each timer's question to its answer."""
+        self._asked_at: float | None = None
         self.full_runs = 0
+        self.alerts: list[str] = []
+        """What boxes of warnings and errors have said."""
+        self.exceptions: list[Any] = []
+        """Boxes of exceptions; a page of ours shows none."""
+        self._buttons: dict[str, str] = {}  # key to the id of a button
+        self._socket: ClientConnection | None = None
 
     async def watch(self) -> None:
         """Open the page and follow it until cancelled."""
         async with connect(
-            self._address, subprotocols=["streamlit"], max_size=None, compression=None, close_timeout=1
+            self._address,
+            subprotocols=["streamlit"],
+            additional_headers=self.headers,
+            max_size=None,
+            compression=None,
+            close_timeout=1,
         ) as socket:
+            self._socket = socket
             try:
                 await self._rerun(socket)
                 async for data in socket:
@@ -58,13 +76,23 @@ class Viewer:
                 for timer in self._timers.values():
                     timer.cancel()
 
-    async def _rerun(self, socket: ClientConnection, fragment: str = "") -> None:
+    async def press(self, key: str) -> None:
+        """Send what a press on a button sends, whether or not it can be pressed."""
+        assert self._socket is not None, "watch first"
+        pressed = WidgetState(id=self._buttons[key], trigger_value=True)
+        await self._rerun(self._socket, pressed=pressed)
+
+    async def _rerun(
+        self, socket: ClientConnection, fragment: str = "", pressed: WidgetState | None = None
+    ) -> None:
         """Ask for the page, or for one part of it as its timer does."""
         message = BackMsg()
         asked = message.rerun_script
-        asked.query_string = self._query
+        asked.query_string = self.query
         asked.page_script_hash = self._page
-        asked.widget_states.CopyFrom(WidgetStates(widgets=self._widgets.values()))
+        asked.page_name = "" if self._page else self._page_name
+        values = [*self._widgets.values(), *([] if pressed is None else [pressed])]
+        asked.widget_states.CopyFrom(WidgetStates(widgets=values))
         if fragment:
             asked.fragment_id, asked.is_auto_rerun = fragment, True
         asked.cached_message_hashes.extend(self._seen)
@@ -76,6 +104,7 @@ class Viewer:
         while True:
             due = max(due + interval, time.perf_counter())
             await asyncio.sleep(due - time.perf_counter())
+            self._asked_at = self._asked_at or time.perf_counter()  # what is asked twice is answered once
             await self._rerun(socket, fragment)
 
     def _take(self, socket: ClientConnection, data: bytes) -> None:
@@ -92,7 +121,7 @@ class Viewer:
             self._page = message.new_session.page_script_hash
             self._wanted = {}
         elif kind == "page_info_changed":
-            self._query = message.page_info_changed.query_string
+            self.query = message.page_info_changed.query_string
         elif kind == "auto_rerun":
             self._wanted[message.auto_rerun.fragment_id] = message.auto_rerun.interval
         elif kind == "delta" and message.delta.WhichOneof("type") == "new_element":
@@ -104,6 +133,9 @@ class Viewer:
         """A run of the script is over: of the whole page, or of a refreshing part."""
         self._runs += 1
         self._seen = {name: run for name, run in self._seen.items() if self._runs - run <= CACHED_FOR}
+        if self._asked_at is not None:
+            self.answer_seconds.append(time.perf_counter() - self._asked_at)
+            self._asked_at = None
         if status == ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY:
             self.refreshed.append(time.perf_counter())
         elif status == ForwardMsg.FINISHED_SUCCESSFULLY:
@@ -121,6 +153,14 @@ class Viewer:
         """A browser sends the value of every box back with each request."""
         kind = element.WhichOneof("type")
         widget = getattr(element, kind)
+        if kind == "button":
+            self._buttons[widget.id.rpartition("-")[2]] = widget.id
+        if kind == "exception":
+            self.exceptions.append(widget)
+        if kind == "alert":
+            self.alerts.append(widget.body)
+        if kind == "number_input" and not widget.HasField("value" if widget.set_value else "default"):
+            return  # empty
         if kind == "number_input":
             name = "int_value" if widget.data_type == widget.INT else "double_value"
             number = widget.value if widget.set_value else widget.default

@@ -30,11 +30,10 @@ from benchmarks._measuring import end, machine, options
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from transformer.config import RunConfig
 from transformer.recording.timeline import MEMORY_LIMIT
-from transformer.runs.run import MAX_WORDS
-from transformer.runs.view import FINISHED
+from transformer.runs.view import FINISHED, MAX_WORDS
 from transformer.runs.worker import Worker
 from transformer.tasks import task_of
-from transformer.training.loop import Report, train
+from transformer.training.loop import train
 from transformer.training.state import TrainState
 
 DEFAULT = PRESETS[DEFAULT_PRESET].config.with_changes(goal=None, device="cpu", threads=1)
@@ -45,15 +44,11 @@ MOST_COST, MOST_GROWTH = 0.05, 8.0
 STEPS, LIMIT, SAMPLE_EVERY = 20_000, 240.0, 100
 
 
-class Looking(Worker):
+def looking(config: RunConfig, every: int) -> Worker:
     """A run's worker with a frame at every so many steps, instead of as someone who watches needs them."""
-
-    def __init__(self, config: RunConfig, every: int) -> None:
-        super().__init__(config, None, live=True)
-        self.every = every
-
-    def _frame_is_due(self, report: Report, alone: bool) -> bool:
-        return report.step % self.every == 0
+    worker = Worker(config, None, live=True)
+    worker._looks._frame_is_due = lambda report, alone: report.step % every == 0
+    return worker
 
 
 def built(worker: Worker, probes: int | None = None) -> Worker:
@@ -70,7 +65,7 @@ def turn_of(worker: Worker) -> Callable[[], None]:
 
     def turn() -> None:
         nonlocal left
-        worker._last_frame_at += time.perf_counter() - left
+        worker._looks._last_frame_at += time.perf_counter() - left
         for _ in range(TURN):
             worker.step(alone=False)
         left = time.perf_counter()
@@ -92,7 +87,7 @@ def bare(config: RunConfig) -> Callable[[], None]:
 def cost(seed: int) -> tuple[dict[str, list[float]], dict[str, int]]:
     """Seconds on the processor of each turn of each contender; and how many frames each has made."""
     config = DEFAULT.with_changes(seed=seed)
-    workers = {f"every {every}": built(Looking(config, every)) for every in (1, 10, 50)}
+    workers = {f"every {every}": built(looking(config, every)) for every in (1, 10, 50)}
     workers["live"] = built(Worker(config, None, live=True))
     turns = {"none": bare(config)} | {name: turn_of(worker) for name, worker in workers.items()}
     seconds: dict[str, list[float]] = {name: [] for name in turns}
@@ -129,7 +124,7 @@ def memory(limit: float) -> dict[str, Any]:
     """A long run, sampled."""
     small = {"n_encoder_layers": 1, "n_decoder_layers": 1, "batch_size": 4}
     config = DEFAULT.with_changes(steps=STEPS, evaluate_every=500, **small)
-    worker = built(Looking(config, 10), MAX_WORDS)
+    worker = built(looking(config, 10), MAX_WORDS)
     process, began = psutil.Process(), time.perf_counter()
     samples: list[tuple[int, float, float]] = []
     made, full_at = 1, None

@@ -125,7 +125,14 @@ def main() -> int:
         "tick_at_most_24_kB": median(rows, "watch_bytes") <= BYTES,
         "chromium_at_most_0.55_of_plotly_chart": median(rows, "chromium_share") <= SHARE,
     }
-    return end(arguments, rows, met)
+    what = {"watch": "a refresh of the Watch page", "plotly": "its pictures as `st.plotly_chart`"}
+    figures = {
+        what[name]: f"{median(rows, f'{name}_server_ms'):.1f} ms of the server, "
+        f"{median(rows, f'{name}_bytes') / 1e3:.0f} kB, "
+        f"{median(rows, f'{name}_chromium_ms'):.0f} ms of Chromium"
+        for name in PAGES
+    }
+    return end(arguments, rows, met, figures)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import streamlit as st
 from pages.parts import selection
 from pages.parts.asking import ask_word, asked_snapshot, step_box
 from pages.parts.entry import guard
+from pages.parts.exhibit import exhibited
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
@@ -19,7 +20,7 @@ from transformer.runs.view import FAILED, RunView
 
 guard("anatomy")
 style()
-run = selection.chosen_run() or selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
+run = selection.chosen_run() or exhibited(selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
 seen = run.view
 run_list(run)
 
@@ -56,7 +57,7 @@ def live(view: RunView) -> None:
         elif snapshot is None:
             st.markdown("Building the untrained model…")
         else:
-            st.markdown(f"The model of step **{snapshot.step:,}**. {status_line(view)}")
+            st.markdown(f"The model of step **{snapshot.step:,}**. {status_line(view, run.place)}")
     draw_stage(view, snapshot, stage, word, parts)
     selection.keep_in_link(word)
 

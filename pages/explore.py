@@ -11,6 +11,7 @@ from pages.parts.ask_measure import draw_measure, measure_controls
 from pages.parts.ask_spell import draw_spell, spell_controls
 from pages.parts.asking import ask_word, asked_snapshot, model_of, step_box
 from pages.parts.entry import guard
+from pages.parts.exhibit import exhibited
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
@@ -37,9 +38,9 @@ DRAW = {"Spell": draw_spell, "Break": draw_break, "Beams": draw_beams, "Measure"
 
 guard("explore")
 style()
-run = selection.chosen_run() or selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
+run = selection.chosen_run() or exhibited(selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
 seen = run.view
-kind = selection.kind(run.config.model)
+selection.kind(run.config.model)  # takes the link's, and gives up one that this model does not have
 run_list(run)
 
 with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
@@ -77,7 +78,7 @@ def live(view: RunView) -> None:
     except InputError as error:
         refused = str(error)
     with status:
-        st.caption(status_line(view))
+        st.caption(status_line(view, run.place))
     with named:
         wanted = selection.step()
         if snapshot is None:
@@ -98,4 +99,4 @@ def live(view: RunView) -> None:
 
 
 refreshing(run, seen, live, every=interval, fixed=fixed)
-take_away(run, word, kind)
+take_away(run, word)

@@ -16,6 +16,7 @@ from pages.parts.mask_switches import mask_problem, mask_switches, masks_pending
 from pages.parts.mask_words import batch_table, explained, two_losses, without_masks
 from pages.parts.pictures import curves_picture, sites_of
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
+from pages.parts.pressing import buttons_row
 from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
 from pages.parts.stages import batch_of, draw_panels, focus, passage_of
@@ -48,7 +49,7 @@ with st.container(key="mask_switches", horizontal=True, vertical_alignment="cent
     mask_switches(run)
     two = st.container(key="two_losses", width="stretch")
 seen = run.view
-controls(run, seen, {}, run.config)
+controls(run, seen, {}, run.config, buttons_row())
 mask_problem()
 sentence = st.container(key="moment")
 time_places = time_control(seen)
@@ -100,7 +101,7 @@ def live(view: RunView) -> None:
         if selection.step() is not None and frame.interventions.masks != view.interventions.masks:
             said += " The switches show the run as it is now."
     with sentence:
-        st.markdown(f"{status_line(view)}. {said}")
+        st.markdown(f"{status_line(view, run.place)}. {said}")
     with two:
         st.html(two_losses(frame))
     for key, (stage_key, name) in PANELS.items():

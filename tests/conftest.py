@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -36,6 +37,11 @@ TINY_RUN = RunConfig(
     train=TrainConfig(max_letters=5, batch_size=6, steps=8, warmup_steps=3, evaluate_every=4),
     device="cpu",
 )
+
+
+# What tests train is kept nowhere, and pages open on an untrained model, unless a test wants it otherwise;
+# servers that they start inherit this.
+os.environ["HEADLIGHT_RUNS"] = os.environ["HEADLIGHT_RECORDING"] = ""
 
 
 class OneBrowser(LoadScopeScheduling):

@@ -10,13 +10,19 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from transformer.__main__ import main
 from transformer.asking import asked
 from transformer.commands import train as train_command
 from transformer.interventions import Block, Interventions
+from transformer.recording.stored import Stored, store, stored_facts
 from transformer.recording.tape import record
+from transformer.runs import archive as archives
+from transformer.runs import saved as saved_runs
 from transformer.runs.archive import Archive
 from transformer.runs.run import Run
 from transformer.training import device, evaluation
@@ -248,6 +254,142 @@ def test_no_command_is_exit_code_2_and_one_line(capsys):
     assert complaint(capsys.readouterr().err).startswith("the following arguments are required: command")
 
 
+# Going on with a kept run.
+
+
+@pytest.fixture
+def resume(capsys):
+    """Run `train --resume` with this folder: (exit code, lines on standard output, standard error)."""
+
+    def run(folder, *arguments):
+        capsys.readouterr()
+        try:
+            code = main(["train", "--resume", str(folder), *arguments])
+        except SystemExit as ended:
+            code = ended.code
+        said = capsys.readouterr()
+        return code, said.out.splitlines(), said.err
+
+    return run
+
+
+def interrupted_at(monkeypatch, step):
+    """Ctrl-C at exactly this step."""
+
+    pressed = []
+
+    def show(bar, view):
+        if view.state == "paused" and not pressed:
+            pressed.append(view.step)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "start", lambda run: run.advance(step))
+    monkeypatch.setattr(train_command, "_show", show)
+
+
+def facts_of(folder):
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+
+
+def test_an_interrupted_run_goes_on_to_the_end_of_its_plan(
+    train, resume, losses, tiny, tmp_path, monkeypatch
+):
+    folder = tmp_path / "kept"
+    with monkeypatch.context() as patched:
+        interrupted_at(patched, 31)
+        assert train("--steps", "60", "--set", "dropout=0.1", "--out", str(folder))[0] == 1
+    stood = facts_of(folder)
+    assert (stood["state"], stood["step"], stood["planned"]) == ("stopped", 31, 60)
+    code, lines, _ = resume(folder, "--json")
+    said = json.loads(lines[-1])
+    assert (code, said["steps"], said["seed"]) == (0, 60, 0)
+    expected = losses(tiny(steps=60, dropout=0.1))
+    assert pd.read_parquet(folder / "metrics.parquet")["loss"].tolist() == expected
+    assert said["train_loss"] == expected[-1]
+    after = facts_of(folder)
+    assert (after["state"], after["id"]) == ("finished", stood["id"])
+    assert after["seconds"] > stood["seconds"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--seed", "0"],
+        ["--seed", "1"],
+        ["--steps", "1"],
+        ["--steps", "90"],
+        ["--most", "1"],
+        ["--least", "2"],
+        ["--target", "1"],
+        ["--task", "copy"],
+        ["--pairs", "a.tsv"],
+        ["--swap"],
+        ["--longest", "3", "3"],
+        ["--tokenizer", "words"],
+        ["--recipe", "default"],
+        ["--paper"],
+        ["--topology", "encoder-only"],
+        ["--config", "a.json"],
+        ["--set", "dropout=0.1"],
+        ["--tensorboard"],
+        ["--out", "elsewhere"],
+        ["--device", "cpu"],
+    ],
+    ids=" ".join,
+)
+def test_a_run_goes_on_with_its_own_settings_and_others_are_refused(resume, tmp_path, arguments):
+    code, lines, error = resume(tmp_path, *arguments)
+    assert (code, lines) == (2, [])
+    name = arguments[0]
+    assert complaint(error) == f"--resume goes on with the settings of the run; leave out {name}."
+
+
+def test_a_run_that_cannot_go_on_is_exit_code_2_and_one_line(resume, train, tiny, tmp_path):
+    nowhere, finished, failed, damaged = (tmp_path / n for n in ("nowhere", "finished", "failed", "damaged"))
+    train("--out", str(finished))
+    shutil.copytree(finished, damaged)
+    (damaged / "run.json").write_text(json.dumps({**facts_of(damaged), "state": "stopped"}))
+    (damaged / "training.safetensors").write_bytes(b"")
+    path = tmp_path / "wild.json"
+    path.write_text(tiny(learning_rate=1e30).to_json(), encoding="utf-8")
+    train("--out", str(failed), config=str(path))
+    for folder, message in (
+        (nowhere, f"{nowhere} is no saved run: run.json cannot be read ("),
+        (finished, f"The run in {finished} is finished: All 8 steps are done: "),
+        (failed, f"The run in {failed} cannot go on: At step "),
+        (damaged, f"The run in {damaged} cannot go on: damaged/training.safetensors cannot be read ("),
+    ):
+        before = {file: file.read_bytes() for file in folder.rglob("*.*")}
+        code, lines, error = resume(folder)
+        assert (code, lines) == (2, [])
+        assert complaint(error).startswith(message)
+        assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
+
+
+def test_a_run_that_another_process_trains_is_left_to_it(resume, train, tmp_path, monkeypatch):
+    folder = tmp_path / "kept"
+    with monkeypatch.context() as patched:
+        interrupted_at(patched, 1)
+        train("--steps", "100000", "--out", str(folder))
+    holding = Archive(folder, saved_runs.saved_run(folder).view)
+    code, lines, error = resume(folder)
+    assert (code, lines) == (2, [])
+    assert complaint(error) == f"Another process trains the run in {folder}; watch it, or stop it."
+    holding.close()
+
+
+def test_a_run_that_could_not_be_kept_to_its_end_is_exit_code_1_and_says_so(train, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archives, "write_frame", refuse)
+    code, lines, error = train("--out", str(tmp_path / "kept"), "--json")
+    assert (code, json.loads(lines[-1])["steps"]) == (1, 8)
+    assert error.splitlines()[-1].startswith(
+        "headlight: What is new in this run is not on disk (No space left on device)."
+    )
+
+
 # Asking a saved run.
 
 
@@ -361,11 +503,15 @@ def _without(folder, name):
 
 def _with_weights(folder, change):
     """Change the arrays of the last snapshot."""
-    path = folder / "snapshots" / "000060.npz"
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
+    path = folder / "snapshots" / "000060.safetensors"
+    arrays = dict(Stored(path))
     change(arrays)
-    np.savez(path, **arrays)
+    store(path, arrays, stored_facts(path))
+
+
+def _with_config(folder, config):
+    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    (folder / "run.json").write_text(json.dumps({**facts, "config": config}), encoding="utf-8")
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -377,26 +523,31 @@ def _with_weights(folder, change):
         (lambda f: (f / "run.json").write_text("{"), "ox", "{} is no saved run: run.json is damaged ("),
         (lambda f: (f / "run.json").write_text("[]"), "ox", "{} is no saved run: run.json is damaged ("),
         (
-            lambda f: (f / "run.json").write_text('{"format": 1, "config": {"model": {"d_model": 7}}}'),
+            lambda f: _with_config(f, {"model": {"d_model": 7}}),
             "ox",
             "d_model",
         ),
         (
-            lambda f: (f / "run.json").write_text('{"format": 1, "config": {}}'),
+            lambda f: _with_config(f, {}),
             "ox",
             "The weights of step 60 do not fit this model (",
         ),
-        (lambda f: (f / "run.json").write_text('{"format": 1, "config": [3]}'), "ox", ""),
+        (lambda f: _with_config(f, [3]), "ox", "{} is no saved run: run.json is damaged ("),
+        (
+            lambda f: (f / "run.json").write_text('{"format": 1, "config": {}}'),
+            "ox",
+            "{} has format 1; this version reads format 2.",
+        ),
         (lambda f: _without(f, "snapshots"), "ox", "{} holds no weights: there is no file in its folder"),
         (
-            lambda f: (f / "snapshots" / "000060.npz").write_bytes(b""),
+            lambda f: (f / "snapshots" / "000060.safetensors").write_bytes(b""),
             "ox",
-            "The weights in {}/snapshots/000060.npz cannot be read (",
+            "snapshots/000060.safetensors cannot be read (",
         ),
         (
-            lambda f: (f / "snapshots" / "000000.npz").write_bytes(b"PK\3\4 nothing"),
+            lambda f: (f / "snapshots" / "000000.safetensors").write_bytes(b"PK\3\4 nothing"),
             "ox",
-            "The weights in {}/snapshots/000000.npz cannot be read (",
+            "snapshots/000000.safetensors cannot be read (",
         ),
         (
             lambda f: _with_weights(f, lambda arrays: arrays.pop("to_logits.bias")),
@@ -409,9 +560,13 @@ def _with_weights(folder, change):
             "The weights of step 60 do not fit this model (",
         ),
         (
-            lambda f: _with_weights(f, lambda arrays: arrays.update({"to_logits.bias": np.array(["a"])})),
+            lambda f: save_file(
+                {"a": torch.zeros(3, dtype=torch.bfloat16)},
+                f / "snapshots" / "000060.safetensors",
+                {"order": '["a"]', "facts": "{}"},
+            ),
             "ox",
-            "The weights of step 60 do not fit this model (",
+            "snapshots/000060.safetensors cannot be read (",
         ),
         (lambda f: None, "naïve", "Only the letters a to z are in the alphabet, not “ï”. Try naive."),
         (lambda f: None, "", "There is no word to ask; type one, such as banana."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,15 @@ def test_the_gate_runs_the_test_command_of_the_readme():
     gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert install in gate.replace("--quiet ", "")
     assert gate.rstrip().endswith(run)
+
+
+def test_what_takes_minutes_is_left_out_unless_the_command_of_the_readme_asks_for_it():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"][
+        "ini_options"
+    ]
+    assert settings["addopts"][-2:] == ["-m", "not slow"]  # the last one holds: a command may say otherwise
+    assert any(marker.startswith("slow: ") for marker in settings["markers"])
+    assert "`pytest -m slow`" in README.split("**What you will see.**")[0]
 
 
 def test_the_picture_is_a_png():

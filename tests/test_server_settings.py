@@ -68,8 +68,30 @@ def test_every_setting_of_the_file_is_an_option_that_streamlit_has_and_takes(opt
 
 
 def test_nobody_can_send_more_than_this_app_could_want(options):
-    for name, most in (("maxUploadSize", 5), ("maxMessageSize", 50), ("maxWidgetStateSize", 2)):
+    for name, most in (("maxUploadSize", 64), ("maxMessageSize", 50), ("maxWidgetStateSize", 2)):
         assert 0 < options[f"server.{name}"] <= most
+
+
+def test_an_entry_of_the_secrets_file_sets_a_limit_of_the_server(tmp_path):
+    (tmp_path / ".streamlit").mkdir()
+    (tmp_path / ".streamlit" / "secrets.toml").write_text("HEADLIGHT_TRAINING = 3\n", encoding="utf-8")
+    code = (
+        "import streamlit as st\n"
+        "assert st.secrets.load_if_toml_exists()\n"  # as the server does when it starts
+        "from transformer.runs.registry import REGISTRY\n"
+        "print(REGISTRY.limits.training, REGISTRY.slots.n)"
+    )
+    surroundings = os.environ | {"PYTHONPATH": str(ROOT), "HEADLIGHT_TRAINING": "5"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == ["3", "3"]
 
 
 def linear(channel):

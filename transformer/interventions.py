@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -170,6 +171,19 @@ def open_cells(
         causal: whether rows may not look at later columns.
         padding: whether [PAD] is hidden.
     """
+    return _open_cells(tuple(blocks), tuple(rows), tuple(keys), causal, n_heads, padding)
+
+
+@lru_cache(maxsize=256)
+def _open_cells(
+    blocks: tuple[Block, ...],
+    rows: tuple[str, ...],
+    keys: tuple[str, ...],
+    causal: bool,
+    n_heads: int,
+    padding: bool,
+) -> Array:
+    """The same for every frame of a word; read-only."""
     allowed = np.tri(len(rows), len(keys), dtype=bool) if causal else np.ones((len(rows), len(keys)), bool)
     if padding:
         allowed = allowed & (np.array(keys) != PAD)

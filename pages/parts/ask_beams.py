@@ -14,8 +14,8 @@ from pages.parts.asking import model_of
 from pages.parts.live_figure import live_figure
 from transformer.errors import InputError
 from transformer.figures.tree import beam_tree
-from transformer.runs.run import Run
 from transformer.runs.view import RunView, Snapshot
+from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # it brings torch
     from transformer.asking import Answer, Beams, Output
@@ -35,7 +35,7 @@ class BeamParts:
     table: DeltaGenerator
 
 
-def beam_controls(run: Run, word: str) -> BeamParts:
+def beam_controls(run: Watched, word: str) -> BeamParts:
     """Draw the widgets of the tab."""
     train = run.config.train
     with st.sidebar:
@@ -71,7 +71,7 @@ def beam_controls(run: Run, word: str) -> BeamParts:
 
 
 def draw_beams(
-    run: Run, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BeamParts
+    run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BeamParts
 ) -> None:
     """Show what beam search makes of the word with the model of one step."""
     found, refused = None, ""

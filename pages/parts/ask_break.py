@@ -18,8 +18,9 @@ from pages.parts.readings import head_options, reading_map
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
 from transformer.interventions import NOTHING, Block, Interventions
-from transformer.runs.run import Run
+from transformer.runs.registry import REGISTRY
 from transformer.runs.view import ENDED, FAILED, IDLE, RunView, Snapshot
+from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:
     from transformer.asking import Answer
@@ -43,7 +44,7 @@ class BreakParts:
     problem: DeltaGenerator
 
 
-def break_controls(run: Run, word: str) -> BreakParts:
+def break_controls(run: Watched, word: str) -> BreakParts:
     """Draw the widgets of the tab."""
     view = run.view
     if st.session_state.get("broken") != (run.id, word):  # what was said of another word is no longer true
@@ -103,10 +104,10 @@ def _head_choice(view: RunView, kind: str) -> None:
 
 
 def _show_head() -> None:
-    st.session_state["pinned"] = st.session_state["break_head"]
+    st.session_state["pinned"] = st.session_state.get("break_head")
 
 
-def _block_controls(run: Run, word: str) -> None:
+def _block_controls(run: Watched, word: str) -> None:
     """Choosing a cell, or clicking on one of the left map, and what of it is blocked."""
     with st.container(key="block_cell"):
         st.markdown("**Block a look**: click on the left map, or choose a cell")
@@ -142,12 +143,13 @@ def _block_controls(run: Run, word: str) -> None:
             )
 
 
-def _in_training(run: Run, view: RunView, taken: Interventions) -> None:
+def _in_training(run: Watched, view: RunView, taken: Interventions) -> None:
     """The same in the run itself, which then trains on without it."""
     if view.interventions:
         st.caption(f"In force in the run: {view.interventions.text()}.")
     with st.container(key="break_training"):
-        ready = view.state not in (IDLE, FAILED)
+        own = selection.owns(run)
+        ready = own and view.state not in (IDLE, FAILED)
         st.button(
             "Do this to the running training too" if view.active else "Do this to the run's own model",
             key="intervene_run",
@@ -156,11 +158,11 @@ def _in_training(run: Run, view: RunView, taken: Interventions) -> None:
             on_click=_note,
             args=("intervene",),
         )
-        if view.interventions:
+        if own and view.interventions:
             st.button(
                 "Give everything back to the run", key="intervene_none", on_click=_note, args=("give back",)
             )
-        if view.state in ENDED and view.state != FAILED:
+        if own and view.state in ENDED and view.state != FAILED:
             rate = run.config.train.learning_rate / 2
             st.button(
                 f"Train on: 100 steps, freshly warmed up to {rate:g}",
@@ -180,20 +182,20 @@ def _note(what: str, number: int = 0) -> None:
     st.session_state.pop("intervene_problem", None)
 
 
-def _blocks(run: Run, word: str) -> tuple[Block, ...]:
+def _blocks(run: Watched, word: str) -> tuple[Block, ...]:
     """Blocked looks; they belong to one run and one word, whose places they name."""
     owner, blocks = st.session_state.get("blocks", (None, ()))
     return blocks if owner == (run.id, word) else ()
 
 
-def _taken(run: Run, view: RunView, word: str) -> Interventions:
+def _taken(run: Watched, view: RunView, word: str) -> Interventions:
     """What is chosen to be taken away."""
     options = head_options(view)
     chosen = [options[name] for name in st.session_state.get("ablate_heads") or () if name in options]
     return Interventions(ablated=tuple(chosen), blocked=_blocks(run, word))
 
 
-def _take_up(run: Run, view: RunView, word: str) -> None:
+def _take_up(run: Watched, view: RunView, word: str) -> None:
     """Do what a button asked for, with the run and the word as they are now."""
     what, number = st.session_state.pop("break_asked", (None, 0))
     options = head_options(view)
@@ -221,13 +223,14 @@ def _take_up(run: Run, view: RunView, word: str) -> None:
         taken = _taken(run, view, word)
         try:
             if what == "continue":
-                run.continue_for(100, run.config.train.learning_rate / 2).wait(OBEYED_SECONDS)
+                REGISTRY.continue_for(selection.command(run), 100, run.config.train.learning_rate / 2).wait(
+                    OBEYED_SECONDS
+                )
                 selection.look_at(None)
             else:
                 # What was shown: all that is taken away already, and this too.
-                run.intervene(run.view.interventions | taken if what == "intervene" else NOTHING).wait(
-                    OBEYED_SECONDS
-                )
+                wanted = run.view.interventions | taken if what == "intervene" else NOTHING
+                selection.command(run).intervene(wanted).wait(OBEYED_SECONDS)
         except InputError as error:
             st.session_state["intervene_problem"] = str(error)
 
@@ -239,7 +242,7 @@ def _shown(view: RunView) -> tuple[str, int] | None:
     return selection.head(frame, sites_of(frame, selection.kind(view.config.model)))
 
 
-def _asked_blocks(run: Run, view: RunView, word: str, shown: tuple[str, int]) -> tuple[Block, ...]:
+def _asked_blocks(run: Watched, view: RunView, word: str, shown: tuple[str, int]) -> tuple[Block, ...]:
     """The blocks that the boxes mean. Raises InputError for a cell that is not on the map."""
     reading = model_of(view, view.snapshots[-1]).answer(word).forced
     site, head = shown
@@ -269,7 +272,7 @@ def _asked_blocks(run: Run, view: RunView, word: str, shown: tuple[str, int]) ->
 
 
 def draw_break(
-    run: Run, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BreakParts
+    run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BreakParts
 ) -> None:
     """The same map before and after, with what the model writes and how many held-out words are right."""
     if "break_asked" in st.session_state:

@@ -17,8 +17,8 @@ from pages.parts.pictures import SCORES, score_picture
 from transformer.figures.lengths import length_heatmap
 from transformer.insight.names import full_head_name
 from transformer.insight.scores import THRESHOLD
-from transformer.runs.run import Run
 from transformer.runs.view import Frame, RunView, Snapshot
+from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:
     from transformer.asking import Answer
@@ -36,7 +36,7 @@ class MeasureParts:
     table: DeltaGenerator
 
 
-def measure_controls(run: Run, word: str) -> MeasureParts:
+def measure_controls(run: Watched, word: str) -> MeasureParts:
     """Draw the widgets of the tab."""
     left, right = st.columns(2, gap="medium")
     names = _names(run.view.frame)
@@ -68,7 +68,7 @@ def _names(frame: Frame | None) -> list[str]:
 
 
 def draw_measure(
-    run: Run, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: MeasureParts
+    run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: MeasureParts
 ) -> None:
     """Show the scores of the step on the screen, their past, and the report of the nearest snapshot."""
     frame = selection.shown_frame(view)

@@ -19,8 +19,8 @@ from transformer.figures.bars import next_token_bars
 from transformer.figures.maps import tile_at
 from transformer.figures.picture import Array
 from transformer.insight.narrator import narrate
-from transformer.runs.run import Run
 from transformer.runs.view import RunView, Snapshot
+from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:
     from transformer.asking import Answer, Reading
@@ -53,7 +53,7 @@ class SpellParts:
     bars: DeltaGenerator
 
 
-def spell_controls(run: Run, word: str) -> SpellParts:
+def spell_controls(run: Watched, word: str) -> SpellParts:
     """Draw the widgets of the tab."""
     if st.session_state.get("spelled") != (run.id, word):
         st.session_state["spelled"], st.session_state["spell_row"] = (run.id, word), 0
@@ -117,7 +117,7 @@ def _move(by: int) -> None:
 
 
 def draw_spell(
-    run: Run, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: SpellParts
+    run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: SpellParts
 ) -> None:
     """Show the answer of the model of one step."""
     if answer is None or view.frame is None:

@@ -10,8 +10,8 @@ from pages.parts import selection
 from pages.parts.words import what_to_type
 from transformer.errors import InputError
 from transformer.interventions import Interventions
-from transformer.runs.run import Run
 from transformer.runs.view import FAILED, RunView, Snapshot
+from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # it brings torch, which is loaded when the first question is asked
     from transformer.asking import Asked
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # it brings torch, which is loaded when the first question is
 MAX_STEP = 10**9
 
 
-def ask_word(run: Run, page: str) -> str:
+def ask_word(run: Watched, page: str) -> str:
     """Draw the box for any word; returns the last word that can be asked.
 
     Args:
@@ -54,9 +54,9 @@ def ask_word(run: Run, page: str) -> str:
             st.button(f"Ask “{error.offer}”", key="explore_offer", on_click=_take, args=(error.offer,))
     asked_before = word == st.session_state.get("asked_word_text")
     short = not run.task.question(word).too_long  # a longer one would pad all the others
-    if word not in words and short and not asked_before and run.view.state != FAILED:
+    if word not in words and short and not asked_before and run.view.state != FAILED and selection.owns(run):
         # One selection: the other pages show it too, Watch even before the thread has taken it up.
-        st.session_state["typed_word"] = run.id, run.add_word(word)
+        st.session_state["typed_word"] = run.id, selection.command(run).add_word(word)
     st.session_state["asked_word_text"] = st.session_state["asked_beside"] = st.session_state["word"] = word
     return word
 
@@ -82,7 +82,7 @@ def step_box() -> None:
 
 
 def _go() -> None:
-    wanted = st.session_state["explore_step"]
+    wanted = st.session_state.get("explore_step")
     selection.look_at(None if wanted is None else int(min(max(wanted, 0), MAX_STEP)))
 
 

@@ -8,22 +8,16 @@ from pages.parts import selection
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
-from transformer.runs.run import PACES, Run
-from transformer.runs.view import ENDED, IDLE
+from transformer.runs.run import Run
+from transformer.runs.view import ENDED, IDLE, PACES
+from transformer.runs.watched import Watched
 
 PACE_NAMES = {"full pace" if pace is None else f"{pace:g} steps/s": pace for pace in PACES}
 OBEYED_SECONDS = 0.6
 """A command is obeyed between two steps; the page waits this long for it at most, to show its effect."""
 
 
-def ask(what: str) -> None:
-    """Callback of every button: only notes what is asked, for a callback knows the page as it was before."""
-    st.session_state["asked"] = what
-    st.session_state.pop("problem", None)
-    st.session_state.pop("word_problem", None)
-
-
-def obey(run: Run, config: RunConfig | None, *, edited: bool) -> Run:
+def obey(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     """Do what has been asked since the last run of the page.
 
     Args:
@@ -36,21 +30,31 @@ def obey(run: Run, config: RunConfig | None, *, edited: bool) -> Run:
     """
     asked = st.session_state.pop("asked", None)
     try:
-        if asked == "start" and config is not None and (edited or run.view.state in (IDLE, *ENDED)):
+        startable = edited or run.view.state in (IDLE, *ENDED) or not selection.owns(run)
+        if asked == "start" and config is not None and startable:
             return _start(run, config, edited)
-        if asked == "step":
-            run.advance(_number("step_size")).wait(OBEYED_SECONDS)
-            return _keep(run)
-        if asked in ("pause", "resume", "stop"):
-            getattr(run, asked)().wait(OBEYED_SECONDS)
-        if asked == "pace":
-            run.set_pace(PACE_NAMES.get(st.session_state["pace"])).wait(OBEYED_SECONDS)
-        if asked == "learning_rate" and config is not None:
-            run.set_learning_rate(config.train.learning_rate).wait(OBEYED_SECONDS)
-        if asked == "continue":
-            run.continue_for(_number("continue_steps"), _number("continue_rate")).wait(OBEYED_SECONDS)
+        if asked is not None and asked != "start":
+            return _do(asked, selection.command(run), config)
     except InputError as error:
         st.session_state["problem"] = str(error)
+    return run
+
+
+def _do(asked: str, run: Run, config: RunConfig | None) -> Run:
+    """Do with a run what its owner asks. Raises InputError."""
+    if asked == "step":
+        REGISTRY.admit(run.visitor, run)
+        run.advance(_number("step_size")).wait(OBEYED_SECONDS)
+        return _keep(run)
+    if asked in ("pause", "resume", "stop"):
+        getattr(run, asked)().wait(OBEYED_SECONDS)
+    if asked == "pace":
+        run.set_pace(PACE_NAMES.get(st.session_state.get("pace"))).wait(OBEYED_SECONDS)
+    if asked == "learning_rate" and config is not None:
+        run.set_learning_rate(config.train.learning_rate).wait(OBEYED_SECONDS)
+    if asked == "continue":
+        steps, rate = _number("continue_steps"), _number("continue_rate")
+        REGISTRY.continue_for(run, steps, rate).wait(OBEYED_SECONDS)
     return run
 
 
@@ -60,13 +64,15 @@ def problem() -> None:
         st.error(st.session_state["problem"])
 
 
-def _start(run: Run, config: RunConfig, edited: bool) -> Run:
+def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
     """Train the untrained model that is on the screen, or a new one beside the run that is."""
-    new, before = run, None
-    if edited or run.view.state != IDLE:
-        new, before = selection.new_draft(config, run), run.id
+    REGISTRY.admit(selection.visitor())  # before a model is built for nothing
+    watched, before = run, None
+    if edited or run.view.state != IDLE or not selection.owns(run):
+        watched, before = selection.new_draft(config, run), run.id
+    new = selection.command(watched)
     new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
-    new.start(after=before)
+    REGISTRY.start(new, after=before)
     st.session_state.pop("pinned", None)
     return _keep(new)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.commands import PACE_NAMES, ask, problem
+from pages.parts import selection
+from pages.parts.commands import PACE_NAMES, problem
 from pages.parts.expected import expected
+from pages.parts.pressing import ask, start_button
 from pages.parts.wording import differences
 from transformer.config import RunConfig
-from transformer.runs.run import Run
 from transformer.runs.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING, RunView
+from transformer.runs.watched import Watched
 
 _BUTTONS = """
 | button | key | what it does |
@@ -24,35 +27,42 @@ _BUTTONS = """
 """
 
 
-def controls(run: Run, view: RunView, changes: dict[str, tuple[Any, Any]], config: RunConfig | None) -> None:
+def controls(
+    run: Watched,
+    view: RunView,
+    changes: dict[str, tuple[Any, Any]],
+    config: RunConfig | None,
+    row: DeltaGenerator,
+    *,
+    started: bool = False,
+) -> None:
     """Draw the buttons of a run or draft.
 
     Args:
         view: the look at the run that the whole page is drawn from.
         changes: settings that differ from the run's.
         config: the settings; None where they cannot be used.
+        row: where the buttons stand.
+        started: whether Start is there already.
     """
     state, edited, usable = view.state, bool(changes), config is not None
-    startable = state in (IDLE, *ENDED) or edited
+    own = selection.owns(run)
+    startable = state in (IDLE, *ENDED) or edited or not own
     how_long, too_long = expected(config) if state == IDLE or edited else ("", False)
-    with st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall"):
-        st.button(
-            _start_label(state, edited),
-            key="run_start",
-            type="primary" if startable else "secondary",
-            icon=":material/play_arrow:",
-            shortcut="S",
-            disabled=not usable or (state in (QUEUED, TRAINING, PAUSED) and not edited),
-            on_click=ask,
-            args=("start",),
-        )
+    with row:
+        if not started:
+            start_button(
+                _start_label(state, edited, own),
+                primary=startable and own,
+                disabled=not usable or not startable,
+            )
         resuming = state == PAUSED
         st.button(
             "Resume" if resuming else "Pause",
             key="run_pause",
             icon=":material/play_pause:",
             shortcut="P",
-            disabled=state not in (TRAINING, PAUSED),
+            disabled=not own or state not in (QUEUED, TRAINING, PAUSED),
             on_click=ask,
             args=("resume" if resuming else "pause",),
         )
@@ -61,11 +71,11 @@ def controls(run: Run, view: RunView, changes: dict[str, tuple[Any, Any]], confi
             key="run_step",
             icon=":material/skip_next:",
             shortcut="N",
-            disabled=state not in (IDLE, TRAINING, PAUSED),
+            disabled=not own or state not in (IDLE, TRAINING, PAUSED),
             on_click=ask,
             args=("step",),
         )
-        if state not in ENDED:
+        if own and state not in ENDED:
             st.number_input(
                 "Steps at a time",
                 value=1,
@@ -81,30 +91,17 @@ def controls(run: Run, view: RunView, changes: dict[str, tuple[Any, Any]], confi
             key="run_stop",
             icon=":material/stop:",
             shortcut="X",
-            disabled=state not in (QUEUED, TRAINING, PAUSED),
+            disabled=not own or state not in (QUEUED, TRAINING, PAUSED),
             on_click=ask,
             args=("stop",),
         )
-        if state != IDLE:  # the box shows the run's own pace, whoever has set it
-            st.session_state["pace"] = next(name for name, pace in PACE_NAMES.items() if pace == view.pace)
-        pace = st.selectbox(
-            "Pace",
-            list(PACE_NAMES),
-            key="pace",
-            bind="query-params",
-            width=120,
-            label_visibility="collapsed",
-            on_change=ask,
-            args=("pace",),
-            help="How fast the run is let to train. At 5 steps a second or less, every step is drawn. "
-            "The losses are the same at any pace.",
-        )
-        if state == IDLE and PACE_NAMES.get(pace) != view.pace:
-            run.set_pace(PACE_NAMES.get(pace))  # from the link, or from before the model was made anew
+        _pace(run, view, own)
         with st.popover("", icon=":material/help:", help="What the buttons do"):
             st.markdown(_BUTTONS)
-        if state in ENDED and state != FAILED:
+        if own and state in ENDED and state != FAILED:
             _continuation(run)
+        if not own:
+            st.caption("You watch this run.", width="content")
         with st.container(key="expected", width="content"):
             # Beside Continue there is no room: a second line would move the pictures.
             st.caption(how_long if state == IDLE and not too_long else "")
@@ -112,28 +109,55 @@ def controls(run: Run, view: RunView, changes: dict[str, tuple[Any, Any]], confi
     # another place in the page, where the browser would build them anew.
     with st.container():
         problem()
+        if view.unsaved:
+            st.warning(view.unsaved, icon=":material/save:")
     with st.container(key="too_long"):
         if too_long:
             st.warning(how_long, icon=":material/hourglass:")
     with st.container(key="run_changes", horizontal=True, vertical_alignment="center"):
         if edited and state != IDLE:
-            _changed_settings(state, changes)
+            _changed_settings(state, changes, own)
 
 
-def _start_label(state: str, edited: bool) -> str:
+def _pace(run: Watched, view: RunView, own: bool) -> None:
+    """How fast the run is let to train."""
+    if view.state != IDLE:  # the box shows the run's own pace, whoever has set it
+        st.session_state["pace"] = next(name for name, pace in PACE_NAMES.items() if pace == view.pace)
+    pace = st.selectbox(
+        "Pace",
+        list(PACE_NAMES),
+        key="pace",
+        bind="query-params",
+        width=120,
+        label_visibility="collapsed",
+        disabled=not own,
+        on_change=ask,
+        args=("pace",),
+        help="How fast the run is let to train. At 5 steps a second or less, every step is drawn. "
+        "The losses are the same at any pace.",
+    )
+    if own and view.state == IDLE and PACE_NAMES.get(pace) != view.pace:
+        selection.command(run).set_pace(
+            PACE_NAMES.get(pace)
+        )  # from the link, or from before the model was made anew
+
+
+def _start_label(state: str, edited: bool, own: bool) -> str:
+    if not own:
+        return "Start one of your own"
     if state == IDLE:
         return "Start"
     if state == QUEUED and not edited:
-        return "Starting…"
+        return "Waiting…"
     return "Start a new run with these changes" if edited else "New run"
 
 
-def _changed_settings(state: str, changes: dict[str, tuple[Any, Any]]) -> None:
+def _changed_settings(state: str, changes: dict[str, tuple[Any, Any]], own: bool) -> None:
     """What differs from the run on the screen, and what can be done about it."""
     st.markdown(
         f":material/edit: **Changed:** {differences(changes)}. This run is not touched.", width="content"
     )
-    if "learning_rate" in changes and state in (TRAINING, PAUSED):
+    if own and "learning_rate" in changes and state in (TRAINING, PAUSED):
         st.button(
             "Use the learning rate now",
             key="run_learning_rate",
@@ -143,7 +167,7 @@ def _changed_settings(state: str, changes: dict[str, tuple[Any, Any]]) -> None:
         )
 
 
-def _continuation(run: Run) -> None:
+def _continuation(run: Watched) -> None:
     """A run that has ended can go on."""
     st.button("Continue", key="run_continue", on_click=ask, args=("continue",))
     st.number_input(

@@ -56,7 +56,7 @@ def bring_tokenizer() -> None:
 
 
 def _uploaded() -> None:
-    file = st.session_state["tokenizer_upload"]
+    file = st.session_state.get("tokenizer_upload")
     if file is None:  # taken off the list: what was read stays
         st.session_state.pop("tokenizer_refused", None)
         return

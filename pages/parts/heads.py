@@ -27,4 +27,4 @@ def head_choice(view: RunView, frame: Frame | None, kind: str, *, key: str, labe
 
 
 def _chosen(key: str) -> None:
-    st.session_state["pinned"] = st.session_state[key]
+    st.session_state["pinned"] = st.session_state.get(key)

@@ -34,4 +34,5 @@ def kind_choice(model: ModelConfig, *, opens_on: str | None = None, label: bool 
 
 
 def _chosen() -> None:
-    selection.choose_kind(st.session_state["kind"])
+    if chosen := st.session_state.get("kind"):
+        selection.choose_kind(chosen)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts import selection
 from transformer.errors import InputError
 from transformer.interventions import MASKS
-from transformer.runs.run import Run
 from transformer.runs.view import FAILED, RunView
+from transformer.runs.watched import Watched
 
 OBEYED_SECONDS = 2.0
 _HELP = {
@@ -17,19 +18,19 @@ _HELP = {
 }
 
 
-def mask_switches(run: Run) -> None:
+def mask_switches(run: Watched) -> None:
     """Draw a switch for each mask; what was asked for is done first, with the run as it is now."""
     owner, asked = st.session_state.pop("masks_asked", (None, {}))
     if owner == run.id:
         _switch(run, asked)
-    view = run.view
+    view, own = run.view, selection.owns(run)
     for mask in MASKS:
         key = f"mask_{mask}_on"
         st.session_state[key] = _wanted(view).get(mask, view.masks[mask])  # whoever has switched it
         st.toggle(
             f"{mask.capitalize()} mask",
             key=key,
-            disabled=view.frame is None or view.state == FAILED,
+            disabled=view.frame is None or view.state == FAILED or not own,
             on_change=_ask,
             args=(run.id, mask),
             help=_HELP[mask],
@@ -58,17 +59,17 @@ def _wanted(view: RunView) -> dict[str, bool]:
 def _ask(run_id: str, mask: str) -> None:
     """A callback only notes what is asked; two switches may be pressed before the page runs again."""
     owner, asked = st.session_state.get("masks_asked", (None, {}))
-    now = {**(asked if owner == run_id else {}), mask: bool(st.session_state[f"mask_{mask}_on"])}
-    st.session_state["masks_asked"] = run_id, now
+    if (on := st.session_state.get(f"mask_{mask}_on")) is not None:
+        st.session_state["masks_asked"] = run_id, {**(asked if owner == run_id else {}), mask: bool(on)}
     st.session_state.pop("mask_problem", None)
 
 
-def _switch(run: Run, asked: dict[str, bool]) -> None:
+def _switch(run: Watched, asked: dict[str, bool]) -> None:
     """What is not as configured is an intervention: it is logged, pinned, and kept with every snapshot."""
     st.session_state["masks_wanted"] = run.id, asked
     try:
         for mask, on in asked.items():
-            run.switch_mask(mask, on).wait(OBEYED_SECONDS)
+            selection.command(run).switch_mask(mask, on).wait(OBEYED_SECONDS)
     except InputError as error:
         st.session_state["mask_problem"] = str(error)
         st.session_state.pop("masks_wanted", None)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from transformer.insight.names import full_head_name
 from transformer.interventions import PAD
-from transformer.runs.run import Run
 from transformer.runs.view import Frame
+from transformer.runs.watched import Watched
 
 _WHO = {
     "cross": "**Cross-attention** reads the finished word, so nothing lies in the future",
@@ -82,7 +82,7 @@ def two_losses(frame: Frame | None) -> str:
     return f"<div class='hl-losses'>{''.join(shown)}</div>"
 
 
-def batch_table(run: Run, chosen: str) -> str:
+def batch_table(run: Watched, chosen: str) -> str:
     """The probes as one batch of tokens; [PAD] told apart by its look."""
     words = [question.text for question in run.questions]
     batch = run.task.encode(words, filled=not run.view.masks["padding"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,10 @@ if TYPE_CHECKING:  # it brings torch
     from transformer.asking import Answer, Reading
 
 
+_seen_by_many = lru_cache(maxsize=64)
+"""A class looks at the same few frames: a picture of one is made once."""
+
+
 def sites_of(seen: Frame | Reading, kind: str) -> list[str]:
     """The sites of one kind of attention, first layer first."""
     return [site for site, axes in seen.axes.items() if axes.kind == kind]
@@ -32,6 +37,7 @@ def wrong_rows(frame: Frame, probe: Probe, site: str) -> dict[int, str]:
     return wrong_predictions(frame.axes[site], probe.expected, probe.predicted)
 
 
+@_seen_by_many
 def large_picture(frame: Frame, word: str, site: str, head: int, seed: int, outline: bool) -> Picture:
     """One head of one site for one word."""
     row = frame.row_of(word)
@@ -53,8 +59,9 @@ def large_picture(frame: Frame, word: str, site: str, head: int, seed: int, outl
     )
 
 
+@_seen_by_many
 def strip_picture(
-    frame: Frame, word: str, sites: Sequence[str], heads: Sequence[int], chosen: tuple[str, int]
+    frame: Frame, word: str, sites: tuple[str, ...], heads: tuple[int, ...], chosen: tuple[str, int]
 ) -> Picture:
     """These heads of these sites for one word; lit where they have turned."""
     row = frame.row_of(word)
@@ -76,6 +83,7 @@ def strip_picture(
     )
 
 
+@_seen_by_many
 def narration(frame: Frame, word: str, site: str, head: int) -> str:
     """What one head does with one word, in a sentence made from its numbers."""
     row = frame.row_of(word)

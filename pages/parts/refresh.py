@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -12,26 +11,46 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.parts import selection
 from transformer.runs.calibration import speed
-from transformer.runs.run import Run
 from transformer.runs.view import IDLE, PAUSED, RunView
+from transformer.runs.watched import Watched
 
 WORDS = ("word", "own_word", "asked_word", "word_problem")
 """What a typed word fills in, on any page that has a box for one."""
-RHYTHM = ((2, 0.5), (6, 1.5), (math.inf, 1.8))
-"""Seconds between two looks for up to so many pages: a class is shown less, and the training goes on."""
+FEW, ALONE, TOGETHER = 2, 1.0, 1.9
+"""Up to so many pages look again after ALONE seconds, and a class after TOGETHER: at full speed the processor
+belongs to the training."""
+SOON, PACED, BUILDING = 0.2, 0.5, 0.4
+"""Seconds for a few pages, where there is time: steps can be told apart or a word is waited for; the run has
+a pace; the first page is painted."""
 STAYS = 6.0
 """Seconds after its last look at which a page counts as closed."""
 _looked: dict[str, float] = {}  # session to when it looked last
 
 
+def holding(filled: Sequence[str] = WORDS) -> Callable[[], None]:
+    """Keep boxes that the page itself may fill in as they stand now, in the full run of the page.
+
+    A browser that is behind asks for a part of the page with what stood in them before. The returned call,
+    the first of every part that runs by itself, puts that right: no such part can change them.
+    """
+    standing = {key: st.session_state.get(key) for key in filled}
+
+    def hold() -> None:
+        for key, value in standing.items():
+            if st.session_state.get(key) != value:
+                st.session_state[key] = value
+
+    return hold
+
+
 def refreshing(
-    run: Run,
+    run: Watched,
     seen: RunView,
     draw: Callable[[RunView], None],
     *,
     every: Callable[[RunView], float | None],
     fixed: Callable[[RunView], tuple[object, ...]] = lambda view: (),
-    filled: Sequence[str] = WORDS,
+    hold: Callable[[], None] | None = None,
 ) -> None:
     """The one fragment of a page that refreshes by itself.
 
@@ -44,10 +63,9 @@ def refreshing(
         draw: draws all that moves, from one look at the run.
         every: seconds between two looks.
         fixed: what else the parts that do not refresh by themselves depend on.
-        filled: keys of the widgets outside that the page itself may fill in. A browser that is behind
-            refreshes with what stood in them before; here that is put right, as no refresh can change them.
+        hold: of `holding`, where the page may fill in more than words.
     """
-    standing = {key: st.session_state.get(key) for key in filled}
+    hold = hold or holding()
 
     def rest(view: RunView) -> tuple[object, ...]:
         playing = st.session_state.get("playing", False)
@@ -58,10 +76,8 @@ def refreshing(
 
     @st.fragment(run_every=every(seen))
     def look() -> None:
-        for key, value in standing.items():
-            if st.session_state.get(key) != value:
-                st.session_state[key] = value
-        view = run.view
+        hold()
+        view = run.look()
         try:
             draw(view)
         except StreamlitInvalidLayoutContextError:
@@ -82,19 +98,22 @@ def audience() -> int:
     return len(_looked)
 
 
-def _rhythm(n: int) -> float:
-    return next(seconds for most, seconds in RHYTHM if n <= most)
-
-
 def refresh_seconds(view: RunView, *, waiting: bool = False) -> float | None:
     """Seconds between two looks; None once nothing will move by itself.
 
     Args:
         waiting: a word that was typed has not been recorded yet.
     """
-    rhythm = _rhythm(audience())
-    if waiting or (view.active and (view.frame is None or (view.pace or 99.0) <= 5.0)):
-        return 0.2 if rhythm == RHYTHM[0][1] else rhythm
-    if view.active or (view.state == IDLE and speed() is None):  # the machine is being measured
-        return rhythm
-    return 2.0 if view.state == PAUSED else None  # someone else with the link may let it go on
+    few = audience() <= FEW  # asked first: whoever looks is counted
+    if waiting or (view.active and (view.pace or 99.0) <= 5.0):
+        seconds = SOON
+    elif view.active and view.frame is None:
+        seconds = BUILDING
+    elif view.active and view.pace is not None:
+        seconds = PACED
+    elif view.active or (view.state == IDLE and speed() is None):  # the machine is being measured
+        seconds = ALONE
+    else:
+        # Someone else may let it go on, or go to another step.
+        return 2.0 if view.state == PAUSED or selection.may_follow() else None
+    return seconds if few else TOGETHER

@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import streamlit as st
 
 from pages.parts import selection
 from pages.parts.beginnings import fill
+from pages.parts.keyring import keyring
+from pages.parts.open_run import open_run
 from pages.parts.wording import STATE_SIGNS
-from transformer.runs.run import Run
+from transformer.runs.registry import REGISTRY
 from transformer.runs.view import ENDED, RunView
+from transformer.runs.watched import Watched
+
+MOST = 12
+"""The newest; older ones are found by their links."""
 
 
-def run_list(current: Run) -> None:
+def run_list(current: Watched) -> None:
     """Draw the list in the sidebar; a click shows that run, and disturbs none."""
-    runs = selection.known_runs(current)
-    with st.sidebar, st.container(key="run_list"):
+    published = REGISTRY.library.published()
+    elsewhere = {run.id for run in published.values()}
+    known = (run for run in selection.known_runs(current) if run.id not in elsewhere)
+    runs = list(islice(known, MOST))  # what is not listed is not read from disk either
+    with st.sidebar, st.container(key="run_picker"):
         st.caption("Runs" if runs else "Runs: none yet")
         for run in runs:
-            st.button(
-                _label(run.view),
-                key=f"show_{run.id}",
-                type="primary" if run is current else "tertiary",
-                width="stretch",
-                on_click=_show,
-                args=(run,),
-            )
+            _button(_label(run), run, current)
+        if published:
+            with st.container(key="run_remote"):
+                st.caption("Trained elsewhere, kept on this server")
+                for name, run in published.items():
+                    _button(f"{name} · {_label(run)}", run, current)
+        open_run()
+        if REGISTRY.problem:
+            st.error(REGISTRY.problem)
+        keyring()
+
+
+def _button(label: str, run: RunView, current: Watched) -> None:
+    st.button(
+        label,
+        key=f"show_{run.id}",
+        type="primary" if run.id == current.id else "tertiary",
+        width="stretch",
+        on_click=_show,
+        args=(run.id,),
+    )
 
 
 def _label(view: RunView) -> str:
@@ -41,6 +65,7 @@ def _label(view: RunView) -> str:
     return f"{sign} {name}seed {seed} · {layers} · {heads} · d {model.d_model} · {now}"
 
 
-def _show(run: Run) -> None:
-    selection.choose(run)
-    fill(run.config)
+def _show(id_: str) -> None:
+    if run := REGISTRY.get(id_):
+        selection.choose(run)
+        fill(run.config)

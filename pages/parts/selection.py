@@ -3,52 +3,97 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import secrets
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
 
+from pages.parts import keyring
 from transformer.config import KINDS_OF, ModelConfig, RunConfig
 from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.runs.view import Frame, RunView
+from transformer.runs.watched import Watched
 from transformer.tasks import task_of
 
 READY_SECONDS = 1.5
 """A new model is on the screen within this time at most; a large one comes later by itself."""
 
 
-def chosen_run() -> Run | None:
+def visitor() -> str:
+    """This session, whose runs are counted together."""
+    name: str = st.session_state.setdefault("visitor", secrets.token_urlsafe(8))
+    return name
+
+
+def chosen_run() -> Watched | None:
     """The run that the link or this session names, if it is still there; puts it back into the link."""
     asked = st.query_params.get("run") or st.session_state.get("run")
     run = REGISTRY.get(asked)
+    if token := st.query_params.get("owner"):  # to this session and browser, and into no link that is copied
+        del st.query_params["owner"]
+        keyring.hold(asked or "", token)
     if asked and run is None:
         st.session_state["lost_run"] = True
         st.query_params.pop("run", None)
         st.session_state.pop("run", None)
-        look_at(None)
+        _stand(None)
         return None
     if run is not None:
         choose(run)
     return run
 
 
-def choose(run: Run) -> None:
+def choose(run: Watched) -> None:
     """Look at this run from now on."""
     known: list[str] = st.session_state.setdefault("known_runs", [])
     if run.id not in known:
         known.append(run.id)
     if st.session_state.get("run", run.id) != run.id:
-        look_at(None)  # another run has other steps
+        _stand(None)  # another run has other steps
     st.session_state["run"] = run.id
     st.session_state.pop("lost_run", None)
     if st.query_params.get("run") != run.id:
         st.query_params["run"] = run.id
 
 
+def owns(run: Watched) -> bool:
+    """Whether this visitor commands a run: nobody does what is trained elsewhere, or replayed."""
+    return isinstance(run, Run) and REGISTRY.is_owner(run.id, keyring.token_of(run.id))
+
+
+def command(run: Watched) -> Run:
+    """A run to command.
+
+    Raises:
+        InputError: it is another visitor's, or trained elsewhere.
+    """
+    commanded = REGISTRY.control(run.id, keyring.token_of(run.id))
+    commanded.visitor = commanded.visitor or visitor()  # one from disk counts as whose it is now
+    return commanded
+
+
+def may_follow() -> bool:
+    """Whether the run on the screen is somebody else's, whose step this page can show."""
+    id_ = st.session_state.get("run")
+    return id_ is not None and not REGISTRY.is_owner(id_, keyring.token_of(id_))
+
+
+def follows() -> bool:
+    """Whether the screen stands where the run's owner stands: who opens a link with a step wants that one."""
+    if not may_follow():
+        return False
+    if "follow" not in st.session_state:
+        st.session_state["follow"] = "step" not in st.query_params
+    return bool(st.session_state["follow"])
+
+
 def step() -> int | None:
     """The step at which the screen stands; None where it follows the run (LIVE)."""
+    if follows():
+        return REGISTRY.shown(st.session_state["run"])
     if "at_step" not in st.session_state:
         asked = st.query_params.get("step", "")
         st.session_state["at_step"] = int(asked) if asked.isdecimal() and len(asked) < 10 else None
@@ -56,7 +101,15 @@ def step() -> int | None:
 
 
 def look_at(step: int | None) -> None:
-    """Stand at this step from now on (REVIEW), or follow the run (LIVE)."""
+    """Stand at this step from now on (REVIEW), or follow the run (LIVE): the owner's followers too."""
+    if follows():
+        st.session_state["follow"] = False
+    _stand(step)
+    if run_id := st.session_state.get("run"):
+        REGISTRY.show(run_id, keyring.token_of(run_id), step)
+
+
+def _stand(step: int | None) -> None:
     st.session_state["at_step"] = step
     st.session_state["playing"] = False
 
@@ -133,13 +186,14 @@ class OnScreen:
     """What the session stands at, for who is asked outside of it: the files that a visitor takes away."""
 
     step: int | None = None
+    kind: str | None = None
     pinned: tuple[str, int] | None = None
 
 
 def on_screen() -> OnScreen:
     """The same object for the whole session; the refreshing part of a page keeps it up to date."""
     now: OnScreen = st.session_state.setdefault("on_screen", OnScreen())
-    now.step, now.pinned = step(), pinned()
+    now.step, now.kind, now.pinned = step(), st.session_state.get("kind"), pinned()
     return now
 
 
@@ -172,7 +226,7 @@ def _chosen_kind() -> str | None:
     return None if chosen == "cross" else chosen
 
 
-def draft(config: RunConfig | None, *, keep: bool = False) -> Run | None:
+def draft(config: RunConfig | None, *, keep: bool = False) -> Watched | None:
     """The untrained model of the present settings, made anew when they change; its words are kept.
 
     Args:
@@ -184,7 +238,8 @@ def draft(config: RunConfig | None, *, keep: bool = False) -> Run | None:
         run = old
     else:
         if old is not None:
-            REGISTRY.discard(old)
+            REGISTRY.discard(old.id)
+            keyring.tokens().pop(old.id, None)
         run = new_draft(config, old)
         st.session_state["draft"] = run.id
     if keep and run is not None:
@@ -192,17 +247,20 @@ def draft(config: RunConfig | None, *, keep: bool = False) -> Run | None:
     return run
 
 
-def new_draft(config: RunConfig, old: Run | None) -> Run:
+def new_draft(config: RunConfig, old: Watched | None) -> Watched:
     """An untrained model with the words of the run that it replaces, as far as they may be asked."""
+    words = None if old is None else _askable(old, config) or None
+    token = keyring.new_token()
+    run = REGISTRY.draft(config, words, visitor=visitor(), token=token)
+    keyring.hold(run.id, token)
     if old is None:
-        return REGISTRY.draft(config)
-    run = REGISTRY.draft(config, _askable(old, config) or None)
+        return run
     run.build()
     run.ready.wait(READY_SECONDS)  # torch is loaded, so this is soon; meanwhile the pictures keep their place
     return run
 
 
-def _askable(old: Run, config: RunConfig) -> tuple[str, ...]:
+def _askable(old: Watched, config: RunConfig) -> tuple[str, ...]:
     """The words of a run that another task can be asked; of another kind of task none."""
     if task_of(config).name != old.task.name:
         return ()
@@ -215,15 +273,16 @@ def _askable(old: Run, config: RunConfig) -> tuple[str, ...]:
     return tuple(words)
 
 
-def known_runs(run: Run | None) -> list[Run]:
+def known_runs(run: Watched | None) -> Iterator[RunView]:
     """Runs that this visitor has started, opened, or that the present one grew out of; newest first.
 
     Other visitors' runs are not listed: a run is known by its link.
     """
     ids: list[str] = st.session_state.setdefault("known_runs", [])
-    ancestor = run
-    while ancestor is not None and ancestor.view.after:
-        ancestor = REGISTRY.get(ancestor.view.after)
+    ancestor = None if run is None else run.view
+    while ancestor is not None and ancestor.after:
+        ancestor = REGISTRY.glimpse(ancestor.after)
         if ancestor is not None and ancestor.id not in ids:
             ids.insert(0, ancestor.id)
-    return [found for id_ in reversed(ids) if (found := REGISTRY.get(id_)) is not None]
+    every = [*(id_ for id_ in keyring.own_runs() if id_ not in ids), *ids]
+    return (found for id_ in reversed(every) if (found := REGISTRY.glimpse(id_)) is not None)

@@ -15,6 +15,7 @@ from transformer.config import DEVICES, PRECISIONS, RunConfig
 from transformer.errors import InputError
 from transformer.runs.calibration import speed
 from transformer.runs.machine import check_machine
+from transformer.runs.registry import REGISTRY
 from transformer.tasks import completed
 
 
@@ -100,7 +101,7 @@ def _widgets(defaults: dict[str, Any], values: dict[str, Any], boxes: dict[str, 
         for column, draw in zip(st.columns(2, gap="small"), (first, second), strict=True):
             with column:
                 draw()
-        boxes.update({name: st.container() for name in fields})
+        boxes.update(dict.fromkeys(fields, st.container()))
         if "d_model" in fields:
             boxes["size"] = st.container(key="model_size")
 
@@ -174,7 +175,7 @@ def _device(values: dict[str, Any], defaults: dict[str, Any]) -> None:
             "threads",
             defaults,
             "Empty: the number that has been measured to be fastest on this machine, among those that leave "
-            "a core to the page. 1 to 256.",
+            "a core to the page. At most as many as the machine has.",
             placeholder=f"{known.threads}, measured" if known else "measured",
         )
 
@@ -221,7 +222,9 @@ def _checked(begun: RunConfig, values: dict[str, Any]) -> tuple[RunConfig | None
         values = {**values, "d_ff": ratio * values["d_model"]}
     try:
         config = begun.with_changes(**values)
-        check_machine(completed(config))
+        full = completed(config)
+        REGISTRY.limits.check(full)
+        check_machine(full)
         return config, None
     except InputError as error:
         return None, error

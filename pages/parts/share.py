@@ -6,15 +6,16 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import streamlit as st
 
+from pages.parts import keyring, selection
 from pages.parts.beginnings import base_of, values_of
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from transformer.config import RunConfig
 from transformer.runs.registry import REGISTRY
-from transformer.runs.run import Run
 from transformer.runs.view import IDLE
+from transformer.runs.watched import Watched
 
 
-def share(run: Run, config: RunConfig) -> None:
+def share(run: Watched, config: RunConfig) -> None:
     """Draw both links in the sidebar.
 
     Args:
@@ -29,12 +30,20 @@ def share(run: Run, config: RunConfig) -> None:
         query["preset"] = config.recipe
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
         if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
-            st.markdown("This run, as it trains:")
-            st.code(_link({"run": run.id}), language=None, wrap_lines=True)
+            st.markdown("This run, as it trains. Who opens it watches, and cannot change it:")
+            with st.container(key="run_link"):
+                st.code(_link({"run": run.id}), language=None, wrap_lines=True)
+            if selection.owns(run):
+                st.markdown("The same with command over it, for another device of **your own**:")
+                with st.container(key="owner_link"):
+                    owner = {"run": run.id, "owner": keyring.token_of(run.id)}
+                    st.code(_link(owner), language=None, wrap_lines=True)
         st.markdown("These settings, ready to start:")
         st.code(_link(query), language=None, wrap_lines=True)
 
 
 def _link(query: dict[str, str]) -> str:
     scheme, host, path, *_ = urlsplit(st.context.url or "")
+    if path.strip("/") == st.get_option("server.baseUrlPath").strip("/"):
+        path = f"{path.rstrip('/')}/"  # Streamlit leaves it out, and a proxy may hand on only what is below
     return urlunsplit((scheme, host, path, urlencode(query), ""))

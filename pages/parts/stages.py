@@ -12,8 +12,8 @@ from transformer.anatomy.panels import Focus, Panel
 from transformer.config import RunConfig
 from transformer.figures.matrix import matrix_picture, panel_of
 from transformer.insight.scores import first_row
-from transformer.runs.run import Run
 from transformer.runs.view import RunView, Snapshot
+from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # it brings torch
     from transformer.anatomy.passes import Passage
@@ -47,7 +47,7 @@ def begin_focus(kind: str, word: str) -> None:
         st.session_state["focus"] = Focus(row=first_row(kind, len(word)), column=1)
 
 
-def batch_of(run: Run, word: str) -> tuple[str, ...]:
+def batch_of(run: Watched, word: str) -> tuple[str, ...]:
     """The other probes: with them a word travels in one batch, filled up with [PAD]."""
     return tuple(question.text for question in run.questions if question.text != word)
 

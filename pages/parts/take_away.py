@@ -9,11 +9,12 @@ import streamlit as st
 
 from pages.parts import selection
 from pages.parts.pictures import sites_of
-from transformer.runs.run import Run
+from transformer.runs.registry import REGISTRY
 from transformer.runs.view import Frame, RunView
+from transformer.runs.watched import Watched
 
 
-def take_away(run: Run, word: str, kind: str) -> None:
+def take_away(run: Watched, word: str) -> None:
     """Draw the menu in the sidebar."""
     view = run.view
     with st.sidebar, st.popover("Take it away", icon=":material/download:", width="stretch", key="take_away"):
@@ -43,7 +44,7 @@ def take_away(run: Run, word: str, kind: str) -> None:
         ):
             st.download_button(
                 label,
-                data=_later(make, run, selection.on_screen(), word, kind),
+                data=_later(make, run, selection.on_screen(), word),
                 file_name=file_name,
                 mime=mime,
                 key=key,
@@ -52,6 +53,15 @@ def take_away(run: Run, word: str, kind: str) -> None:
                 disabled=problems.get(key) is not None,
                 help=problems.get(key),
             )
+        st.download_button(
+            "The whole run, to open in another Headlight (ZIP)",
+            data=lambda: REGISTRY.library.file_of(run),
+            file_name=f"{name}-step{view.step}.zip",
+            mime="application/zip",
+            key="run_download",
+            type="tertiary",
+            on_click="ignore",
+        )
         if any(moment.kind == "intervention" for moment in view.moments):
             st.caption(
                 "The script trains the configuration from the start; what was taken away is not in it."
@@ -60,10 +70,9 @@ def take_away(run: Run, word: str, kind: str) -> None:
 
 def _later(
     make: Callable[..., str | bytes],
-    run: Run,
+    run: Watched,
     on_screen: selection.OnScreen,
     word: str,
-    kind: str,
 ) -> Callable[[], str | bytes]:
     """Makes the file of what the run is when the button is pressed."""
 
@@ -71,6 +80,8 @@ def _later(
         view = run.view
         frame = view.frame if on_screen.step is None else view.frame_at(on_screen.step)
         assert frame is not None
+        kinds = view.config.model.kinds
+        kind = on_screen.kind if on_screen.kind in kinds else kinds[0]
         site, head = selection.large_head(frame, sites_of(frame, kind), on_screen.pinned)
         return make(view, frame, word=word, kind=kind, site=site, head=head)
 

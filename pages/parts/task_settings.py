@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import streamlit as st
@@ -88,6 +90,7 @@ def tokenizer_settings(defaults: dict[str, Any], values: dict[str, Any], boxes: 
     if values["tokenizer"] == "file":
         file = st.session_state.get("own_tokenizer")
         values["tokenizer_file"] = file.digest if file else None
+    drop_infinite("vocabulary")
     values["vocabulary"] = st.number_input(
         "Most tokens of a side",
         value=defaults["vocabulary"],
@@ -120,6 +123,7 @@ def whole(
 
     It has no limits of its own: they are said by the configuration, in words, to any value that is sent.
     """
+    drop_infinite(key)
     return st.number_input(
         label,
         value=defaults[key],
@@ -167,3 +171,11 @@ def _patterns(task: str) -> tuple[str, ...] | None:
         + " ".join(f"**{name}**: {look_for}" for name, look_for in known.items()),
     )
     return tuple(name for name in known if name in chosen) or None
+
+
+def drop_infinite(key: str) -> None:
+    """Streamlit itself breaks at a link whose whole number is infinite, such as 1e999."""
+    with suppress(ValueError):
+        if math.isinf(float(st.query_params.get(key, ""))):
+            del st.query_params[key]
+            st.rerun()  # what a box begins with has been read of the link already

@@ -39,17 +39,17 @@ def n_choices(n_layers: int, n_heads: int) -> int:
     return (n_layers > most["layers"]) + (n_heads > most["heads"])
 
 
-def chosen_tiles(sites: Sequence[str], n_heads: int) -> tuple[list[str], list[int]]:
+def chosen_tiles(sites: Sequence[str], n_heads: int) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """The sites and heads of the chosen groups."""
     most = _most(len(sites))
     layers = _group(len(sites), most["layers"], st.session_state.get("shown_layers"), last=True)
     heads = _group(n_heads, most["heads"], st.session_state.get("shown_heads"), last=False)
-    return [sites[i] for i in layers], heads
+    return tuple(sites[i] for i in layers), heads
 
 
-def _group(count: int, most: int, chosen: object, *, last: bool) -> list[int]:
+def _group(count: int, most: int, chosen: object, *, last: bool) -> tuple[int, ...]:
     """The members of the chosen group; of the last or the first where none is chosen that exists."""
     groups = -(-count // most)
     if not isinstance(chosen, int) or not 0 <= chosen < groups:
         chosen = groups - 1 if last else 0
-    return list(range(chosen * most, min(count, (chosen + 1) * most)))
+    return tuple(range(chosen * most, min(count, (chosen + 1) * most)))

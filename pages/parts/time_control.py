@@ -56,6 +56,14 @@ def time_control(view: RunView) -> TimePlaces:
             on_click=selection.look_at,
             args=(None,),
         )
+        if selection.may_follow():
+            st.session_state["follow"] = selection.follows()  # put back: another page draws another toggle
+            st.toggle(
+                "Follow",
+                key="follow",
+                persist_state="session",
+                help="Stand where the run's owner stands. Go to a step of your own, and it is switched off.",
+            )
         with st.popover(f"★ {len(view.moments)}", key="moments_list", disabled=not view.moments):
             moments(view)
     return TimePlaces(slider, badge)

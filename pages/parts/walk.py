@@ -97,7 +97,7 @@ def _move(model: ModelConfig, by: int) -> None:
 
 
 def _stage_chosen(model: ModelConfig) -> None:
-    _go(_at(model)[0], st.session_state["anatomy_stage"])
+    _go(_at(model)[0], st.session_state.get("anatomy_stage", ""))
 
 
 def walk_controls(view: RunView, word: str) -> WalkParts:
@@ -197,7 +197,7 @@ def _cell_boxes() -> None:
 
 def _cell_chosen() -> None:
     """A visitor can send any number; beyond the last cell means the last."""
-    values = (st.session_state[f"focus_{name}"] for name in ("row", "column", "feature"))
+    values = (st.session_state.get(f"focus_{name}") for name in ("row", "column", "feature"))
     st.session_state["focus"] = Focus(*(min(max(int(value or 0), 0), 10_000) for value in values))
 
 

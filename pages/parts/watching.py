@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts import selection
 from pages.parts.live_figure import Kept, live_figure
-from pages.parts.live_figure.painted import once_painted
 from pages.parts.look_inside import look_at_cell
 from pages.parts.pictures import (
     curves_picture,
@@ -52,34 +51,34 @@ class Choice:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the pictures stand. A fragment may write only where it wrote in the last full run, so it always
-    writes to all of them."""
+    """Where the pictures stand. A refresh may write only where the whole page wrote, so it writes to all."""
 
     large: DeltaGenerator
+    narrator: DeltaGenerator
     strip: DeltaGenerator
     curves: DeltaGenerator
-    narrator: DeltaGenerator
-    alignment: DeltaGenerator
-    kept: Kept = field(default_factory=Kept)
-    """What the browser has of the pictures since that full run."""
+    outputs: DeltaGenerator
+    mass: DeltaGenerator
+    samples: DeltaGenerator | None
+    """Where answers are sentences."""
+    kept: Kept
+    """What the browser has of the pictures."""
 
 
 def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> None:
     """Show one frame of a run in every panel, or that there is none yet."""
     if frame is None:
-        for place in (places.large, places.strip, places.curves, places.alignment):
+        for place in (places.large, places.strip, places.curves, places.mass):
             place.skeleton(height=380)
         with places.narrator:
             st.markdown("")
-            if run := REGISTRY.get(view.id):
-                once_painted(key="painted", then=run.build)
         return
     frames = _frames_to_draw(view) if selection.step() is None else [frame]
     sites = sites_of(frame, choice.kind)
     shown_sites, shown_heads = chosen_tiles(sites, view.config.model.n_heads)
     site, head = selection.head(frame, sites)
     name = f"headlight-{choice.word}-seed{view.config.seed}"
-    with places.large, st.container(key="live_map"):
+    with places.large:
         live_figure(
             [
                 large_picture(frame, choice.word, site, head, view.config.seed, choice.outline)
@@ -93,7 +92,7 @@ def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> 
         )
     with places.narrator:
         st.markdown(narration(frame, choice.word, site, head))
-    with places.strip, st.container(key="live_maps"):
+    with places.strip:
         live_figure(
             [strip_picture(frame, choice.word, shown_sites, shown_heads, (site, head)) for frame in frames],
             key="live_maps_figure",
@@ -103,37 +102,29 @@ def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> 
             kept=places.kept,
         )
     at = None if selection.step() is None else frame.step
+    before = REGISTRY.get(view.after)
     with places.curves:
-        before = REGISTRY.get(view.after)
-        with st.container(key="live_curves"):
-            live_figure(
-                [curves_picture(view, before.view if before else None, at)],
-                key="live_curves_figure",
-                height=CURVES_TALL,
-                file_name=f"{name}-curves",
-                on_click=lambda trace, point: _go_to(view, trace, point),
-                kept=places.kept,
-            )
-        with st.container(key="live_outputs"):
-            st.caption("Written by the model alone:")
-            st.html(outputs(frame, choice.word) + by_length(frame))
-
-    with places.alignment:
-        st.caption(
-            f"**{MASS[frame.aim]}**, of each head, while the model learns; from the dashed line on it counts."
+        live_figure(
+            [curves_picture(view, before.view if before else None, at)],
+            key="live_curves_figure",
+            height=CURVES_TALL,
+            file_name=f"{name}-curves",
+            on_click=lambda trace, point: _go_to(view, trace, point),
+            kept=places.kept,
         )
-        with st.container(key="alignment_mass"):
-            live_figure(
-                [score_picture(view, frame.aim, at, reading_sites(frame.axes))],
-                key="alignment_mass_figure",
-                height="300px",
-                file_name=f"{name}-alignment",
-                kept=places.kept,
-            )
-        if frame.samples:
-            with st.container(key="samples"):
-                st.caption(f"Held-out sentences, as written at step {frame.exact_step:,}:")
-                st.html(samples(frame))
+    with places.outputs:
+        st.html(outputs(frame, choice.word) + by_length(frame))
+    with places.mass:
+        live_figure(
+            [score_picture(view, frame.aim, at, reading_sites(frame.axes))],
+            key="alignment_mass_figure",
+            height="300px",
+            file_name=f"{name}-alignment",
+            kept=places.kept,
+        )
+    if places.samples:
+        with places.samples:
+            st.html(samples(frame))
 
 
 def _strip_height(n_layers: int, n_heads: int) -> str:

@@ -9,8 +9,8 @@ from pages.parts.mask_words import without_masks
 from transformer.config import RunConfig
 from transformer.insight.names import examples_of, head_name
 from transformer.insight.scores import AIMS, THRESHOLD, TURNED
-from transformer.runs.run import Run
-from transformer.runs.view import FAILED, IDLE, Frame, Probe, RunView
+from transformer.runs.view import FAILED, IDLE, RECORDED, Frame, Probe, RunView
+from transformer.runs.watched import Watched
 
 KIND_NAMES = {
     "cross": "Cross",
@@ -68,10 +68,11 @@ STATE_SIGNS = {
     "finished": "✔",
     "stopped": "■",
     "failed": "✖",
+    "recorded": "▷",
 }
 
 
-def changed(run: Run, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
+def changed(run: Watched, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
     """Settings that differ from a run's, without the preset's name and what follows from another setting."""
     if config is None:
         return {}
@@ -106,9 +107,11 @@ def _short(value: Any) -> str:
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def status_line(view: RunView) -> str:
-    """State, step, speed, time left."""
+def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
+    """State, place in line, step, speed, time left."""
     parts = [f"{STATE_SIGNS[view.state]} **{view.state}**", f"step **{view.step:,}** / {view.planned:,}"]
+    if place is not None:
+        parts.insert(1, waiting(place))
     if view.state == "training":
         if view.steps_per_second:
             parts.append(
@@ -118,11 +121,24 @@ def status_line(view: RunView) -> str:
             )
         if view.seconds_left is not None:
             parts.append(f"at most {view.seconds_left:.0f} s left")
-    elif view.seconds:
+    elif view.seconds and view.state != RECORDED:  # on another machine
         parts.append(f"{view.seconds:.1f} s of training")
     if view.pace is not None:
         parts.append(f"pace {view.pace:g} steps/s")
     return " · ".join(parts)
+
+
+def waiting(place: tuple[int, int]) -> str:
+    """The place of a run in the line of those that wait to train."""
+    return f"waiting: place {place[0]:,} of {place[1]:,}"
+
+
+def in_line(place: tuple[int, int], slots: int) -> str:
+    """The same as a sentence."""
+    return (
+        f"**{waiting(place).capitalize()}.** This server trains {slots:,} at a time; this run goes on by "
+        "itself when it is its turn."
+    )
 
 
 def moment(view: RunView, look_for: str) -> str:
@@ -151,6 +167,8 @@ def moment(view: RunView, look_for: str) -> str:
             f"★ **{head_name(site, head).capitalize()} {TURNED[frame.aim]}** at step {step:,}: "
             f"{reads} ({score:.0%} on {AIMS[frame.aim]})." + (f" {switched}" if switched else "")
         )
+    if view.state == RECORDED:
+        return f"**Recorded before, with these settings:** press **Start** to train your own. {now}"
     return f"{now} {view.reason}" if view.reason else now
 
 
@@ -245,8 +263,11 @@ def samples(frame: Frame) -> str:
         f"<tr><td>{html.escape(question)}</td><td>→ {html.escape(output) or '…'}</td></tr>"
         for question, output in frame.samples
     )
+    if not rows:
+        return "<div></div>"
     return (
-        f"<table class='hl-samples' data-step='{frame.exact_step}'>{rows}</table>" if rows else "<div></div>"
+        f"<small>Held-out sentences, as written at step {frame.exact_step:,}:</small>"
+        f"<table class='hl-samples' data-step='{frame.exact_step}'>{rows}</table>"
     )
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts import selection
 from transformer.config import LETTER_TASKS
 from transformer.errors import InputError
-from transformer.runs.run import Run
+from transformer.runs.watched import Watched
 
 
-def probe_words(run: Run) -> str:
+def probe_words(run: Watched) -> str:
     """Draw the probes of a run as buttons beside a box for a new one; returns the chosen word."""
     _take_up(run)
+    own = selection.owns(run)  # its words are everybody's who watches
     words = [question.text for question in run.questions]
     run_id, typed = st.session_state.get("typed_word", (None, None))
     if run_id == run.id and typed in words:
@@ -47,19 +49,22 @@ def probe_words(run: Run) -> str:
         st.text_input(
             "Your own word",
             key="own_word",
-            placeholder="your own word…" if run.task.same_length else "your own sentence…",
+            placeholder=("your own word…" if run.task.same_length else "your own sentence…")
+            if own
+            else "any word: on Ask",
             label_visibility="collapsed",
+            disabled=not own,
             on_change=_typed,
             width=150 if run.task.same_length else 260,
             help=f"{what_to_type(run)} Press Enter.",
         )
-        st.button("Add", key="add_word", icon=":material/add:", on_click=_ask)
+        st.button("Add", key="add_word", icon=":material/add:", on_click=_ask, disabled=not own)
     with st.container(key="word_problem"):
         _problem()
     return st.session_state["word"]
 
 
-def what_to_type(run: Run) -> str:
+def what_to_type(run: Watched) -> str:
     """What this run can be asked, for the help of a box."""
     train = run.config.train
     if train.task in LETTER_TASKS:
@@ -77,7 +82,7 @@ def what_to_type(run: Run) -> str:
 
 def _typed() -> None:
     """Emptying the box asks nothing, be it the visitor who does it or the page."""
-    if st.session_state["own_word"]:
+    if st.session_state.get("own_word"):
         _ask()
 
 
@@ -91,13 +96,13 @@ def _ask(word: str | None = None) -> None:
     _forget_problem()
 
 
-def _take_up(run: Run) -> None:
+def _take_up(run: Watched) -> None:
     """A typed word becomes a probe at once, in any state of the run."""
     asked = st.session_state.pop("asked_word", None)
     if asked is None:
         return
     try:
-        word = run.add_word(asked)
+        word = selection.command(run).add_word(asked)
     except InputError as error:
         st.session_state["word_problem"] = str(error), error.offer
         return

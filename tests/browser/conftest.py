@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-ROOT = Path(__file__).parents[2]
+from benchmarks._browser import SIZE, chromium
+from tests.serving import start_server
+
 CHROMIUM = shutil.which("chromium")
 REQUIRED = os.environ.get("HEADLIGHT_REQUIRE_BROWSER") == "1"
-QUIET = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+PATIENCE = 60.0
+"""Seconds until what is waited for counts as hanging, on however busy a machine."""
+expect.set_options(timeout=1000 * PATIENCE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -35,29 +26,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
             if CHROMIUM is None and not REQUIRED:
                 item.add_marker(pytest.mark.skip(reason="no chromium on the PATH; install Debian's package"))
-
-
-def start_server() -> tuple[subprocess.Popen[bytes], str]:
-    """A fresh server of the app, started as the README says; returns it and its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    address = f"http://127.0.0.1:{port}"
-    for _ in range(150):
-        try:
-            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2) as answer:
-                if answer.status == 200:
-                    return server, address
-        except OSError:
-            time.sleep(0.2)
-    server.kill()
-    raise RuntimeError("the server did not come up")
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +41,8 @@ def app() -> Iterator[str]:
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.fail("HEADLIGHT_REQUIRE_BROWSER=1, but there is no chromium on the PATH")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield chromium
-        chromium.close()
+    with chromium() as started:
+        yield started
 
 
 class Watcher:
@@ -86,7 +52,7 @@ class Watcher:
         self.page, self.app = page, app
         self.errors: list[str] = []
         self.hosts: set[str] = set()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(1000 * PATIENCE)
         page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
@@ -114,7 +80,7 @@ class Watcher:
         """What the Watch page says of its run; nothing on other pages."""
         return " ".join(self.page.locator(".st-key-run_status").all_inner_texts())
 
-    def until(self, condition: str | object, seconds: float = 30.0, what: str = "") -> float:
+    def until(self, condition: str | object, seconds: float = PATIENCE, what: str = "") -> float:
         """Wait until a function of no arguments is true; returns how long that took."""
         began = time.monotonic()
         while not condition():  # type: ignore[operator]
@@ -128,11 +94,21 @@ class Watcher:
         return self.page.locator(f".st-key-{key} .live-figure").evaluate(f"gd => {expression}")
 
 
-@pytest.fixture
-def watch(app: str, browser: Browser) -> Iterator[Watcher]:
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    watcher = Watcher(context.new_page(), app)
-    yield watcher
+@pytest.fixture(scope="module")
+def visits(browser: Browser) -> Iterator[BrowserContext]:
+    """Where the visits of a module take place: the scripts of the app are loaded and compiled once."""
+    context = browser.new_context(viewport=SIZE)
+    yield context
     context.close()
+
+
+@pytest.fixture
+def watch(app: str, visits: BrowserContext) -> Iterator[Watcher]:
+    """A page whose browser knows of no earlier visit."""
+    watcher = Watcher(visits.new_page(), app)
+    yield watcher
+    if watcher.page.url.startswith(app):
+        watcher.page.evaluate("localStorage.clear()")
+    watcher.page.close()
     assert watcher.errors == []
     assert watcher.hosts <= {app.removeprefix("http://")}

@@ -51,13 +51,14 @@ def test_an_uploaded_file_is_capped_and_trained_on_with_its_own_words_at_the_axe
     watch.page.get_by_role("button", name="Train on these").click()
     watch.page.wait_for_selector(".st-key-live_map svg.main-svg")
     watch.click("run_start")
-    watch.until(lambda: watch.number("live_map", "step") > 0, 60, "a frame after step 0")
+    watch.until(lambda: watch.number("live_map", "step") > 0, what="a frame after step 0")
     columns = watch.plot("live_map", "gd.layout.xaxis.ticktext")
     known = {word for source, _ in PAIRS for word in (*source.lower().rstrip(".").split(), ".")}
     assert len(columns) > 5
     assert {token.strip() for token in columns} - {"[SOS]", "[EOS]"} <= known
 
 
+@pytest.mark.slow
 def test_files_that_are_no_pairs_are_refused_in_place_and_the_good_ones_stay(watch, tsv, tmp_path):
     data_of(watch, f"/?{TINY}&task=pairs")
     upload(watch, tsv)
@@ -83,6 +84,7 @@ def test_the_newest_of_two_files_stands_by_itself_and_two_sides_stand_together(w
     assert watch.page.locator(".st-key-pairs_report [role=alert]").count() == 0
 
 
+@pytest.mark.slow
 def test_pasted_pairs_and_their_caps_outlive_a_visit_to_another_page(watch):
     data_of(watch, f"/?{TINY}&task=pairs")
     box = watch.page.locator(".st-key-pairs_paste textarea")
@@ -98,6 +100,7 @@ def test_pasted_pairs_and_their_caps_outlive_a_visit_to_another_page(watch):
     assert watch.page.locator(".st-key-pairs_most input").input_value() == "150"
 
 
+@pytest.mark.slow
 def test_a_tokenizer_file_shows_its_own_tokens(watch, tmp_path):
     vocabulary = ("<unk>", "the", "cat", "sees", "le", "chat")
     backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="<unk>"))
@@ -138,17 +141,13 @@ def test_a_row_that_is_chosen_is_drawn_and_a_token_under_the_pointer_keeps_its_l
     watch.until(lambda: watch.plot(key, visible) == 1, what="one line alone")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
-def test_nothing_is_wider_than_the_page(app, browser, theme, size):
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=theme)
-    page = context.new_page()
-    page.goto(f"{app}/?{TINY}&task=en-fr")
-    page.wait_for_selector(".st-key-live_map svg.main-svg")
-    page.get_by_role("link", name="Your data").click()
-    page.wait_for_selector(".st-key-data_alignment_figure svg.main-svg")
-    main = page.locator("[data-testid=stMain]")
-    assert main.evaluate("e => e.scrollWidth <= e.clientWidth")
-    figure = page.locator(".st-key-data_alignment_figure").bounding_box()
-    assert figure["y"] + figure["height"] < size[1]  # above the fold
-    context.close()
+def test_nothing_is_wider_than_the_page(watch):
+    data_of(watch, f"/?{TINY}&task=en-fr")
+    watch.page.wait_for_selector(".st-key-data_alignment_figure svg.main-svg")
+    main, figure = map(watch.page.locator, ("[data-testid=stMain]", ".st-key-data_alignment_figure"))
+    for width, height in ((1280, 720), (1920, 1080)):
+        watch.page.set_viewport_size({"width": width, "height": height})
+        watch.until(lambda w=width: main.evaluate("e => e.clientWidth") > w / 2, what="the new size")
+        assert main.evaluate("e => e.scrollWidth <= e.clientWidth")
+        box = figure.bounding_box()
+        assert box["y"] + box["height"] < height  # above the fold

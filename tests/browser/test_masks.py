@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.conftest import Watcher, start_server
+from tests.browser.conftest import Watcher
+from tests.serving import start_server
 
 PROBES = ("_stcore/health", "_stcore/host-config")
 PICTURES = ("mask_scores", "mask_layer", "mask_after", "mask_weights")
@@ -65,7 +66,7 @@ def test_a_row_under_the_pointer_says_what_it_may_look_at(watch):
         """In lines of its own, which the text runs together."""
         return picture.locator(".hoverlayer").text_content().replace(" ", "")
 
-    watch.until(lambda: "maylookat" in told(), 10, "the row in words")
+    watch.until(lambda: "maylookat" in told(), what="the row in words")
     assert "future" in told()
 
 
@@ -74,21 +75,21 @@ def test_the_causal_mask_is_switched_off_in_mid_run_and_both_losses_part(watch):
     watch.click("run_start")
     page = watch.page
     step = page.locator(".st-key-moment")
-    watch.until(lambda: "training" in step.inner_text(), 20, "training")
-    watch.until(lambda: watch.number("mask_weights", "step") >= 25, 30, "a snapshot of step 25")
+    watch.until(lambda: "training" in step.inner_text(), what="training")
+    watch.until(lambda: watch.number("mask_weights", "step") >= 25, what="a snapshot of step 25")
     assert watch.plot("mask_weights", "gd.data[0].z[0][1]") is None
     page.locator(".st-key-mask_causal_on label").first.click()
-    watch.until(lambda: watch.plot("mask_weights", "gd.data[0].z[0][1]") is not None, 20, "a look ahead")
-    watch.until(lambda: "No causal mask" in step.inner_text(), 10, "what to look at")
+    watch.until(lambda: watch.plot("mask_weights", "gd.data[0].z[0][1]") is not None, what="a look ahead")
+    watch.until(lambda: "No causal mask" in step.inner_text(), what="what to look at")
     pins = "(gd.data.find((trace) => trace.name == 'moments') || {text: []}).text.join()"
-    watch.until(lambda: "causal mask switched off" in watch.plot("mask_curves", pins), 10, "a pin")
+    watch.until(lambda: "causal mask switched off" in watch.plot("mask_curves", pins), what="a pin")
 
     def losses() -> list[float]:
         found = page.locator(".st-key-two_losses b").all_inner_texts()
         return [float(text) for text in found if text[0].isdigit()]
 
-    watch.until(lambda: len(losses()) == 2 and losses()[1] > 3 * losses()[0], 60, "two losses that part")
+    watch.until(lambda: len(losses()) == 2 and losses()[1] > 3 * losses()[0], what="two losses that part")
     page.locator(".st-key-mask_causal_on label").first.click()
-    watch.until(lambda: watch.plot("mask_weights", "gd.data[0].z[0][1]") is None, 20, "the mask again")
+    watch.until(lambda: watch.plot("mask_weights", "gd.data[0].z[0][1]") is None, what="the mask again")
     watch.click("run_stop")
-    watch.until(lambda: "stopped" in step.inner_text(), 10, "stopped")
+    watch.until(lambda: "stopped" in step.inner_text(), what="stopped")

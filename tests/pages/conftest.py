@@ -18,7 +18,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
 from transformer.config import RunConfig
-from transformer.runs import worker
+from transformer.runs import looks
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.training.loop import train
@@ -234,26 +234,63 @@ class Visitor:
         return np.array([[np.nan if z is None else z for z in row] for row in rows], dtype=float)
 
 
-def end_all_runs() -> None:
+class Shared:
+    """Runs of these settings, each trained once for all tests of a file that change nothing in it."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, tuple[Run, str]] = {}
+
+    def link(self, **settings: Any) -> dict[str, str]:
+        """The link by which its owner opens the finished run of these settings."""
+        name = json.dumps(settings, sort_keys=True)
+        if name not in self.runs:
+            visitor = Visitor(TINY | settings, {}).press("run_start").until("finished")
+            self.runs[name] = visitor.run, visitor.at.session_state["tokens"][visitor.run.id]
+        run, token = self.runs[name]
+        REGISTRY._runs[run.id] = run
+        return {"run": run.id, "owner": token}
+
+    def threads(self) -> set[str]:
+        return {run._thread.name for run, _ in self.runs.values()}
+
+
+def end_all_runs(but: Shared | None = None) -> None:
     """Forget every run and draft of the process, and wait for their threads."""
+    spared = but.threads() if but else set()
     for run in (*REGISTRY.listed(), *(draft for draft, _ in REGISTRY._drafts.values())):
-        run.close()
+        if isinstance(run, Run) and run._thread.name not in spared:
+            run.close()
     REGISTRY._runs.clear()
     REGISTRY._drafts.clear()
     for thread in threading.enumerate():
-        if thread.name.startswith("run-"):
+        if thread.name.startswith("run-") and thread.name not in spared:
             thread.join(30)
             assert not thread.is_alive(), f"{thread.name} goes on"
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Shared]:
+    made = Shared()
+    yield made
+    for run, _ in made.runs.values():
+        run.close()
+        run.join()
 
 
 @pytest.fixture(autouse=True)
 def many_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at a tiny model takes longer than its step: here that is no reason to look less often."""
-    monkeypatch.setattr(worker, "LOOKING_ADVANCE", 1000.0)
+    monkeypatch.setattr(looks, "LOOKING_ADVANCE", 1000.0)
 
 
 @pytest.fixture
-def visit() -> Iterator[Callable[..., Visitor]]:
+def few_frames(monkeypatch: pytest.MonkeyPatch, many_frames: None) -> None:
+    """For longer runs of which the last steps matter."""
+    monkeypatch.setattr(looks, "LOOKING_ADVANCE", 0.0)
+
+
+@pytest.fixture
+def visit(shared: Shared) -> Iterator[Callable[..., Visitor]]:
     """Open the app by a link with these settings, by default those of a tiny run."""
 
     def open_link(
@@ -262,7 +299,13 @@ def visit() -> Iterator[Callable[..., Visitor]]:
         return Visitor((TINY if link is None else link) | more, session or {})
 
     yield open_link
-    end_all_runs()
+    end_all_runs(but=shared)
+
+
+@pytest.fixture
+def revisit(visit: Callable[..., Visitor], shared: Shared) -> Callable[..., Visitor]:
+    """Open the finished run of these settings by its owner's link; not for tests that change the run."""
+    return lambda **settings: visit(shared.link(**settings))
 
 
 @pytest.fixture

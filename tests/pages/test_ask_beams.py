@@ -9,10 +9,9 @@ from transformer.interventions import NOTHING
 
 
 @pytest.fixture
-def ask(visit):
+def ask(revisit):
     """The Beams tab of a finished run of 20 steps."""
-    visitor = visit(steps=20, width=16, learning_rate=0.02)
-    return visitor.press("run_start").until("finished").go("explore").tab("Beams")
+    return revisit(steps=20, width=16, learning_rate=0.02).go("explore").tab("Beams")
 
 
 def truth(visitor, word, width=4, penalty=0.6, step=None):

@@ -23,12 +23,13 @@ ROLES = {
     "eos": "[EOS] sink",
 }
 
+LEARNED = {"steps": 20, "width": 16, "learning_rate": 0.05}
+
 
 @pytest.fixture
-def ask(visit):
+def ask(revisit):
     """The Measure tab of a finished run of 20 steps."""
-    visitor = visit(steps=20, width=16, learning_rate=0.05)
-    return visitor.press("run_start").until("finished").go("explore").tab("Measure")
+    return revisit(**LEARNED).go("explore").tab("Measure")
 
 
 def table(visitor):
@@ -66,7 +67,8 @@ def test_the_scores_of_the_table_are_those_of_the_snapshot(ask):
             np.testing.assert_allclose(shown, values, atol=1e-3)
 
 
-def test_a_role_is_named_from_one_half_on_and_not_below(ask):
+def test_a_role_is_named_from_one_half_on_and_not_below(visit):
+    ask = visit(**LEARNED).press("run_start").until("finished").go("explore").tab("Measure")
     run = ask.run
     newest = run.view.frame
     scores = {
@@ -116,7 +118,7 @@ def test_the_step_on_the_screen_is_marked_on_the_curves(ask):
     assert (changing["shapes[0].visible"], changing["shapes[0].x0"]) == (True, 10)
 
 
-def test_letters_right_are_reported_by_length_of_the_word_and_place_in_it(visit):
+def test_letters_right_are_reported_by_length_of_the_word_and_place_in_it(visit, few_frames):
     ask = visit(width=32, letters=4, batch_size=32, steps=130, seed=3).press("run_start").until("finished")
     ask.go("explore").tab("Measure")
     view = ask.run.view

@@ -13,10 +13,9 @@ SITES = {"cross": "decoder.{}.cross", "encoder": "encoder.{}", "decoder": "decod
 
 
 @pytest.fixture
-def ask(visit):
+def ask(revisit):
     """The Ask page of a finished run, with snapshots of steps 0 to 5, 10, 15, 20 and 22."""
-    visitor = visit(layers_encoder=2, layers_decoder=2, width=12, heads=3, steps=22)
-    visitor.press("run_start").until("finished").go("explore")
+    visitor = revisit(layers_encoder=2, layers_decoder=2, width=12, heads=3, steps=22).go("explore")
     assert {snapshot.step for snapshot in visitor.run.view.snapshots} == {*range(6), 10, 15, 20, 22}
     return visitor
 

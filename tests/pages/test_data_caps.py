@@ -44,7 +44,7 @@ def test_long_sentences_are_not_all_left_out():
 
 
 def test_of_a_large_file_short_sentences_of_frequent_words_are_kept():
-    found = unnumbered(reading(30_000, 3000, 3, 20))
+    found = unnumbered(reading(12_000, 3000, 3, 20))
     caps = suggested(found)
     assert (caps.longest_source, caps.longest_target, caps.most_pairs) == (8, 12, 5_000)
     assert caps.min_frequency == 5

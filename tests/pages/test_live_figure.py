@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +15,9 @@ import pytest
 from streamlit.util import AttributeDictionary
 
 from pages.parts import live_figure as module
+from pages.parts import served
 from pages.parts.live_figure import Kept, live_figure, packed, point_of
+from pages.parts.served import loading
 from tests.pages.conftest import unpacked
 from transformer.figures.picture import Picture
 
@@ -79,7 +82,7 @@ def test_the_browser_reads_the_same_code_for_blocked_as_is_written():
 
 def test_plotly_js_is_that_of_the_installed_package_and_is_copied_once(tmp_path, monkeypatch):
     static = tmp_path / "static"
-    monkeypatch.setattr(module, "_STATIC", static)
+    monkeypatch.setattr(served, "_STATIC", static)
     copies = []
     copyfile = shutil.copyfile
     monkeypatch.setattr(shutil, "copyfile", lambda *paths: copies.append(paths) or copyfile(*paths))
@@ -97,8 +100,8 @@ def test_plotly_js_is_that_of_the_installed_package_and_is_copied_once(tmp_path,
 
 def test_the_page_names_a_library_that_lies_where_the_server_looks(visit):
     visit()
-    served = Path(module.__file__).parents[3] / "static" / f"plotly-{version('plotly')}.min.js"
-    assert served.read_bytes() == INSTALLED.read_bytes()
+    copy = Path(module.__file__).parents[3] / "static" / f"plotly-{version('plotly')}.min.js"
+    assert copy.read_bytes() == INSTALLED.read_bytes()
 
 
 def test_a_picture_with_other_axes_is_not_sent_as_an_earlier_frame(visit, slow):
@@ -237,10 +240,16 @@ def test_a_browser_that_lacks_a_message_is_sent_the_whole_figure_next(monkeypatc
     assert isinstance(draw(), dict)
 
 
-def test_the_script_is_served_as_a_file_that_is_named_by_its_content(visit):
-    visit()
-    served = Path(module.__file__).parents[3] / "static" / module._SERVED_AS
-    assert served.read_bytes() == Path(module.__file__).with_name("live_figure.js").read_bytes()
+def test_a_script_is_served_as_a_file_that_is_named_by_its_content(tmp_path, monkeypatch):
+    script, static = tmp_path / "lamp.js", tmp_path / "static"
+    monkeypatch.setattr(served, "_STATIC", static)
+    names = set()
+    for text in ("export default () => 1", "export default () => 2"):
+        script.write_text(text)
+        (name,) = re.findall(r"lamp-\w+\.js", loading(script))
+        assert (static / name).read_text() == text
+        names.add(name)
+    assert len(names) == 2
 
 
 @pytest.mark.parametrize(

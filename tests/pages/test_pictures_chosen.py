@@ -72,11 +72,11 @@ def test_a_head_that_crossed_the_threshold_carries_a_star_in_the_strip(visit):
     scores = frame.head_scores | {"decoder.0.cross": {"mirror": np.array([0.49, 0.5, 0.02, 0.97])}}
     chosen = ("decoder.0.cross", 2)
     turned = replace(frame, head_scores=scores)
-    made = strip_picture(turned, "cat", ["decoder.0.cross"], [0, 1, 2, 3], chosen)
+    made = strip_picture(turned, "cat", ("decoder.0.cross",), (0, 1, 2, 3), chosen)
     assert ["★" in made.layout[f"annotations[{i}].text"] for i in range(4)] == [False, True, False, True]
     widths = [made.layout[f"shapes[{i}].line.width"] for i in range(4)]
     assert widths[0] == 0 < widths[1] == widths[3] < widths[2]
-    encoder = strip_picture(frame, "cat", ["encoder.0"], [0, 1, 2, 3], chosen)  # it has no mirror score
+    encoder = strip_picture(frame, "cat", ("encoder.0",), (0, 1, 2, 3), chosen)  # it has no mirror score
     assert not any("★" in text for name, text in encoder.layout.items() if name.endswith("text"))
 
 
@@ -85,7 +85,7 @@ def test_a_head_that_is_switched_off_carries_no_star_and_no_role(visit):
     site = "decoder.0.cross"
     scores = frame.head_scores | {site: {"mirror": np.array([0.9, 0.8, 0.2, 0.1])}}
     off = replace(frame, head_scores=scores, interventions=Interventions(ablated=((site, 0),)))
-    made = strip_picture(off, "cat", [site], [0, 1, 2, 3], (site, 2))
+    made = strip_picture(off, "cat", (site,), (0, 1, 2, 3), (site, 2))
     assert ["★" in made.layout[f"annotations[{i}].text"] for i in range(4)] == [False, True, False, False]
     assert off.role(site, 0) == "switched off"
     assert off.role(site, 1) == "anti-diagonal 0.80"
@@ -110,6 +110,17 @@ def test_the_second_line_of_the_large_map_calls_the_head_by_what_it_does(visit, 
     first, second = re.sub("<span[^>]*>|</span>", "", made.layout["title.text"]).split("<br>")
     assert first.endswith("1 · head 2</b> · step 1,340")
     assert second == f"{said} · “cat” · seed 3 · teacher-forced"
+
+
+def test_a_picture_of_a_frame_is_made_once_for_all_who_look_at_it_and_anew_for_another_frame(visit):
+    frame = visit().run.view.frame
+    asked = ("cat", ("decoder.0.cross",), (0, 1), ("decoder.0.cross", 0))
+    made = strip_picture(frame, *asked)
+    assert strip_picture(frame, *asked) is made
+    again = replace(frame)  # as where it is recorded anew
+    assert again != frame
+    assert strip_picture(again, *asked) is not made
+    assert strip_picture(frame, "cat", ("encoder.0",), (0, 1), ("encoder.0", 0)) is not made
 
 
 def test_a_pinned_head_stays_large_where_there_is_one(visit):

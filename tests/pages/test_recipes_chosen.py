@@ -153,5 +153,5 @@ def test_a_preset_begins_without_a_mask_and_says_what_to_look_at(visit, preset, 
     visitor = visit({}).set("preset", preset)
     assert visitor.says(PRESETS[preset].look_for)
     assert visitor.run.view.masks == {"causal": True, "padding": True, mask: False}
-    visitor.set("width", 8).set("heads", 2).set("steps", 25).press("run_start").until("finished")
+    visitor.set("width", 8).set("heads", 2).set("steps", 3).press("run_start").until("finished")
     assert visitor.says(f"**No {mask} mask:**")

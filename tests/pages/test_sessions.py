@@ -38,7 +38,7 @@ def test_a_reload_comes_back_to_the_same_run(visit):
 
 def test_a_guest_may_edit_settings_without_touching_the_run_of_the_owner(visit, slow):
     owner = visit(slow).press("run_start").until("training")
-    guest = visit({"run": owner.run.id}).set("seed", 5).set("steps", 2).set("pace", "full pace")
+    guest = visit({"run": owner.run.id}).set("seed", 5).set("steps", 2)
     guest.press("run_start").until("finished")
     assert guest.run is not owner.run
     assert guest.run.view.after == owner.run.id
@@ -95,10 +95,14 @@ def test_the_links_to_share_lead_to_this_run_and_to_these_settings(visit):
     }
     assert visit(dict(parse_qsl(urlsplit(settings).query))).run.config == visitor.run.config
     visitor.press("run_start").until("finished")
-    run, again = [dict(parse_qsl(urlsplit(code.value).query)) for code in visitor.at.code]
+    run, owner, again = [dict(parse_qsl(urlsplit(code.value).query)) for code in visitor.at.code]
     assert run == {"run": visitor.run.id}
+    assert owner.keys() == {"run", "owner"}
     assert "run" not in again
-    assert visit(run).run is visitor.run
+    assert "owner" not in again
+    guest = visit(run)
+    assert guest.run is visitor.run
+    assert [code.value for code in guest.at.code if "owner" in code.value] == []
 
 
 def test_who_opens_a_run_sees_the_run_that_it_grew_out_of(visit):

@@ -13,6 +13,7 @@ from pages.parts.wording import (
     by_length,
     changed,
     differences,
+    in_line,
     looking_back,
     moment,
     outputs,
@@ -22,6 +23,7 @@ from pages.parts.wording import (
 from transformer.config import RunConfig
 from transformer.insight.moments import Moment
 from transformer.recording.frame import Probe
+from transformer.runs import calibration
 
 PROBE = Probe(
     text="cat",
@@ -81,6 +83,16 @@ def row(view, probe):
 )
 def test_the_status_says_state_step_speed_and_time_left(view, changes, expected):
     assert status_line(replace(view, **changes)) == expected
+
+
+def test_a_run_that_waits_says_its_place_in_line(view):
+    waits = replace(view, state="queued")
+    assert status_line(waits, (2, 3)) == "◌ **queued** · waiting: place 2 of 3 · step **0** / 3"
+    assert status_line(waits) == "◌ **queued** · step **0** / 3"
+    assert in_line((2, 3), 4) == (
+        "**Waiting: place 2 of 3.** This server trains 4 at a time; this run goes on by itself when it is "
+        "its turn."
+    )
 
 
 def test_each_state_has_a_sign_of_its_own(view):
@@ -220,13 +232,15 @@ def test_settings_that_differ_are_named_in_plain_words_with_both_values(view):
     assert changed(run(now), now.with_changes(d_ff=8)) == {"d_ff": (256, 8)}  # by itself it is a change
 
 
-def test_the_page_looks_again_only_while_something_may_move(view):
+def test_the_page_looks_again_only_while_something_may_move(view, monkeypatch):
+    monkeypatch.setattr(calibration, "_speed", object())  # this machine has been measured
+
     def seconds(**changes):
         return refresh_seconds(replace(view, **changes))
 
-    assert seconds(state="training") == 0.5
+    assert seconds(state="training") == 1.0
     assert seconds(state="training", pace=5.0) == seconds(state="training", pace=1.0) == 0.2
-    assert seconds(state="idle", frames=()) == 0.2
+    assert seconds(state="idle", frames=()) == 0.4
     assert seconds(state="paused") == 2.0
     assert [seconds(state=state) for state in ("idle", "finished", "stopped", "failed")] == [None] * 4
     assert refresh_seconds(replace(view, state="finished"), waiting=True) == 0.2

@@ -187,7 +187,7 @@ def test_a_full_disk_loses_nothing(make_reel, disk, monkeypatch, where):
         raise OSError(28, "No space left on device")
 
     if where == "no room for the file":
-        monkeypatch.setattr(module.np, "savez", full)
+        monkeypatch.setattr(module, "store", full)
     else:
         monkeypatch.setattr(module.tempfile, "mkdtemp", full)
     reel = make_reel()
@@ -204,15 +204,15 @@ def test_a_full_disk_loses_nothing(make_reel, disk, monkeypatch, where):
 
 
 def test_things_put_on_disk_at_once_are_left_in_memory_from_where_it_was_full(make_reel, monkeypatch):
-    reel, savez, calls = make_reel(), np.savez, []
+    reel, store, calls = make_reel(), module.store, []
 
     def full_at_third(*arguments, **named):
         calls.append(arguments)
         if len(calls) > 2:
             raise OSError(28, "No space left on device")
-        savez(*arguments, **named)
+        store(*arguments, **named)
 
-    monkeypatch.setattr(module.np, "savez", full_at_third)
+    monkeypatch.setattr(module, "store", full_at_third)
     things = reel.shelve_all([thing(step) for step in range(5)])
     assert [one.nbytes for one in things] == [0, 0, SIZE, SIZE, SIZE]
     assert len(calls) == 3

@@ -215,7 +215,7 @@ def test_a_full_disk_loses_no_snapshot(monkeypatch):
     def full(*arguments, **named):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module.np, "savez", full)
+    monkeypatch.setattr(module, "store", full)
     timeline = Timeline(memory_limit=100_000)
     for step in range(0, 80, 10):
         if step in (20, 30):

@@ -333,7 +333,7 @@ def test_a_head_that_is_seen_to_have_turned_by_an_extra_look_is_a_moment_too(
     run.advance(7)
     at(run, "paused", 7)
     assert run.view.moments == ()
-    for module in ("insight.moments", "runs.worker"):
+    for module in ("insight.moments", "runs.looks"):
         monkeypatch.setattr(f"transformer.{module}.THRESHOLD", 0.0)
     if how == "a word":
         run.add_word("dog")

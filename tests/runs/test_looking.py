@@ -5,7 +5,7 @@ import time
 import pytest
 
 from transformer.recording.recorder import Recorder
-from transformer.runs import worker
+from transformer.runs import looks
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_at_full_speed_frames_take_only_a_share_of_the_training(make_run, tiny, 
     steps, seconds = steps_of_frames(make_run, tiny(steps=60, evaluate_every=60, goal=None))
     assert steps[:6] == [0, 1, 2, 3, 4, 5]  # whatever they cost
     assert steps[-1] == 60
-    allowed = (worker.LOOKING_SHARE * seconds + worker.LOOKING_ADVANCE) / 0.03
+    allowed = (looks.LOOKING_SHARE * seconds + looks.LOOKING_ADVANCE) / 0.03
     assert len(steps) - 6 - 1 <= allowed + 1
     assert len(steps) < len([step for step in range(61) if step <= 5 or step % 5 == 0])
 
@@ -47,15 +47,15 @@ def test_whoever_slows_a_run_down_to_see_more_sees_all(make_run, tiny, dear):
 def test_a_run_whose_frames_are_too_dear_is_looked_at_now_and_then_all_the_same(
     make_run, tiny, dear, monkeypatch
 ):
-    monkeypatch.setattr(worker, "AT_LEAST_SECONDS", 0.05)
-    monkeypatch.setattr(worker, "LOOKING_SHARE", 0.0)
-    monkeypatch.setattr(worker, "LOOKING_ADVANCE", 0.0)
+    monkeypatch.setattr(looks, "AT_LEAST_SECONDS", 0.05)
+    monkeypatch.setattr(looks, "LOOKING_SHARE", 0.0)
+    monkeypatch.setattr(looks, "LOOKING_ADVANCE", 0.0)
     config = tiny(steps=150, evaluate_every=150, goal=None)
     steps, _ = steps_of_frames(make_run, config)
     assert len([step for step in steps if 5 < step < 150]) > 0
 
 
 def test_frames_that_cost_little_are_as_many_as_ever(make_run, tiny, monkeypatch):
-    monkeypatch.setattr(worker, "LOOKING_ADVANCE", 100.0)
+    monkeypatch.setattr(looks, "LOOKING_ADVANCE", 100.0)
     steps, _ = steps_of_frames(make_run, tiny(steps=30, evaluate_every=30, goal=None))
     assert set(steps) >= {0, 1, 2, 3, 4, 5, 10, 15, 20, 25, 30}

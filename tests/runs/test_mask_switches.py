@@ -167,17 +167,20 @@ def test_a_block_is_checked_against_the_masks_that_will_be_on(tiny, begun):
     assert run.view.state == "paused"
 
 
-def test_a_folder_keeps_which_masks_were_on_at_each_step(tiny, begun, tmp_path):
+def test_a_folder_keeps_which_masks_were_on_at_each_step(tiny, begun, tmp_path, opened):
     run, go_on = begun(tiny(), archive=Archive(tmp_path / "kept"))
     go_on(3)
     assert run.intervene(switched("encoder-decoder", "causal")).wait(20.0)
     run.close()
     run.join()
-    with np.load(tmp_path / "kept" / "snapshots" / "000003.npz") as stored:
-        taken = Interventions.from_dict(json.loads(stored["interventions"].tobytes()))
-    assert taken == switched("encoder-decoder", "causal")
+    taken = switched("encoder-decoder", "causal")
+    as_json = {"ablated": [], "blocked": [], "masks": [list(mask) for mask in taken.masks]}
+    assert opened(tmp_path / "kept" / "snapshots" / "000002.safetensors")[1]["masks"] == []
+    assert opened(tmp_path / "kept" / "snapshots" / "000003.safetensors")[1] == as_json
     facts = json.loads((tmp_path / "kept" / "run.json").read_text(encoding="utf-8"))
-    assert facts["interventions"] == [[3, "intervene", taken.to_dict()]]
+    assert facts["interventions"] == as_json
+    log = opened(tmp_path / "kept" / "training.safetensors")[1]["progress"]["interventions"]
+    assert log == [[3, "intervene", taken.to_dict()]]
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from transformer.runs import registry as module
+from transformer.runs.limits import Limits
 from transformer.runs.registry import Registry
 
 
@@ -66,8 +67,8 @@ def test_a_run_knows_which_one_it_grew_out_of(registry, tiny, until):
 def test_a_draft_that_was_replaced_is_forgotten_and_a_run_is_not(registry, tiny, until):
     draft, run = registry.draft(tiny()), registry.draft(tiny())
     finish(registry, run, until)
-    registry.discard(draft)
-    registry.discard(run)
+    registry.discard(draft.id)
+    registry.discard(run.id)
     draft.join()
     assert not draft._thread.is_alive()
     assert registry.get(draft.id) is None
@@ -87,8 +88,8 @@ def test_a_draft_that_nobody_looks_at_is_forgotten_when_another_is_made(registry
     assert registry.get(looked_at.id) is looked_at
 
 
-def test_the_oldest_ended_run_makes_room_and_one_that_trains_does_not(registry, tiny, until, monkeypatch):
-    monkeypatch.setattr(module, "MAX_RUNS", 3)
+def test_the_oldest_ended_run_makes_room_and_one_that_trains_does_not(registry, tiny, until):
+    registry.limits = Limits(kept=3)
     training = registry.draft(tiny(steps=100_000, evaluate_every=100_000))
     registry.start(training)
     ended = [registry.draft(tiny(steps=1)) for _ in range(3)]

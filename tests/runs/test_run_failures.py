@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import pytest
 
 from transformer.errors import InputError
+from transformer.model.transformer import Transformer
+from transformer.recording.recorder import Recorder
 from transformer.runs.run import Run
 from transformer.tasks import Task
 from transformer.tasks.reverse import Reverse
@@ -50,6 +54,36 @@ def test_a_failure_in_the_thread_ends_one_run_while_another_goes_on(tiny, make_r
     assert bad.view.frame is not None
     until(lambda: other.view.state == "finished")
     assert other.view.step == 8
+
+
+@pytest.mark.parametrize("step", [None, 2], ids=["while it is built", "in a step"])
+def test_a_run_that_has_failed_holds_no_model_and_shows_what_it_had_seen(
+    tiny, make_run, until, monkeypatch, step
+):
+    models = []
+    made, batch = Transformer.__init__, Task.batch
+
+    def noted(self, *arguments, **named):
+        made(self, *arguments, **named)
+        models.append(weakref.ref(self))
+
+    def broken(task, seed, k):
+        if (seed, k) == (13, step):
+            raise RuntimeError("the letters have run out")
+        return batch(task, seed, k)
+
+    monkeypatch.setattr(Transformer, "__init__", noted)
+    monkeypatch.setattr(Task, "batch", broken)
+    if step is None:
+        monkeypatch.setattr(Recorder, "frame", lambda recorder, **facts: 1 / 0)
+    run = make_run(tiny(seed=13))
+    run.start()
+    failed(run, until)
+    gc.collect()
+    assert len(models) == 1
+    assert models[0]() is None
+    assert [frame.step for frame in run.view.frames] == ([] if step is None else [0, 1, 2])
+    assert [one.step for one in run.view.snapshots] == ([] if step is None else [0, 1, 2])
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import json
 import sys
 from typing import Any, NoReturn
 
+from transformer.commands.launch import place
+
 
 class OneLineParser(argparse.ArgumentParser):
     """Answers bad arguments with one clear line."""
@@ -16,9 +18,17 @@ class OneLineParser(argparse.ArgumentParser):
         sys.exit(2)
 
 
-def complain(message: str) -> None:
-    """Say on standard error what is wrong."""
-    sys.stderr.write(f"headlight: {' '.join(message.split())}\n")
+def complain(message: str, *, alone: bool = False) -> None:
+    """Say on standard error what is wrong.
+
+    Args:
+        alone: it is wrong in this process alone. Of those that were started together, what is wrong in all is
+            said by the first on each machine.
+    """
+    mine = place()
+    if alone or mine is None or mine.local_rank == 0:
+        start = "\n" if alone else ""  # another's progress bar may stand on the line
+        sys.stderr.write(f"{start}headlight: {' '.join(message.split())}\n")
 
 
 def answer(facts: dict[str, Any]) -> None:

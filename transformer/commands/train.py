@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from transformer.commands.data import read_files
+from transformer.commands.launch import place
 from transformer.commands.line import answer, complain
 from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
 from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.recipes import RECIPES, beginning, with_topology
+from transformer.runs.failures import LEFT_ALONE, explained
 from transformer.runs.run import Run
-from transformer.runs.view import FAILED, FINISHED, STOPPED, RunView
+from transformer.runs.view import FAILED, FINISHED, PAUSED, STOPPED, RunView
 from transformer.tasks import completed
+
+if TYPE_CHECKING:
+    from transformer.training.spread import Spread
+
+SEVERAL = """\
+Several processes, on one machine or on several, train one model together, each with its share of the rows
+of every batch, where PyTorch's launcher starts them: torchrun --nproc-per-node N -m transformer train ..."""
+"""Told under the arguments."""
 
 
 def add(commands: Any) -> None:
     """Add the command and its arguments."""
-    train = commands.add_parser("train", help="train a model", description="Train a model.")
+    train = commands.add_parser("train", help="train a model", description="Train a model.", epilog=SEVERAL)
     train.add_argument(
         "--task",
         metavar="|".join(TASKS),
@@ -73,6 +85,12 @@ def add(commands: Any) -> None:
     )
     train.add_argument("--out", type=Path, metavar="DIR", help="a new folder to keep the run in")
     train.add_argument(
+        "--resume",
+        type=Path,
+        metavar="DIR",
+        help="go on with the run in this folder, as if it had never stopped",
+    )
+    train.add_argument(
         "--device", choices=DEVICES, help="where to train (default: the configuration's, auto)"
     )
     train.add_argument("--json", action="store_true", help="end with one line of JSON on standard output")
@@ -87,34 +105,109 @@ def run(arguments: argparse.Namespace) -> int:
         interrupted, 2 for bad arguments.
     """
     try:
+        if arguments.resume is not None:
+            return _resumed(arguments)
         counts, held = _brought(arguments)  # held: what people bring lives only as long as somebody holds it
         config = _config(arguments, held)
         from transformer.training.device import resolve_device  # brings torch: only once arguments are good
 
         resolve_device(config.device)
         completed(config)  # before there is a folder: the task may refuse these settings
+        config, spread = _joined(config)
+        if spread is not None and not spread.leads:
+            return _take_part(config, spread)
         archive = None
         if arguments.out is not None:
             from transformer.runs.archive import Archive
 
             archive = Archive(arguments.out)
-        training = Run(config, archive=archive, live=False)
+        training = Run(config, archive=archive, live=False, spread=spread)
     except InputError as error:
         complain(str(error))
         return 2
+    if spread is not None:  # so the launcher asks to end, as when another process has failed
+        signal.signal(signal.SIGTERM, lambda *_: training.stop())
     training.start()
-    view = _follow(training)
+    return _to_its_end(training, arguments, counts, spread)
+
+
+def _resumed(arguments: argparse.Namespace) -> int:
+    """Go on with a saved run. Raises InputError."""
+    if place() is not None:
+        raise InputError("--resume goes on in one process; start it without the launcher.")
+    from transformer.runs.archive import Archive
+    from transformer.runs.saved import saved_run
+
+    values = vars(arguments) | {"least": None if arguments.least == 1 else arguments.least}
+    given = [name for name, value in values.items() if not (value is None or value is False or value == [])]
+    if others := sorted(set(given) - {"command", "run", "resume", "json"}):
+        raise InputError(f"--resume goes on with the settings of the run; leave out --{', --'.join(others)}.")
+    saved = saved_run(arguments.resume)
+    if saved.view.state == FINISHED:
+        raise InputError(f"The run in {arguments.resume} is finished: {saved.view.reason}")
+    if saved.view.state == FAILED or not saved.can_go_on:
+        raise InputError(
+            f"The run in {arguments.resume} cannot go on: {saved.damage or saved.view.reason} "
+            "Start a new one with --config."
+        )
+    archive = Archive(arguments.resume, saved.view)
+    saved = replace(saved, view=replace(saved.view, state=PAUSED))  # one that was stopped keeps its plan
+    training = Run(saved.view.config, archive=archive, live=False, saved=saved)
+    training.resume()
+    return _to_its_end(training, arguments, {})
+
+
+def _to_its_end(
+    training: Run, arguments: argparse.Namespace, counts: dict[str, Any], spread: Spread | None = None
+) -> int:
+    """Follow a run that has been started, say how it ended; returns the exit status."""
+    _follow(training)
     training.close()
     training.join()
+    view = training.view
+    if spread is not None and view.state in (FINISHED, STOPPED):  # of a failure the end of this process tells
+        spread.announce_end()
+        spread.leave()
     if arguments.json:
         answer(_summary(view) | counts)
     elif view.reason:
         sys.stdout.write(view.reason + "\n")
     if view.state == FAILED:
         complain(view.reason)
-    if view.state != FINISHED:
+    if view.unsaved:
+        complain(view.unsaved)
+    if view.state != FINISHED or view.unsaved:
         return 1
-    return 0 if config.train.goal is None or view.goal_reached else 1
+    return 0 if view.config.train.goal is None or view.goal_reached else 1
+
+
+def _joined(config: RunConfig) -> tuple[RunConfig, Spread | None]:
+    """Meet the processes that were started beside this one, if any. Raises InputError."""
+    mine = place()
+    if mine is None:
+        return config, None
+    import torch
+
+    from transformer.training.spread import Spread
+
+    spread = Spread.join(config, *mine)
+    # Processes share the cores of their machine: the launcher says how many threads each may have.
+    return config.with_changes(threads=config.threads or torch.get_num_threads()), spread
+
+
+def _take_part(config: RunConfig, spread: Spread) -> int:
+    """What every process does but the one that leads."""
+    from transformer.training.spread import follow
+
+    try:
+        follow(config, spread)
+        spread.leave()
+    except Exception as error:  # whatever it is, the others cannot go on
+        reason = explained(error)
+        if reason != LEFT_ALONE:  # who left has said why
+            complain(f"Process {spread.rank + 1} of {spread.n_processes} has failed. {reason}", alone=True)
+        return 1
+    return 0
 
 
 def _brought(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -60,6 +60,15 @@ class Moments:
         self._falling = False
         """Whether the newest drop still goes on."""
 
+    def state(self) -> tuple[list[tuple[str, int]], int, bool]:
+        """What is remembered beside what was found, as plain values: for `restore`."""
+        return sorted(self._below), self._n_losses, self._falling
+
+    def restore(self, found: tuple[Moment, ...], state: tuple[list[tuple[str, int]], int, bool]) -> None:
+        """Go on as the finder of these moments would have."""
+        self.found = found
+        self._below, self._n_losses, self._falling = set(state[0]), state[1], state[2]
+
     def heads(self, step: int, scores: Mapping[str, Array], aim: str = "mirror") -> tuple[Moment, ...]:
         """Heads that turned: from below the threshold to it or beyond, each for the first time.
 

@@ -116,7 +116,7 @@ class Probe:
         return self.src_tokens if side == "src" else self.tgt_tokens
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)  # each is itself: pictures are kept by their frame
 class Frame:
     """Everything recorded at one step."""
 

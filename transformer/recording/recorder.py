@@ -61,6 +61,13 @@ class Recorder:
         if question not in self.questions:
             self.questions.append(question)
 
+    def resume(self, newest: Frame | None, seed: int, step: int) -> None:
+        """Stand where a recorder stood that has made this frame, after so many steps of training."""
+        self._clearest = newest.clearest if newest is not None else None
+        for k in range(step):
+            if self.drawn.steps == k:
+                self.drawn.note(k + 1, [pair.source for pair in self.task.pairs(seed, k)])
+
     def frame(
         self,
         *,

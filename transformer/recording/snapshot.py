@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from transformer.interventions import NOTHING, Interventions
-from transformer.recording.shelf import Array, Shelf, bytes_in_memory
+from transformer.recording.shelf import Shelf, bytes_in_memory
+from transformer.recording.stored import Array
 
 SNAPSHOT_EVERY = 25
 """Steps between two snapshots, once the first steps are over."""
@@ -26,6 +27,10 @@ class Snapshot:
     def nbytes(self) -> int:
         """Memory of the weights."""
         return bytes_in_memory(self.weights)
+
+    def in_memory(self) -> Snapshot:
+        """The same with its weights at hand."""
+        return replace(self, weights=dict(self.weights))
 
     def shelved(self, shelf: Shelf) -> Snapshot:
         """The same with its weights on disk."""

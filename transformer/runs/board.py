@@ -49,5 +49,9 @@ class Board:
                 self._writer.add_scalar(f"{frame.aim}/{site}.{head + 1}", float(score), frame.step)
 
     def flush(self) -> None:
-        """Bring to disk what is still in memory."""
+        """Bring to disk what its own thread has written so far."""
         self._writer.flush()
+
+    def close(self) -> None:
+        """Bring all to disk; nothing more can be noted."""
+        self._writer.close()

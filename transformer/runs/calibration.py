@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import threading
 import time
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from transformer.config import RunConfig
+from transformer.runs.machine import processors
 from transformer.tasks import completed, task_of
 from transformer.tasks.arrange import Ids
 
@@ -79,8 +79,7 @@ def speed() -> Speed | None:
 
 def candidates() -> tuple[int, ...]:
     """Numbers of threads worth trying: powers of two that leave a core to the page."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return tuple(2**i for i in range((max(cores - 1, 1)).bit_length()))
+    return tuple(2**i for i in range(max(processors() - 1, 1).bit_length()))
 
 
 def threads_of(config: RunConfig) -> int:

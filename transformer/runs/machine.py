@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import psutil
@@ -22,6 +23,11 @@ def free_memory() -> int:
     except (OSError, ValueError):  # no container, or one without a limit ("max")
         return free
     return min(free, most - taken)
+
+
+def processors() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check_machine(config: RunConfig) -> None:

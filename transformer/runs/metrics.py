@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-if TYPE_CHECKING:  # loaded when a table is asked for, and not before the first page
+if TYPE_CHECKING:  # loaded when a table is asked for, or in a run's thread, and not before the first page
     import pandas as pd
+
+    from transformer.training.evaluation import Evaluation
 
 COLUMNS = (
     "step",
@@ -43,6 +45,48 @@ class Metrics:
         self._rows[self._n] = [np.nan if value is None else value for value in found]
         self._n += 1  # counted last: a reader never sees half a row
 
+    def add(
+        self,
+        step: int,
+        numbers: tuple[tuple[float, ...], ...],
+        *,
+        seconds: float,
+        tokens_per_second: float = np.nan,
+        evaluation: Evaluation | None = None,
+    ) -> None:
+        """Add a row for each step that has been read since the last reading; an evaluation is of the newest.
+
+        Args:
+            step: the newest.
+            numbers: loss, token accuracy, gradient norm and learning rate of each of these steps.
+        """
+        first = step - len(numbers[0]) + 1
+        for row, (loss, accuracy, norm, rate) in enumerate(zip(*numbers, strict=True), start=first):
+            evaluated = evaluation if evaluation is not None and evaluation.step == row else None
+            self.append(
+                step=row,
+                loss=loss,
+                token_accuracy=accuracy,
+                learning_rate=rate,
+                gradient_norm=norm,
+                tokens_per_second=tokens_per_second,
+                seconds=seconds,
+                **({} if evaluated is None else _columns_of(evaluated)),
+            )
+
+    def speed(self) -> float:
+        """Steps per second over about the last second; 0 where unknown."""
+        seconds, steps = self.columns("seconds", "step")
+        if len(seconds) < 2:
+            return 0.0
+        first = max(0, min(len(seconds) - 2, int(seconds.searchsorted(seconds[-1] - 1.0))))
+        return float((steps[-1] - steps[first]) / max(seconds[-1] - seconds[first], 1e-9))
+
+    def extend(self, rows: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+        """Add the rows of another table; (N, columns)."""
+        self._rows = np.concatenate([self._rows[: self._n], rows, np.full((256, len(COLUMNS)), np.nan)])
+        self._n += len(rows)
+
     def __len__(self) -> int:
         return self._n
 
@@ -62,3 +106,14 @@ class Metrics:
         n = self._n
         frame = pd.DataFrame(self._rows[:n].copy(), columns=list(COLUMNS))
         return frame.astype({"step": "int64"})
+
+
+def _columns_of(evaluation: Evaluation) -> dict[str, float | None]:
+    return {
+        "held_out_loss": evaluation.loss,
+        "free_loss": evaluation.free_loss,
+        "held_out_token_accuracy": evaluation.token_accuracy,
+        "exact": evaluation.exact,
+        "bleu": evaluation.bleu,
+        "chrf": evaluation.chrf,
+    }

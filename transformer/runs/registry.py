@@ -7,75 +7,255 @@ import threading
 import time
 
 from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.runs.library import Library, digest_of, is_token_of
+from transformer.runs.limits import Limits
+from transformer.runs.log import LOG, log_to_terminal, note, refusals
+from transformer.runs.parcel import FIELD
+from transformer.runs.remote import Remote
 from transformer.runs.run import Run
-from transformer.runs.view import ENDED
+from transformer.runs.slots import Slots
+from transformer.runs.tokens import new_token
+from transformer.runs.turn import Turn
+from transformer.runs.view import ENDED, PAUSED, RunView
+from transformer.runs.watched import Watched
+from transformer.tasks import completed
 
-MAX_RUNS = 24
-"""Started runs that are kept; beyond it the oldest ended one is forgotten."""
 DRAFT_SECONDS = 900.0
 """An untrained model that nobody has looked at for this long is forgotten."""
 
 
 class Registry:
-    """Holds drafts (models that nobody has started yet) and runs. Safe to use from any thread."""
+    """Holds drafts (models that nobody has started yet) and runs. Safe to use from any thread.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._runs: dict[str, Run] = {}
+    Who has a run's id may look at it; who has its token as well may command it.
+
+    Args:
+        limits: of what visitors may take; by default those that the environment sets.
+        library: where runs are kept on disk; by default nowhere.
+    """
+
+    def __init__(self, limits: Limits | None = None, library: Library | None = None) -> None:
+        self.problem = ""
+        """What is wrong with the limits that the environment sets, in words: then they are the usual ones."""
+        try:
+            self.limits = limits or Limits.from_environment()
+        except InputError as error:
+            self.limits = Limits()
+            self.problem = f"A limit of this server cannot be read. {error} Then start the server again."
+            LOG.error("%s", self.problem)
+        self.library = library or Library(None)
+        self.slots = Slots(self.limits.training)
+        self._lock = threading.RLock()
+        self._opening = threading.Lock()
+        self._owners: dict[str, str | None] = {}  # id to the digest of its token; None where nobody has one
+        self._shown: dict[str, int | None] = {}  # id to the step at which its owner stands
+        self._runs: dict[str, Run | Remote] = {}
         self._drafts: dict[str, tuple[Run, float]] = {}
 
-    def draft(self, config: RunConfig, words: tuple[str, ...] | None = None) -> Run:
+    @refusals()
+    def draft(
+        self, config: RunConfig, words: tuple[str, ...] | None = None, *, visitor: str = "", token: str = ""
+    ) -> Run:
         """An untrained run, to look at before it is started; forgotten when nobody does.
 
+        Args:
+            visitor: whose runs are counted together.
+            token: of who may command it.
+
         Raises:
-            InputError: a probe that cannot be asked.
+            InputError: more than the limits allow, or a probe that cannot be asked.
         """
-        run = Run(config, words=words)
+        self.limits.check(completed(config))
+        run = Run(config, words=words, turn=Turn(self.slots, self.limits), visitor=visitor)
         now = time.monotonic()
         with self._lock:
-            for id_, (old, seen) in list(self._drafts.items()):
+            self._leave_to_disk()
+            for id_, (_, seen) in list(self._drafts.items()):
                 if now - seen > DRAFT_SECONDS:
-                    del self._drafts[id_]
-                    old.close()
+                    self.discard(id_)
             self._drafts[run.id] = run, now
+            self._owners[run.id] = digest_of(token or new_token())  # without one nobody may
         return run
 
-    def discard(self, run: Run) -> None:
+    def discard(self, id_: str) -> None:
         """Forget a draft that has been replaced."""
         with self._lock:
-            if self._drafts.pop(run.id, None) is not None:
+            run, _ = self._drafts.pop(id_, (None, 0.0))
+            if run is not None:
+                self._owners.pop(id_, None)
                 run.close()
 
-    def adopt(self, run: Run) -> None:
-        """Turn a draft into a run that is kept; the oldest ended run makes room if there are too many."""
+    @refusals()
+    def admit(self, visitor: str, run: Run | None = None) -> None:
+        """Refuse a visitor one more run that has not ended: this one, or one that is yet to be made.
+
+        Raises:
+            InputError: how many there are, and what to do.
+        """
         with self._lock:
+            others = [other for other in self._runs.values() if isinstance(other, Run) and other is not run]
+        going = sum(other.visitor == visitor and other.view.state not in ENDED for other in others)
+        if going >= self.limits.per_visitor:
+            raise InputError(
+                f"You have as many runs that have not ended as this server allows: {going}. Stop one first; "
+                "the list of runs, on the left, leads to them.",
+                "run_start",
+            )
+
+    def adopt(self, run: Run) -> None:
+        """Turn a draft into a run that is kept.
+
+        If there are too many, the oldest that has ended makes room, or else the oldest that was paused and
+        to which nobody has come back.
+
+        Raises:
+            InputError: its visitor has as many as one may have.
+        """
+        with self._lock:
+            self.admit(run.visitor, run)
+            known = run.id in self._runs
             self._drafts.pop(run.id, None)
-            self._runs[run.id] = run
-            ended = [old for old in self._runs.values() if old.view.state in ENDED]
-            for old in ended[: max(0, len(self._runs) - MAX_RUNS)]:
-                self._runs.pop(old.id).close()
+            self._hold(run)
+        if not known:
+            self.library.keep(run, self._owners.get(run.id) or "")
+
+    def _hold(self, run: Run | Remote) -> None:
+        """Have a run at hand; if there are too many, others go: those first that a folder brings back."""
+        self._runs[run.id] = run
+        self._leave_to_disk()
+        others = [old for old in self._runs.values() if isinstance(old, Run) and old is not run]
+        elsewhere = [old for old in self._runs.values() if isinstance(old, Remote) and old is not run]
+        ended = [old for old in others if old.view.state in ENDED]
+        left = [old for old in others if old.view.state == PAUSED and old.unseen]
+        going: list[Run | Remote] = [*elsewhere, *sorted(ended, key=lambda old: not old.kept), *left]
+        for old in going[: max(0, len(self._runs) - self.limits.kept)]:
+            self._put_away(old)
+
+    def _leave_to_disk(self) -> None:
+        """Let go of those that nobody has looked at for long: their folders bring them back."""
+        for run in list(self._runs.values()):
+            if run.left:
+                self._put_away(run)
+
+    def _put_away(self, run: Run | Remote) -> None:
+        for known in (self._runs, self._owners, self._shown):
+            known.pop(run.id, None)
+        run.put_away()
+        note("evict", run.view)
 
     def start(self, run: Run, *, after: str | None = None) -> None:
-        """Keep a draft and let it train."""
+        """Keep a draft and let it train. Raises InputError as `adopt` does."""
         self.adopt(run)
         run.start(after=after)
 
-    def get(self, id_: str | None) -> Run | None:
-        """The run or draft of this id, if there is one."""
+    def continue_for(self, run: Run, steps: int, rate: float) -> threading.Event:
+        """Let a run that ended go on; it counts again. Raises InputError as `admit` and the run do."""
+        self.admit(run.visitor, run)
+        return run.continue_for(steps, rate)
+
+    def get(self, id_: str | None) -> Watched | None:
+        """The run or draft of this id, if there is one, to look at: in memory, or else from disk."""
         if not id_:
             return None
+        run = self._at_hand(id_)
+        if run is None or self._can_be_had(run):
+            with self._opening:  # one after the other, so that none is opened twice
+                if (by_now := self._at_hand(id_)) is not run:
+                    return by_now
+                opened = self.library.reopen(id_, Turn(self.slots, self.limits))
+                if opened is not None:
+                    with self._lock:
+                        self._owners.setdefault(id_, self.library.owner(id_))  # asked at every refresh
+                        self._hold(opened)
+                return opened or run
+        return run
+
+    def open_file(self, data: bytes, *, visitor: str, token: str) -> Watched:
+        """Let a run that was brought along in a file be one of this server's.
+
+        Args:
+            data: the file.
+            token: of who may command it.
+
+        Raises:
+            InputError: it is too large, cannot be used, or its visitor has as many runs as one may have.
+        """
+        self.admit(visitor)
+        with refusals():
+            self.limits.check_upload(len(data))
+            run = self.get(self.library.open_file(data, digest_of(token), self.limits))
+            if run is None:
+                raise InputError("This file holds a run that cannot be opened here.", FIELD)
+        if isinstance(run, Run):
+            run.visitor = visitor  # it counts as theirs from now on
+        LOG.info("open %s", run.id[:6])
+        return run
+
+    def _can_be_had(self, run: Run | Remote) -> bool:
+        """Whether somebody here commands a run that was trained elsewhere and has been let go.
+
+        Of one without an owner nothing is gained: whoever keeps it under a name goes on with it there.
+        """
+        return isinstance(run, Remote) and self._owners.get(run.id) is not None and run.let_go
+
+    def _at_hand(self, id_: str) -> Run | Remote | None:
         with self._lock:
             if id_ in self._drafts:
                 run, _ = self._drafts[id_]
                 self._drafts[id_] = run, time.monotonic()
                 return run
-            return self._runs.get(id_)
+            found = self._runs.get(id_)
+            if isinstance(found, Run) and found.left:
+                found.look()  # so that who asks for it does not find it put away in the next moment
+            return found
 
-    def listed(self) -> list[Run]:
-        """Started runs, the newest first."""
+    def glimpse(self, id_: str) -> RunView | None:
+        """What a list says of a run that has been started, without opening it."""
+        with self._lock:
+            run = self._runs.get(id_)
+        return self.library.glimpse(id_) if run is None else run.view
+
+    def listed(self) -> list[Run | Remote]:
+        """Started runs that are at hand, the newest first."""
         with self._lock:
             return list(self._runs.values())[::-1]
 
+    # Whose run it is.
+
+    def is_owner(self, id_: str, token: str) -> bool:
+        """Whether this token commands that run."""
+        with self._lock:
+            known, digest = id_ in self._owners, self._owners.get(id_)
+        return is_token_of(token, digest if known else self.library.owner(id_))
+
+    def control(self, id_: str, token: str) -> Run:
+        """A run to command.
+
+        Raises:
+            InputError: it is not there, another process trains it, or this is not its token.
+        """
+        run = self.get(id_)
+        if not isinstance(run, Run):
+            why = "is not here any more" if run is None else "is not trained here"
+            raise InputError(f"This run {why}. Start one of your own beside it.")
+        if not self.is_owner(id_, token):
+            LOG.info("refuse command of %s", id_[:6])
+            raise InputError("Only who has started this run may change it. Start one of your own beside it.")
+        return run
+
+    def show(self, id_: str, token: str, step: int | None) -> None:
+        """The owner of a run stands at this step now, or follows it; whoever follows the owner does too."""
+        if self.is_owner(id_, token):
+            self._shown[id_] = step
+
+    def shown(self, id_: str) -> int | None:
+        """The step at which a run's owner stands; None where the owner follows it."""
+        return self._shown.get(id_)
+
 
 # Anchored outside the module, so that a reload of the source in development does not fork it.
-REGISTRY: Registry = sys.__dict__.setdefault("_headlight_registry", Registry())
+log_to_terminal()
+REGISTRY: Registry = sys.__dict__.setdefault(
+    "_headlight_registry", Registry(library=Library.of_environment())
+)

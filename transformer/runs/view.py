@@ -6,18 +6,23 @@ from dataclasses import dataclass
 
 from transformer.config import RunConfig
 from transformer.insight.moments import Moment
-from transformer.interventions import Interventions
+from transformer.interventions import NOTHING, Interventions
 from transformer.recording.frame import Frame, Probe, reading_sites
 from transformer.recording.reel import nearest
 from transformer.recording.snapshot import Snapshot
 from transformer.runs.metrics import Metrics
+from transformer.runs.tokens import new_token
 
 __all__ = ["Frame", "Moment", "Probe", "RunView", "Snapshot", "nearest", "reading_sites"]
 """What a page needs to know of a run, and where it finds it."""
 
 IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
-FINISHED, STOPPED, FAILED = "finished", "stopped", "failed"
-ENDED = (FINISHED, STOPPED, FAILED)
+FINISHED, STOPPED, FAILED, RECORDED = "finished", "stopped", "failed", "recorded"
+ENDED = (FINISHED, STOPPED, FAILED, RECORDED)
+MAX_WORDS = 12
+"""Probes of one run; the oldest of a person's own gives way."""
+PACES = (None, 20.0, 5.0, 1.0)
+"""Most steps per second; None is full speed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +32,9 @@ class RunView:
     id: str
     config: RunConfig
     state: str
-    """idle, queued, training, paused, finished, stopped or failed."""
+    """idle, queued, training, paused, finished, stopped, failed; or recorded, before anybody came."""
     reason: str
-    """Why the run ended, in words; empty while it goes on."""
+    """Why the run ended, or was paused by the server, in words; empty while it goes on."""
     step: int
     planned: int
     """The step with which the present plan ends."""
@@ -62,6 +67,8 @@ class RunView:
     """(step, site, head) of the first frame whose best head crossed the mirror threshold."""
     after: str | None
     """Id of the run that this one was started from."""
+    unsaved: str = ""
+    """Why the run's folder is not up to date, in words; empty where it is, or there is none."""
 
     @property
     def frame(self) -> Frame | None:
@@ -92,3 +99,32 @@ class RunView:
         if not self.steps_per_second:
             return None
         return (self.planned - self.step) / self.steps_per_second
+
+
+def untrained(config: RunConfig) -> RunView:
+    """A run before anything has happened."""
+    return RunView(
+        id=new_token(),
+        config=config,
+        state=IDLE,
+        reason="",
+        step=0,
+        planned=config.train.steps,
+        seconds=0.0,
+        steps_per_second=0.0,
+        pace=None,
+        learning_rate=config.train.learning_rate,
+        device="",
+        threads=0,
+        parameters=0,
+        frames=(),
+        snapshots=(),
+        moments=(),
+        interventions=NOTHING,
+        metrics=Metrics(),
+        first_step_at={},
+        goal_reached=False,
+        everyday=None,
+        turned_at=None,
+        after=None,
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer.config import RunConfig, TrainConfig
 from transformer.decoding import Decoding
@@ -17,6 +17,9 @@ from transformer.tasks import Batch, Task, completed, task_of
 from transformer.training.device import resolve_device
 from transformer.training.graphs import Graphs, cuda_capture
 from transformer.training.schedule import Stretch
+
+if TYPE_CHECKING:  # torch.distributed comes with it, where a launcher has started several processes
+    from transformer.training.spread import Spread
 
 
 @dataclass(kw_only=True)
@@ -28,6 +31,8 @@ class TrainState:
     device: torch.device
     task: Task
     model: Transformer
+    learner: nn.Module
+    """What the steps see: the model itself, or its wrapper where the training is spread."""
     optimizer: torch.optim.Optimizer
     dropout: torch.Generator
     stretch: Stretch
@@ -40,23 +45,27 @@ class TrainState:
     """Of each step since the last reading: its numbers, still on the device, and its learning rate."""
     graphs: Graphs | None = None
     """Steps as CUDA graphs, on such a GPU; None: every step is told kernel by kernel."""
+    spread: Spread | None = None
+    """The place of this process among those that train the model together; None: it trains alone."""
     interventions: list[tuple[int, str, Any]] = field(default_factory=list)
     """What a person changed in mid-run: (after which step, what, new value)."""
 
     @classmethod
-    def begin(cls, config: RunConfig) -> TrainState:
+    def begin(cls, config: RunConfig, spread: Spread | None = None) -> TrainState:
         """The untrained model of a configuration, ready for its first step.
 
         Raises:
             InputError: the device is not on this machine.
         """
-        device = resolve_device(config.device)
+        device = resolve_device(config.device) if spread is None else spread.device
         config = completed(config)
         task = task_of(config)
         # The first weights are drawn on the CPU, so that a seed means the same model on every device.
         model = Transformer(config.model, torch.Generator().manual_seed(config.seed)).to(device)
         # A stream of its own: with the same seed the first dropout masks would follow the first weights.
-        own_seed = int(np.random.SeedSequence([config.seed, 1]).generate_state(1)[0])
+        # Processes that train together drop differently; the first one (0) as if it were alone.
+        rank = 0 if spread is None else spread.rank
+        own_seed = int(np.random.SeedSequence([config.seed, 1, rank]).generate_state(1)[0])
         dropout = torch.Generator(device).manual_seed(own_seed)
         model.draw_from(dropout)
         train = config.train
@@ -65,9 +74,11 @@ class TrainState:
             device=device,
             task=task,
             model=model,
+            learner=model if spread is None else spread.wrap(model),
             optimizer=_optimizer(train, model, device),
             dropout=dropout,
-            graphs=Graphs(cuda_capture(dropout)) if device.type == "cuda" else None,
+            graphs=Graphs(cuda_capture(dropout)) if device.type == "cuda" and spread is None else None,
+            spread=spread,
             stretch=Stretch(
                 first=0,
                 steps=train.steps,

@@ -35,7 +35,7 @@ def take_step(state: TrainState, batch: Batch) -> int:
 
 
 def learn(state: TrainState, src: Tensor, tgt_in: Tensor, labels: Tensor) -> Tensor:
-    """Forward, backward and update.
+    """Forward, backward and update, with the whole batch, also where this process reads a share of it.
 
     Args:
         src: (B, S).
@@ -45,19 +45,28 @@ def learn(state: TrainState, src: Tensor, tgt_in: Tensor, labels: Tensor) -> Ten
     Returns:
         (3,): loss per target token, share of right tokens, gradient norm before clipping.
     """
-    train, pad_id = state.config.train, state.task.tgt_tokenizer.pad_id
+    train, pad_id, spread = state.config.train, state.task.tgt_tokenizer.pad_id, state.spread
     real = labels != pad_id
     n_tokens = real.sum()
+    if spread is not None:  # a share of the rows; n_tokens stays that of the whole batch
+        src, tgt_in, labels = spread.share(src, tgt_in, labels, pad_id)
+        real = labels != pad_id
     state.optimizer.zero_grad(set_to_none=True)
     # Graphs and the cache of an autocast do not go together, and it saves nothing within one step.
     halved = train.precision == "bfloat16"
     with torch.autocast(state.device.type, torch.bfloat16, enabled=halved, cache_enabled=False):
-        logits = state.model(src, tgt_in).float()  # (B, T, V)
+        logits = state.learner(src, tgt_in).float()  # (B, T, V)
     loss = sum_of_losses(logits, labels, pad_id, train.label_smoothing) / n_tokens
-    loss.backward()
+    if spread is None:
+        loss.backward()
+    else:
+        spread.backward(loss)
     limit = float("inf") if train.clip is None else train.clip
     gradient_norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit)
     state.optimizer.step()
     with torch.no_grad():
         hits = ((logits.argmax(-1) == labels) & real).sum() / n_tokens
-        return torch.stack([loss.detach(), hits, gradient_norm.detach()])
+        numbers = torch.stack([loss.detach(), hits, gradient_norm.detach()])
+        if spread is not None:
+            spread.add_up(numbers[:2])  # the norm is that of the whole batch already
+        return numbers

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
@@ -16,49 +13,29 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.live_figure.kept import Kept, packed, whole
+from pages.parts.served import loading, serve
 from transformer.figures.picture import Picture
 
 __all__ = ["Kept", "live_figure", "packed", "point_of"]
 
-_HERE = Path(__file__).parent
-_STATIC = _HERE.parents[2] / "static"  # Streamlit serves this folder beside app.py
-_SCRIPT = _HERE / "live_figure.js"
-_SERVED_AS = f"live_figure-{hashlib.sha256(_SCRIPT.read_bytes()).hexdigest()[:10]}.js"
-
-# What is given here goes with every message. So the script itself is served as a file.
+# What is given here goes with every message.
 _component = st.components.v2.component(
     "live_figure",
     html='<div class="live-figure"></div>',
-    js=(_HERE / "loader.js").read_text(encoding="utf-8").replace("SCRIPT", _SERVED_AS),
+    js=loading(Path(__file__).with_name("live_figure.js")),
     isolate_styles=False,  # plotly.js puts its styles into the document's head
 )
 
 
 @cache
 def _library() -> str:
-    """Copy the plotly.js of the installed plotly package beside the app, once; returns its file name."""
+    """Serve the plotly.js of the installed plotly package; returns its file name."""
     spec = find_spec("plotly")
     assert spec is not None
     assert spec.origin is not None
-    return _served(
+    return serve(
         Path(spec.origin).parent / "package_data" / "plotly.min.js", f"plotly-{version('plotly')}.min.js"
     )
-
-
-@cache
-def _script() -> str:
-    """The same for our own script."""
-    return _served(_SCRIPT, _SERVED_AS)
-
-
-def _served(source: Path, name: str) -> str:
-    """Copy a file to where Streamlit serves it, if it is not there."""
-    if not (_STATIC / name).exists():
-        _STATIC.mkdir(exist_ok=True)
-        partial = _STATIC / f"{name}.{os.getpid()}"
-        shutil.copyfile(source, partial)
-        partial.replace(_STATIC / name)
-    return name
 
 
 def point_of(picture: Picture, sent: Any) -> tuple[int, int | tuple[int, int] | None] | None:
@@ -104,7 +81,6 @@ def live_figure(
             every message is whole.
     """
     newest = pictures[-1]
-    _script()
     still = {
         "library": _library(),
         "height": height,

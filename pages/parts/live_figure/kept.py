@@ -119,6 +119,8 @@ def _since(had: _Had, picture: Picture, numbers: list[bytes]) -> Message:
         if (same := first.setdefault(id(values), name)) != name:
             if same in arrays or before is not had.arrays[same]:
                 arrays[name] = {"as": same}
+        elif before is values:
+            continue
         elif values.ndim == 2:
             if not np.array_equal(before, values, equal_nan=True):
                 arrays[name] = {"shape": values.shape}

@@ -230,25 +230,37 @@ async function drawChanges(Plotly, state, frame) {
   await Plotly.update(state.host, update, relaid, touched.length ? touched : [0]);
 }
 
+// One picture after another, first come first served: the browser paints each, and answers clicks in between.
+let turn = Promise.resolve();
+function inTurn(draw) {
+  const drawn = turn.then(draw);
+  turn = drawn.catch(() => {}).then(() => new Promise((resolve) => setTimeout(resolve, 0)));
+  return drawn;
+}
+
+async function drawNext(Plotly, state) {
+  const job = state.host.isConnected && nextFrame(state);
+  if (!job) return false;
+  const { frame, look, anew } = job;
+  if (anew) await drawAnew(Plotly, state, frame);
+  else await drawChanges(Plotly, state, frame);
+  state.look = look;
+  state.step = frame.step;
+  state.arrays = Object.fromEntries(Object.entries(frame.arrays).map(([name, packed]) => [name, idOf(packed)]));
+  state.layout = Object.fromEntries(Object.entries(frame.layout).map(([p, v]) => [p, JSON.stringify(v)]));
+  state.host.dataset.step = frame.step;
+  state.host.dataset.draws = (state.draws += 1);
+  delete state.host.dataset.failed;
+  state.host.querySelector(".failed")?.remove();
+  return true;
+}
+
 async function pump(state) {
   if (state.busy) return; // the loop below takes the newest message when it comes round
   state.busy = true;
   try {
     const Plotly = await loadPlotly(state.base, state.data.library);
-    for (let job = nextFrame(state); job && state.host.isConnected; job = nextFrame(state)) {
-      const { frame, look, anew } = job;
-      if (anew) await drawAnew(Plotly, state, frame);
-      else await drawChanges(Plotly, state, frame);
-      state.look = look;
-      state.step = frame.step;
-      state.arrays = Object.fromEntries(Object.entries(frame.arrays).map(([name, packed]) => [name, idOf(packed)]));
-      state.layout = Object.fromEntries(Object.entries(frame.layout).map(([p, v]) => [p, JSON.stringify(v)]));
-      state.host.dataset.step = frame.step;
-      state.host.dataset.draws = (state.draws += 1);
-      delete state.host.dataset.failed;
-      state.host.querySelector(".failed")?.remove();
-      await new Promise((resolve) => setTimeout(resolve, 0)); // let the browser paint and answer clicks
-    }
+    while (await inTurn(() => drawNext(Plotly, state)));
   } catch (error) {
     if (!state.host.isConnected) return; // taken off the page in the middle of drawing
     console.error(error);

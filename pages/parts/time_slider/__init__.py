@@ -8,17 +8,12 @@ from pathlib import Path
 
 import streamlit as st
 
+from pages.parts.served import loading
+
 MOST = 600
 """Steps that are sent to the browser: more than it has pixels to tell apart, and a few kB a refresh."""
 NEAR = 10
 """Frames on either side of the one shown that are sent whatever their number: the keys go to them."""
-
-
-def _lean(name: str) -> str:
-    """A file without its indentation and lines of comment: it goes with every message."""
-    text = (Path(__file__).parent / name).read_text(encoding="utf-8")
-    lines = (line.strip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 _HTML = """<div class="time-slider">
@@ -32,8 +27,8 @@ _HTML = """<div class="time-slider">
 _component = st.components.v2.component(
     "time_slider",
     html=_HTML,
-    css=_lean("time_slider.css"),
-    js=_lean("time_slider.js"),
+    css=Path(__file__).with_name("time_slider.css").read_text(encoding="utf-8"),
+    js=loading(Path(__file__).with_name("time_slider.js")),
 )
 
 

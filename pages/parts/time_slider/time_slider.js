@@ -1,6 +1,5 @@
 // A film scrubber. The handle follows the run, except while a hand is on it or its wish is on the way.
 // Every message is complete; nodes are made once and only changed, so that focus and a drag survive.
-// No string may run over a line: indentation is taken off before this is sent.
 
 const sliders = new WeakMap(); // root element -> what takes its messages
 const HELD = 600; // ms after a key

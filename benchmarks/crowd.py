@@ -1,0 +1,142 @@
+"""A class on one server: thirty visitors, each with a run of their own, two of which train at a time.
+
+    python -m benchmarks.crowd [--seeds N] [--limit SECONDS] [--json]
+
+The app as the README starts it, with its usual limits and a folder for its runs. So many visitors
+(`--seeds`, by default 30) open the page, each with another seed, and press Start: two runs train, the others
+wait in line. For two minutes (`--limit`) every page refreshes as often as it is told to. Then each presses
+Stop and leaves; the memory of the server is looked at for two minutes more.
+
+Counted are seconds from the question of a page's timer to its answer, exceptions and boxes of errors on any
+page, runs that are not on disk or are in another state than training or waiting, and the server's memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks._measuring import end, options
+from benchmarks._server import ROOT, free_port, surroundings, until_healthy
+from benchmarks._viewer import Viewer
+
+TRAINING = 2
+AFTERWARDS = 60.0
+ANSWERED_SECONDS = 1.0
+FLAT_MB = 10.0
+"""More than this in the last minute is a leak."""
+
+
+def megabytes(server: subprocess.Popen[bytes]) -> float:
+    """Of memory that a server takes."""
+    return float(psutil.Process(server.pid).memory_info().rss / 1e6)
+
+
+def states(folder: Path) -> dict[str, str]:
+    """What the folders of runs say, by id."""
+    found = {}
+    for path in folder.glob("*/run.json"):
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        found[facts["id"]] = facts["state"]
+    return found
+
+
+async def class_of(address: str, n: int, seconds: float, folder: Path) -> tuple[list[Viewer], dict[str, str]]:
+    """So many visitors who start a run each and then watch it; they have left when this returns.
+
+    Returns:
+        They, and how their runs stood when they stopped them.
+    """
+    viewers = [Viewer(address, f"seed={seed}&steps=100000&goal=none") for seed in range(n)]
+    tasks = [asyncio.create_task(viewer.watch()) for viewer in viewers]
+    for viewer in viewers:
+        await asyncio.wait_for(viewer.painted.wait(), 120)
+    for viewer in viewers:
+        await viewer.press("run_start")
+    began = time.perf_counter()
+    while any("run=" not in viewer.query for viewer in viewers):
+        if time.perf_counter() - began > 120:
+            raise RuntimeError("not every visitor has a run after two minutes")
+        await asyncio.sleep(0.2)
+    for viewer in viewers:
+        viewer.answer_seconds.clear()
+    await asyncio.sleep(seconds)
+    known = states(folder)
+    for viewer in viewers:
+        await viewer.press("run_stop")
+    await asyncio.sleep(5.0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return viewers, known
+
+
+def main() -> int:
+    """Print what was found; exit status 1 where a limit is not met."""
+    arguments = options(__doc__, seeds=30, limit=120.0)
+    n, port = arguments.seeds, free_port()
+    with tempfile.TemporaryDirectory(prefix="headlight-runs-", ignore_cleanup_errors=True) as folder:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)],
+            cwd=ROOT,
+            env=surroundings() | {"HEADLIGHT_RUNS": folder},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        address = f"http://127.0.0.1:{port}"
+        try:
+            until_healthy(server, address)
+            viewers, known = asyncio.run(class_of(address, n, arguments.limit, Path(folder)))
+            full = megabytes(server)
+            time.sleep(AFTERWARDS)
+            left, ended = megabytes(server), Counter(states(Path(folder)).values())
+            time.sleep(AFTERWARDS)
+            later = megabytes(server)
+        finally:
+            server.kill()
+            server.wait()
+    answered = sorted(seconds for viewer in viewers for seconds in viewer.answer_seconds)
+    ids = {viewer.query.split("run=")[1].split("&")[0] for viewer in viewers}
+    counted = Counter(known.get(id_, "lost") for id_ in ids)
+    errors = [text for viewer in viewers for text in viewer.alerts]
+    errors += [error.message for viewer in viewers for error in viewer.exceptions]
+    row: dict[str, Any] = {
+        "visitors": n,
+        "refreshes": len(answered),
+        "median_ms": round(1e3 * statistics.median(answered)),
+        "p95_ms": round(1e3 * answered[int(0.95 * len(answered))]),
+        "longest_ms": round(1e3 * answered[-1]),
+        "states": dict(counted),
+        "stopped": ended["stopped"],
+        "errors": errors[:5],
+        "megabytes": round(full),
+        "megabytes_later": [round(left), round(later)],
+    }
+    sys.stdout.write("".join(f"{name}: {value}\n" for name, value in row.items()))
+    met = {
+        "no_error_on_any_page": not errors,
+        "no_run_lost": len(ids) == n
+        and counted == {"training": TRAINING, "queued": n - TRAINING}
+        and ended == {"stopped": n},
+        "refreshed_within_1_s_p95": row["p95_ms"] <= 1e3 * ANSWERED_SECONDS,
+        "memory_flat_afterwards": later - left <= FLAT_MB,
+    }
+    figures = {
+        f"{n} visitors, each with a run, {TRAINING} training": f"a refresh is answered within "
+        f"{row['p95_ms']:,} ms (95 %), {full:,.0f} MB, and {later:,.0f} MB after they have left"
+    }
+    return end(arguments, [row], met, figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

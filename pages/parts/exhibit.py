@@ -1,0 +1,26 @@
+"""What an idle page shows: a run that was recorded before with the settings that stand beside it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from transformer.interventions import NOTHING
+from transformer.runs.recorded import recorded
+from transformer.runs.view import IDLE
+from transformer.runs.watched import Watched
+from transformer.tasks import completed
+
+
+def exhibited(run: Watched) -> Watched:
+    """The recording, as long as nothing has been done with an untrained model; or else the run itself.
+
+    The model is built meanwhile, and whatever is pressed or typed is for it.
+    """
+    touched = run.view.state != IDLE or run.view.interventions != NOTHING
+    if touched or run.id != st.session_state.get("draft"):
+        return run
+    recording = recorded()
+    if recording is None or recording.config != completed(run.config):
+        return run
+    same_words = [one.text for one in recording.questions] == [one.text for one in run.questions]
+    return recording if same_words else run

@@ -1,0 +1,60 @@
+"""The tokens of a visitor's own runs: in the session, and in the browser, where they outlive it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from pages.parts.served import loading
+from transformer.runs.registry import REGISTRY
+from transformer.runs.tokens import new_token
+
+__all__ = ["hold", "keyring", "new_token", "own_runs", "token_of", "tokens"]
+
+_KEY = "keyring"
+MOST = 50
+"""Runs that a browser tells of; a visitor can send any number."""
+
+_component = st.components.v2.component(_KEY, js=loading(Path(__file__).with_name("keyring.js")))
+
+
+def tokens() -> dict[str, str]:
+    """Id to token of the runs that this session may command; the oldest first."""
+    held: dict[str, str] = st.session_state.setdefault("tokens", {})
+    return held
+
+
+def own_runs() -> dict[str, str]:
+    """The same without the model that nobody has started yet: that one is no run."""
+    return {id_: token for id_, token in tokens().items() if id_ != st.session_state.get("draft")}
+
+
+def token_of(id_: str) -> str:
+    """The token of a run; empty where there is none."""
+    return tokens().get(id_, "")
+
+
+def hold(id_: str, token: str) -> bool:
+    """Take a token, if it is one; returns whether the session may command that run now."""
+    if REGISTRY.is_owner(id_, token):
+        tokens()[id_] = token
+    return id_ in tokens()
+
+
+def keyring() -> None:
+    """Let the browser keep the session's tokens, and tell those that it has kept before."""
+    _component(
+        key=_KEY,
+        height="content",
+        data=tuple(own_runs().items()),
+        on_found_change=_found,
+    )
+
+
+def _found() -> None:
+    sent = st.session_state[_KEY].found  # whatever a visitor sends
+    for one in sent[:MOST][::-1] if isinstance(sent, list) else ():
+        match one:
+            case [str(id_), str(token), *_]:
+                hold(id_, token)

@@ -1,0 +1,51 @@
+"""Who may come in: everybody, unless the server asks for login or stands behind a proxy that does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+
+def login() -> None:
+    """Where the server wants to know who somebody is: show nothing before it does, and then who it is.
+
+    An `[auth]` section of the secrets file asks for login by OpenID Connect; `server.trustedUserHeaders`
+    names headers in which a proxy says who has logged in there.
+    """
+    known = st.user.get("is_logged_in")  # None without [auth]
+    headers = list((st.get_option("server.trustedUserHeaders") or {}).values())
+    if known is False:
+        _offer()
+        st.stop()
+    if not all(st.user.get(name) for name in headers):
+        st.error("Only the proxy of this server says who you are. Open the address of the proxy.")
+        st.stop()
+    if known or headers:
+        _who(
+            next((str(st.user[name]) for name in (*headers, "name", "email") if name in st.user), "somebody")
+        )
+
+
+def _offer() -> None:
+    """A button for each provider that the secrets file names, or for its only one."""
+    st.title("Headlight")
+    st.markdown("This server asks who you are before it shows anything.")
+    section = st.secrets["auth"]
+    named = [name for name, value in section.items() if isinstance(value, Mapping) and "client_id" in value]
+    for name in named or [None]:
+        st.button(
+            f"Log in with {name}" if name else "Log in",
+            key=f"log_in_{name}" if name else "log_in",
+            type="primary",
+            on_click=st.login,
+            args=(name,),
+        )
+    st.caption("If you came by a link, open it again once you are logged in.")
+
+
+def _who(name: str) -> None:
+    with st.sidebar, st.container(key="who", horizontal=True, vertical_alignment="center"):
+        st.text(f"Logged in as {name}", width="content")
+        if "is_logged_in" in st.user:
+            st.button("Log out", key="log_out", on_click=st.logout)

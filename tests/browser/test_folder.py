@@ -1,0 +1,84 @@
+"""Runs that are kept: a server that dies loses none, and what another process trains is watched live."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from playwright.sync_api import expect
+
+from benchmarks._server import ROOT, free_port
+from tests.browser.conftest import Watcher
+from tests.serving import start_server
+
+
+@pytest.fixture
+def page(browser):
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    yield context.new_page()
+    context.close()
+
+
+@pytest.mark.slow
+def test_after_a_server_was_killed_its_browser_finds_the_run_again_and_goes_on_with_it(page, tmp_path):
+    port = free_port()
+    server, address = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
+    try:
+        watch = Watcher(page, address)
+        watch.open("/?steps=20000&goal=none")
+        watch.click("run_start")
+        watch.until(lambda: watch.number("live_map", "step") >= 25, 60)
+        run = page.url.split("run=")[1].split("&")[0]
+        page.wait_for_timeout(1500)
+        seen = watch.number("live_map", "step")
+        server.kill()
+        server.wait()
+        assert json.loads((tmp_path / run / "run.json").read_text())["step"] > 0
+        server, _ = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
+        watch.open("/")  # a plain visit: only the browser knows which runs are its own
+        page.locator(".st-key-run_picker").get_by_text("paused").click(timeout=30_000)
+        watch.until(lambda: "paused" in watch.status)
+        assert f"run={run}" in page.url
+        stood = watch.number("live_map", "step")
+        assert stood >= seen - 100  # frames are fewer than steps
+        expect(page.locator(".st-key-run_pause button")).to_contain_text("Resume")
+        watch.click("run_pause")
+        watch.until(lambda: "training" in watch.status and watch.number("live_map", "step") > stood)
+        watch.click("run_stop")
+        watch.until(lambda: "stopped" in watch.status)
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.slow
+def test_a_run_of_another_process_is_listed_and_watched_live_and_cannot_be_commanded(page, tmp_path):
+    command = [sys.executable, "-m", "transformer", "train", "--steps", "100000", "--out", tmp_path / "night"]
+    trained = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server, address = start_server(HEADLIGHT_RUNS=str(tmp_path))
+    try:
+        watch = Watcher(page, address)
+        watch.open("/")
+        for _ in range(30):
+            if page.locator(".st-key-run_remote button").count():
+                break
+            page.wait_for_timeout(1000)
+            page.reload()
+            page.wait_for_selector(".st-key-live_map svg.main-svg")
+        page.locator(".st-key-run_remote button").click()
+        watch.until(lambda: "training" in watch.status)
+        step = watch.number("live_map", "step")
+        watch.until(lambda: watch.number("live_map", "step") > step, 60)
+        assert [page.locator(f".st-key-{key} button").is_enabled() for key in ("run_pause", "run_stop")] == [
+            False,
+            False,
+        ]
+        page.get_by_role("link", name="Ask", exact=True).click()
+        page.wait_for_selector(".st-key-explore_named p")
+        expect(page.locator(".st-key-explore_named")).to_contain_text("answers.")
+    finally:
+        for process in (trained, server):
+            process.kill()
+            process.wait()

@@ -1,0 +1,113 @@
+"""Whose run it is: its browser commands it, also after a reload; who has the link watches, and may follow."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from playwright.sync_api import expect
+
+from benchmarks._viewer import Viewer
+from tests.browser.conftest import Watcher
+from tests.security.stranger import in_a_loop
+
+LONG = "/?steps=20000&goal=none&pace=20+steps%2Fs&layers_encoder=1&layers_decoder=1&heads=2&width=16"
+
+
+@pytest.fixture
+def guest(app, browser):
+    """Another visitor, in a browser of their own."""
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    watcher = Watcher(context.new_page(), app)
+    yield watcher
+    context.close()
+    assert watcher.errors == []
+
+
+@pytest.fixture
+def started(watch):
+    """A run in the first browser, and its link."""
+    watch.open(LONG)
+    watch.click("run_start")
+    watch.until(lambda: "training" in watch.status and watch.number("live_map", "step") > 0)
+    run = watch.page.url.split("run=")[1].split("&")[0]
+    yield run
+    if watch.page.locator(".st-key-run_stop button:enabled").count():
+        watch.click("run_stop")
+
+
+def enabled(watcher, key):
+    return watcher.page.locator(f".st-key-{key} button").is_enabled()
+
+
+def test_who_opens_the_link_sees_the_run_live_and_has_no_button_that_commands_it(watch, guest, started):
+    guest.open(f"/?run={started}")
+    before = guest.number("live_map", "step")
+    guest.until(lambda: guest.number("live_map", "step") > before)
+    assert [enabled(guest, key) for key in ("run_pause", "run_step", "run_stop")] == [False] * 3
+    expect(guest.page.locator(".st-key-run_start button")).to_contain_text("Start one of your own")
+    expect(guest.page.locator(".st-key-controls")).to_contain_text("You watch this run.")
+    assert [enabled(watch, key) for key in ("run_pause", "run_step", "run_stop")] == [True] * 3
+
+
+def test_the_browser_that_started_a_run_commands_it_after_a_reload_too(watch, started):
+    watch.page.reload()
+    watch.until(lambda: "training" in watch.status)
+    expect(watch.page.locator(".st-key-run_stop button")).to_be_enabled()
+    watch.click("run_pause")
+    watch.until(lambda: "paused" in watch.status)
+
+
+def test_a_link_of_the_owner_hands_command_to_another_device_and_is_gone_from_its_address(
+    watch, guest, started
+):
+    watch.page.get_by_text("Share a link").click()
+    link = watch.page.locator(".st-key-owner_link code").inner_text()
+    assert f"run={started}" in link
+    guest.open(link.removeprefix(guest.app))
+    expect(guest.page.locator(".st-key-run_stop button")).to_be_enabled()
+    guest.until(lambda: "owner=" not in guest.page.url)
+    guest.click("run_stop")
+    watch.until(lambda: "stopped" in watch.status)
+
+
+def test_who_follows_stands_where_the_owner_stands_until_they_go_elsewhere(watch, guest, started):
+    guest.open(f"/?run={started}")
+    watch.until(lambda: watch.number("live_map", "step") >= 25)
+    watch.click("run_stop")
+    watch.until(lambda: "stopped" in watch.status)
+    handle = watch.page.get_by_role("slider", name="Step")
+    handle.focus()
+    handle.press("Home")
+    watch.until(lambda: watch.number("live_map", "step") == 0)
+    guest.until(lambda: guest.number("live_map", "step") == 0)
+    guest.click("time_live")
+    guest.until(lambda: guest.number("live_map", "step") >= 25)
+    assert not guest.page.locator(".st-key-follow input").is_checked()
+    assert watch.number("live_map", "step") == 0
+
+
+def test_forged_presses_over_a_raw_connection_command_nothing(app, watch, started):
+    """Of buttons that are disabled there, and of one on a page of their own that then names this run."""
+    looking, own = Viewer(app, f"run={started}"), Viewer(app)
+
+    async def forge():
+        tasks = [asyncio.create_task(viewer.watch()) for viewer in (looking, own)]
+        await asyncio.gather(looking.painted.wait(), own.painted.wait())
+        for key in ("run_stop", "run_pause", "run_step"):
+            await looking.press(key)
+            await asyncio.sleep(0.7)
+        own.query = f"run={started}"
+        await own.press("run_step")
+        await asyncio.sleep(2.0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    in_a_loop(forge())
+    assert own.alerts[-1:] == [
+        "Only who has started this run may change it. Start one of your own beside it."
+    ]
+    step = watch.number("live_map", "step")
+    watch.until(lambda: watch.number("live_map", "step") > step)
+    assert "training" in watch.status

@@ -1,0 +1,96 @@
+"""An idle first visit shows a recording of the default settings, until something is done."""
+
+from __future__ import annotations
+
+import pytest
+
+from transformer.runs.recorded import recorded
+
+
+@pytest.fixture
+def first_visit(visit, monkeypatch):
+    """The app on a server that nobody has told to show none, and nothing in the link."""
+    monkeypatch.delenv("HEADLIGHT_RECORDING")
+    recorded.cache_clear()
+    yield lambda **link: visit({}, **link)
+    recorded.cache_clear()
+
+
+def test_the_first_page_shows_the_recording_and_says_that_it_is_one(first_visit):
+    visitor = first_visit()
+    assert visitor.status.startswith("▷ **recorded** · step **200** / 300")
+    assert visitor.says("**Recorded before, with these settings:** press **Start** to train your own.")
+    assert visitor.says("<small>words right</small> <b>990</b> / 1,000")
+    assert visitor.drawn("live_map_figure").step == 200
+    assert visitor.slider["steps"][0] == 0
+    assert visitor.slider["steps"][-1] == 200
+    assert "run" not in visitor.link
+    assert visitor.enabled("run_start")
+
+
+def test_its_past_can_be_looked_at_on_every_page_that_looks(first_visit):
+    visitor = first_visit()
+    visitor.stand(50)
+    assert visitor.drawn("live_map_figure").step == 50
+    assert visitor.says("**At step 50** the clearest head")
+    visitor.go("explore")
+    assert visitor.says("The model of step **50** answers.")
+    visitor.go("anatomy")
+    assert visitor.says("The model of step **50**.")
+
+
+def test_start_trains_a_model_of_ones_own_from_its_first_step(first_visit):
+    visitor = first_visit()
+    visitor.stand(50)
+    visitor.press("run_start")
+    assert visitor.run.id != recorded().id
+    visitor.once(lambda: visitor.run.view.step > 2)
+    assert visitor.run.view.metrics.column("step")[0] == 1
+    assert not visitor.says("recorded")
+    visitor.press("run_stop")
+
+
+def test_a_step_is_one_of_a_model_of_ones_own(first_visit):
+    visitor = first_visit()
+    visitor.step()
+    assert "**paused** · step **1** / 300" in visitor.status
+    assert visitor.drawn("live_map_figure").step == 1
+
+
+def test_a_typed_word_is_asked_of_the_untrained_model(first_visit):
+    visitor = first_visit()
+    visitor.set("own_word", "lantern")
+    visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "lantern")
+    assert "**idle** · step **0** / 300" in visitor.status
+    assert visitor.drawn("live_map_figure").step == 0
+
+
+@pytest.mark.parametrize("link", [{"seed": 1}, {"width": 16}, {"task": "copy"}, {"goal": "95 %"}])
+def test_other_settings_show_their_own_untrained_model(first_visit, link):
+    visitor = first_visit(**link)
+    assert "**idle** · step **0**" in visitor.status
+    assert not visitor.says("recorded")
+
+
+def test_settings_that_are_changed_back_show_the_recording_again(first_visit):
+    visitor = first_visit()
+    visitor.set("seed", 4)
+    assert "**idle**" in visitor.status
+    visitor.set("seed", 0)
+    assert "**recorded**" in visitor.status
+
+
+def test_masks_are_switched_in_a_model_of_ones_own(first_visit):
+    visitor = first_visit()
+    visitor.go("masks")
+    assert "**idle** · step **0** / 300" in visitor.status
+
+
+def test_a_mask_that_was_switched_off_is_seen_in_the_model_that_lost_it(first_visit):
+    visitor = first_visit()
+    visitor.go("masks")
+    visitor.once(lambda: visitor.run.view.frame is not None)
+    visitor.set("mask_causal_on", False)
+    visitor.once(lambda: visitor.run.view.interventions.masks)
+    visitor.go("train")
+    assert "**idle** · step **0** / 300" in visitor.status

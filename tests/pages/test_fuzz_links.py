@@ -1,0 +1,172 @@
+"""Any link whatsoever to any page: the page opens, and what it does not take of the link it says itself."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.beginnings import GOALS, values_of
+from pages.parts.commands import PACE_NAMES
+from pages.parts.presets import PRESETS
+from tests.fuzzing import profile
+from tests.pages.conftest import APP, end_all_runs
+from transformer.config import (
+    DEVICES,
+    KINDS_OF,
+    LANGUAGES,
+    LETTER_TASKS,
+    PRECISIONS,
+    TASKS,
+    TOKENIZERS,
+    RunConfig,
+)
+from transformer.recipes import RECIPES
+from transformer.runs.registry import REGISTRY
+
+EXAMPLES, MANY, PARAMETERS = 8, 1000, 5
+"""Links, and how many parameters each has at least."""
+PAGES = ["train", "explore", "anatomy", "masks", "data"]
+CHOICES = {
+    "task": [*LETTER_TASKS * 8, *TASKS],  # the sentences of a grammar take half a second to be made
+    "recipe": [*RECIPES],
+    "preset": [*PRESETS],
+    "topology": [*KINDS_OF],
+    "as_published": ["true", "false"],
+    "to_words": ["true", "false"],
+    "goal": [*GOALS],
+    "pace": [*PACE_NAMES],
+    "device": [*DEVICES],
+    "precision": [*PRECISIONS],
+    "language": [*LANGUAGES],
+    "tokenizer_kind": [*TOKENIZERS],
+    "decoding": ["greedy", "beam"],
+    "kind": ["cross", "encoder", "decoder", "sequence"],
+    "head": ["decoder.1.cross.1", "encoder.0.9", "decoder.99.self.99", "encoder.0.0", "encoder.-1.1"],
+    "stage": ["softmax", "table", "mask"],
+    "chapter": ["positions", "cross"],
+    "step": ["0", "7", "999999999", "9" * 20],
+    "word": [
+        "banana",
+        "b4nana",
+        "ünï",
+        "a" * 3000,
+        "<b>bold</b>",
+        "$$\\frac{1}{0}$$",
+        "[x](javascript:alert(1))",
+    ],
+    "run": ["x", "../../../etc/passwd", "a" * 22, "A-_" * 7],
+    "owner": ["x", "a" * 43],
+    "pairs": ["../../etc/passwd", "0" * 64],
+}
+NUMBERS = [
+    *(
+        "0",
+        "1",
+        "2",
+        "3",
+        "8",
+        "12",
+        "60",
+        "1000",
+        "100000",
+        "1000000000",
+        "-1",
+        "0.5",
+        "1e-9",
+        "1e308",
+        "1e999",
+    )
+]
+ODD = [
+    *(
+        "",
+        " ",
+        "NaN",
+        "-inf",
+        "nan",
+        "None",
+        "null",
+        "true",
+        "[]",
+        "{}",
+        "0x10",
+        "1_000",
+        "１２",
+        "٣",
+        "½",
+        "--",
+    ),
+    *(
+        "\0",
+        "\n\n",
+        "a\0b",
+        "%00",
+        "%ff",
+        "../../app.py",
+        "/dev/zero",
+        "9" * 5000,
+        "-" * 5000,
+        "é" * 5000,
+        "\u202e",
+    ),
+    *("$$ID-0-steps", "<script>alert(1)</script>", "'; drop table runs; --", "{{7*7}}", "__class__", "🦜"),
+]
+NAMES = sorted({*CHOICES, *values_of(RunConfig()), "beam_width", "beam_penalty", "mask_layer", "follow"})
+
+
+@st.composite
+def parameters(draw):
+    """A name that some page knows, with a value that it has as often as one that it has not."""
+    name = draw(st.sampled_from(NAMES))
+    known = st.sampled_from(CHOICES.get(name, NUMBERS))
+    return name, draw(st.one_of(known, known, st.sampled_from(ODD), st.text(max_size=8)))
+
+
+def everything():
+    """What stands in the folder of the app, but for what Python and Streamlit keep there."""
+    found = set()
+    for place, folders, names in os.walk(APP.parent):
+        folders[:] = [f for f in folders if f not in ("__pycache__", "static") and not f.startswith(".")]
+        found |= {(place, name, os.stat(os.path.join(place, name)).st_mtime_ns) for name in names}
+    return found
+
+
+def check(page, link):
+    """Open a link; an element that shows an exception fails the test, and so does whatever it leaves."""
+    before, surroundings = everything(), dict(os.environ)
+    at = AppTest.from_file(str(APP), default_timeout=60)
+    at.session_state["_deep_link"] = page, dict(link)
+    try:
+        at.run()
+        assert [(error.message, error.stack_trace) for error in at.exception] == []
+        assert len(at.caption) > 0, "an empty page shows no exception either"
+        said = [*at.error, *at.warning, *at.info]
+        assert all(0 < len(message.value) < 1500 for message in said)
+        assert REGISTRY.listed() == [], "a link has started a run"
+        assert everything() == before
+        assert dict(os.environ) == surroundings
+    finally:
+        end_all_runs()
+
+
+@profile(EXAMPLES)
+@given(st.sampled_from(PAGES), st.lists(parameters(), min_size=PARAMETERS, max_size=8))
+def test_any_link_opens_its_page(page, link):
+    check(page, link)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@profile(MANY)
+@given(st.sampled_from(PAGES), st.lists(parameters(), min_size=PARAMETERS, max_size=8))
+def test_many_links_open_their_pages(page, link):
+    check(page, link)
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "1e999", "nan"])
+def test_a_link_with_a_whole_number_that_is_none_opens_as_well(number):
+    check("train", [("width", number), ("vocabulary", number), ("learning_rate", number)])

@@ -1,0 +1,82 @@
+"""A run is taken away as one file and opened by somebody else, who looks at it and trains it on."""
+
+from __future__ import annotations
+
+import pytest
+import streamlit as st
+
+from transformer.runs.library import Library
+from transformer.runs.registry import REGISTRY
+
+
+@pytest.fixture(autouse=True)
+def kept(monkeypatch, tmp_path):
+    """A server that keeps its runs."""
+    monkeypatch.setattr(REGISTRY, "library", Library(tmp_path / "runs"))
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    """What each button that gives a file was given, by its key."""
+    buttons = {}
+    monkeypatch.setattr(st, "download_button", lambda label, **given: buttons.update({given["key"]: given}))
+    return buttons
+
+
+def bring(visitor, data, name="run.zip"):
+    uploader = next(box for box in visitor.at.get("file_uploader") if box.key == "run_open")
+    uploader.upload(name, data, "application/zip")
+    return visitor.look()
+
+
+def test_a_run_goes_from_one_visitor_to_another_as_a_file_and_trains_on(visit, offered):
+    one = visit(seed=5, steps=40)
+    one.set("step_size", 7)
+    one.step()
+    first = one.run
+    assert offered["run_download"]["file_name"] == "headlight-seed5-step7.zip"
+    one.once(lambda: (kept := REGISTRY.library.glimpse(first.id)) is not None and kept.step == 7)
+    data = offered["run_download"]["data"]()
+
+    other = bring(visit({}), data)
+    assert other.run.id != first.id
+    assert other.link["run"] == other.run.id
+    assert other.value("seed") == 5
+    other.once(lambda: other.run.ready.is_set())
+    assert "**paused** · step **7** / 40" in other.status
+    assert other.drawn("live_map_figure").step == 7
+    other.press("run_pause").until("finished")  # its label is Resume now
+    assert other.run.view.step == 40
+    assert first.view.step == 7
+
+
+def test_what_cannot_be_opened_is_said_beside_the_uploader_and_changes_nothing(visit):
+    visitor = visit()
+    run = visitor.run
+    bring(visitor, b"no archive at all")
+    (error,) = visitor.errors
+    assert error.startswith("This file cannot be read")
+    assert error.endswith("Choose one that “Take it away” has made of a whole run.")
+    assert visitor.run is run
+
+
+def test_the_uploader_says_how_much_it_takes_and_stands_on_every_page_with_runs(visit):
+    visitor = visit()
+    for page in ("train", "explore", "anatomy", "masks"):
+        visitor.go(page)
+        (uploader,) = [box for box in visitor.at.get("file_uploader") if box.key == "run_open"]
+        assert uploader.proto.help.startswith("Up to 64 MB.")
+        assert uploader.proto.max_upload_size_mb == 64
+
+
+def test_a_replay_can_be_looked_at_and_offers_nothing_that_trains_it(visit, make_run, tiny):
+    run = make_run(tiny())
+    run.start()
+    assert run.wait(60)
+    visitor = bring(visit(), Library(None).file_of(run))
+    assert "**finished** · step **8** / 8" in visitor.status
+    assert visitor.says("You watch this run.")
+    assert "run_continue" not in visitor.keys
+    assert not visitor.enabled("run_pause")
+    visitor.stand(0)
+    assert visitor.drawn("live_map_figure").step == 0

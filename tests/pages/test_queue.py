@@ -1,0 +1,170 @@
+"""A class on one server: a page says who waits, what is refused and why, and forged values change nothing."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from pages.parts.refresh import refresh_seconds
+from transformer.runs.limits import Limits
+from transformer.runs.registry import REGISTRY, Registry
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    """Set limits of the server."""
+
+    def put(**limits):
+        monkeypatch.setattr(REGISTRY, "limits", Limits(**limits))
+        monkeypatch.setattr(REGISTRY.slots, "n", REGISTRY.limits.training)
+
+    return put
+
+
+def queue(visitor):
+    """What stands in the element `run_queue`; None where it is not there."""
+    try:
+        return visitor.at.get_by_key("run_queue").markdown[0].value
+    except KeyError:
+        return None
+
+
+def test_who_waits_sees_the_place_in_line_move_until_the_run_begins(visit, slow, limits):
+    limits(training=1)
+    first = visit(slow, seed=1).press("run_start").until("training")
+    second = visit(slow, seed=2).press("run_start").once(lambda: REGISTRY.listed()[0].place)
+    third = visit(slow, seed=3).press("run_start").once(lambda: REGISTRY.listed()[0].place)
+    assert "◌ **queued** · waiting: place 2 of 2 · step **0** / 100,000" in third.status
+    assert queue(third) == (
+        "**Waiting: place 2 of 2.** This server trains 1 at a time; this run goes on by itself when it is "
+        "its turn."
+    )
+    assert queue(second.look()).startswith("**Waiting: place 1 of 2.**")
+    assert queue(first.look()) is None
+    assert refresh_seconds(third.run.view) is not None  # the page goes on looking by itself
+    assert third.enabled("run_pause")
+    assert third.enabled("run_stop")
+    first.press("run_stop").until("stopped")
+    second.until("training")
+    assert queue(second) is None
+    assert "waiting" not in second.status
+    assert queue(third.look()).startswith("**Waiting: place 1 of 1.**")
+    third.press("run_stop").until("stopped")
+    assert queue(third) is None
+
+
+@pytest.mark.parametrize("page", ["masks", "explore", "anatomy"])
+def test_every_page_says_the_place_in_line(visit, slow, limits, page):
+    limits(training=1)
+    visit(slow, seed=1).press("run_start").until("training")
+    visitor = visit(slow, seed=2).press("run_start").once(lambda: REGISTRY.listed()[0].place)
+    visitor.go(page)
+    assert visitor.says("**queued** · waiting: place 1 of 1 · step **0**")
+
+
+def test_a_page_that_is_open_keeps_its_run_going_and_who_comes_back_is_told_of_the_pause(visit, slow):
+    visitor = visit(slow).press("run_start").until("training")
+    turn = visitor.run._turn
+    turn._seen_at -= 9 * 60
+    before = turn._seen_at
+    visitor.look()
+    assert turn._seen_at >= before + 9 * 60
+    turn._seen_at -= 10 * 60
+    visitor.until("paused")
+    assert visitor.says(
+        f"Paused at step {visitor.run.view.step:,}: nobody looked for 10 minutes. Press Resume."
+    )
+    visitor.press("run_pause").until("training")
+    assert not visitor.says("nobody looked")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "key", "value", "message"),
+    [
+        ({"steps": 300}, "steps", 301, "301 steps are too many for this server; choose at most 300 in all."),
+        ({"parameters": 100_000}, "width", 64, "This model has "),
+        (
+            {"tokens": 32},
+            "letters",
+            16,
+            "This model reads and writes up to 34 tokens; on this server it may ",
+        ),
+        ({"memory_mb": 50}, "batch_size", 4096, "This model needs about "),
+    ],
+)
+def test_a_value_beyond_a_limit_is_refused_beside_its_box_whoever_sends_it(
+    visit, limits, allowed, key, value, message
+):
+    limits(**allowed)
+    visitor = visit(layers_encoder=2, layers_decoder=2)
+    draft, good = visitor.run, visitor.value(key)
+    visitor.set(key, value)
+    (answer,) = visitor.at.sidebar.error
+    assert answer.value.startswith(message)
+    assert not visitor.enabled("run_start")
+    visitor.at.session_state["asked"] = "start"  # as if the button had been pressed nevertheless
+    visitor.look()
+    assert visitor.run is draft
+    assert draft.view.state == "idle"
+    assert REGISTRY.listed() == []
+    visitor.set(key, good)
+    assert visitor.errors == []
+    assert visitor.enabled("run_start")
+
+
+def test_more_steps_than_the_limit_are_refused_when_a_run_is_to_go_on(visit, limits):
+    limits(steps=300)
+    visitor = visit().press("run_start").until("finished")
+    visitor.set("continue_steps", 298).press("run_continue")
+    assert visitor.errors == ["301 steps are too many for this server; choose at most 300 in all."]
+    assert visitor.run.view.state == "finished"
+
+
+def test_one_run_too_many_is_refused_in_place_builds_nothing_and_leaves_the_others_alone(visit, slow, limits):
+    limits(per_visitor=1)
+    visitor = visit(slow).press("run_start").until("training")
+    run, threads = visitor.run, threading.active_count()
+    visitor.set("seed", 5).press("run_start")
+    (answer,) = visitor.errors
+    assert answer.startswith("You have as many runs that have not ended as this server allows: 1. ")
+    assert visitor.run is run
+    assert run.view.state == "training"
+    assert threading.active_count() <= threads
+    assert visit(seed=6).press("run_start").until("finished").errors == []  # somebody else has theirs
+    visitor.press("run_stop").until("stopped")
+    visitor.set("steps", 2).set("pace", "full pace").press("run_start").until("finished")
+    assert visitor.errors == []
+    assert visitor.run is not run
+
+
+def test_a_run_that_is_to_go_on_after_its_end_is_one_run_more(visit, slow, limits):
+    limits(per_visitor=1)
+    visitor = visit().press("run_start").until("finished")
+    ended = visitor.run
+    visitor.set("seed", 5).set("pace", "1 steps/s").set("steps", 300).press("run_start")
+    visitor.until("training").press(f"show_{ended.id}").press("run_continue")
+    assert visitor.errors[0].startswith("You have as many runs")
+    assert ended.view.state == "finished"
+
+
+def test_a_step_by_hand_is_one_run_more(visit, slow, limits):
+    limits(per_visitor=1)
+    visitor = visit(slow).set("seed", 3).press("run_start").until("training")
+    again = visit(seed=7, session={"visitor": visitor.value("visitor")})
+    again.press("run_step")
+    assert again.errors[0].startswith("You have as many runs")
+    assert again.run.view.step == 0
+    assert again.run.view.state == "idle"
+
+
+def test_a_limit_that_cannot_be_read_is_said_on_the_page(visit, monkeypatch):
+    monkeypatch.setenv("HEADLIGHT_TRAINING", "two")
+    problem = Registry().problem
+    assert problem == (
+        "A limit of this server cannot be read. HEADLIGHT_TRAINING=two cannot be used; choose a whole number "
+        "from 1 to 64, or leave it out: it is 2 then. Then start the server again."
+    )
+    assert Registry().limits == Limits()
+    monkeypatch.setattr(REGISTRY, "problem", problem)
+    assert visit().errors == [problem]

@@ -1,0 +1,237 @@
+"""A run leaves memory when nobody needs it there, and is had again once its folder is free."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from transformer.errors import InputError
+from transformer.runs import archive, remote
+from transformer.runs.archive import Archive
+from transformer.runs.claim import is_free
+from transformer.runs.library import Library
+from transformer.runs.limits import Limits
+from transformer.runs.registry import Registry
+from transformer.runs.remote import Remote
+from transformer.runs.run import Run
+from transformer.runs.tokens import new_token
+
+OTHER = """
+import sys, time
+from pathlib import Path
+from transformer.config import RunConfig
+from transformer.runs.library import Library
+from transformer.runs.limits import Limits
+from transformer.runs.registry import Registry
+
+registry = Registry(Limits(), Library(Path(sys.argv[1])))
+run = registry.draft(RunConfig.from_json(sys.argv[2]), token=sys.argv[3])
+registry.start(run)
+print(run.id, flush=True)
+time.sleep(600)
+"""
+"""Another server, which trains a run of its own."""
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Registries of one folder, whose runs are all ended after the test."""
+    made = []
+
+    def make(library=True, **limits):
+        made.append(Registry(Limits(**limits), Library(tmp_path / "runs" if library else None)))
+        return made[-1]
+
+    yield make
+    for run in [run for registry in made for run in registry.listed() if isinstance(run, Run)]:
+        run.close()
+        run.join()
+
+
+@pytest.fixture
+def begin(tiny, until):
+    """Start a run of somebody: it ends, or stands still at a step."""
+
+    def start(registry, at=None, token=""):
+        run = registry.draft(tiny(), token=token)
+        registry.adopt(run)
+        if at is None:
+            run.start()
+        else:
+            run.advance(at)
+        until(lambda: run.view.state == ("finished" if at is None else "paused"))
+        until(lambda: registry.library.folder is None or run._worker.kept)
+        return run
+
+    return start
+
+
+def forget(run, minutes=60):
+    """As if the last look at it had been so long ago."""
+    run._turn._seen_at -= 60 * minutes
+
+
+def ask_for_something(registry, tiny):
+    draft = registry.draft(tiny(seed=99))
+    registry.discard(draft.id)
+    draft.join()
+
+
+@pytest.mark.parametrize("at", [3, None], ids=["paused", "finished"])
+def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_as_it_was(
+    server, begin, tiny, until, losses, caplog, at
+):
+    caplog.set_level(logging.INFO, logger="headlight.runs")
+    registry, token = server(), new_token()
+    run = begin(registry, at, token)
+    registry.show(run.id, token, 2)
+    forget(run, 59)
+    ask_for_something(registry, tiny)
+    assert registry.listed() == [run]
+    forget(run, 1)
+    ask_for_something(registry, tiny)
+    assert registry.listed() == []
+    assert f"evict {run.id[:6]}: {run.view.state} at step {run.view.step}, " in caplog.text
+    assert (registry._owners, registry._shown) == ({}, {})
+    run.join()
+    assert not run._thread.is_alive()
+    assert registry.glimpse(run.id).step == run.view.step
+    assert registry.is_owner(run.id, token)
+    assert not registry.is_owner(run.id, new_token())
+    back = registry.control(run.id, token)
+    assert back is not run
+    assert back.view.state == run.view.state
+    assert back.resume().wait(20)
+    until(lambda: back.view.state == "finished")
+    assert back.pause().wait(20)  # whatever is to be logged of its end is by now
+    assert caplog.text.count(f"finish {run.id[:6]}") == 1
+    assert back.view.metrics.column("loss").tolist() == losses(tiny())
+
+
+def test_one_that_trains_or_waits_to_or_was_just_looked_at_or_asked_for_stays(server, begin, tiny, until):
+    registry = server(training=1, unseen_minutes=1_000)
+    seen, asked = begin(registry, 3), begin(registry, 3)
+    training, waiting = (registry.draft(tiny(steps=100_000, evaluate_every=100_000)) for _ in range(2))
+    training.set_pace(1.0)
+    registry.start(training)
+    until(lambda: training.view.state == "training")
+    registry.start(waiting)
+    until(lambda: waiting.place and waiting._worker.kept)
+    for run in (training, waiting, seen, asked):
+        forget(run)
+    seen.look()
+    assert registry.get(asked.id) is asked
+    ask_for_something(registry, tiny)
+    assert registry.listed() == [waiting, training, asked, seen]
+
+
+def test_what_is_in_memory_alone_is_never_lost(server, begin, tiny):
+    registry = server(library=False)
+    run = begin(registry)
+    forget(run)
+    ask_for_something(registry, tiny)
+    assert registry.listed() == [run]
+
+
+def test_what_the_disk_has_refused_stays_until_it_is_kept(server, begin, tiny, until, monkeypatch):
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    registry = server()
+    run = begin(registry, 3)
+    monkeypatch.setattr(archive, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(archive, "write_whole", refuse)
+    run.advance(1)
+    until(lambda: run.view.state == "paused" and run.view.unsaved)
+    forget(run)
+    ask_for_something(registry, tiny)
+    assert registry.listed() == [run]
+    monkeypatch.undo()
+    until(lambda: not run.view.unsaved)
+    ask_for_something(registry, tiny)
+    assert registry.listed() == []
+
+
+def test_one_that_is_asked_for_before_its_thread_has_let_go_is_commanded_here_again_soon(
+    server, begin, tiny, until, monkeypatch
+):
+    close, may_close = Archive.close, threading.Event()
+    monkeypatch.setattr(Archive, "close", lambda self: (may_close.wait(20), close(self)))
+    registry, token = server(), new_token()
+    run = begin(registry, 3, token)
+    forget(run)
+    ask_for_something(registry, tiny)
+    assert isinstance(registry.get(run.id), Remote)
+    with pytest.raises(InputError, match="is not trained here"):
+        registry.control(run.id, token)
+    may_close.set()
+    until(lambda: isinstance(registry.get(run.id), Run))
+    back = registry.control(run.id, token)
+    assert registry.listed() == [back]
+    back.resume()
+    until(lambda: back.view.state == "finished")
+
+
+def test_one_whose_other_process_was_killed_is_commanded_here(server, tiny, until, tmp_path, monkeypatch):
+    monkeypatch.setattr(remote, "STILL_SECONDS", 2.0)
+    token = new_token()
+    config = tiny(steps=100_000, evaluate_every=100_000).to_json()
+    command = [sys.executable, "-c", OTHER, str(tmp_path / "runs"), config, token]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        id_, registry = other.stdout.readline().strip(), server()
+        until(lambda: registry.get(id_) and registry.get(id_).view.step > 0, 60)
+        watched = registry.get(id_)
+        assert isinstance(watched, Remote)
+        assert watched.view.state == "training"
+        time.sleep(1.5)
+        assert registry.get(id_) is watched
+        other.kill()
+    until(lambda: isinstance(registry.get(id_), Run))
+    run = registry.control(id_, token)
+    assert run.view.state == "paused"
+    step = run.view.step
+    assert run.advance(2).wait(20)
+    until(lambda: run.view.step == step + 2)
+
+
+def test_the_disk_is_not_asked_at_every_refresh_whether_a_run_has_been_let_go(server, begin, monkeypatch):
+    asked = []
+    monkeypatch.setattr(remote, "is_free", lambda folder: bool(asked.append(folder)))
+    run = begin(server(), token=new_token())
+    second = server()
+    watched = second.get(run.id)
+    watched._asked_at = time.monotonic() - 1
+    assert all(second.get(run.id) is watched for _ in range(1_000))
+    assert 1 <= len(asked) <= 2
+
+
+def test_one_that_is_kept_under_a_name_is_nobodys_and_is_left_to_who_keeps_it(
+    server, tiny, make_run, until, tmp_path
+):
+    folder = tmp_path / "runs" / "night"
+    run = make_run(tiny(), archive=Archive(folder), live=False)
+    assert run.advance(3).wait(20)
+    until(lambda: run._worker.kept)
+    registry = server()
+    watched = registry.get(run.id)
+    assert isinstance(watched, Remote)
+    run.put_away()
+    run.join()
+    watched._asked_at -= 10
+    assert registry.get(run.id) is watched
+    assert is_free(folder)  # for `--resume`
+
+
+def test_one_that_was_watched_from_elsewhere_leaves_memory_too(server, begin, tiny):
+    run = begin(server(), token=new_token())
+    second = server()
+    watched = second.get(run.id)
+    forget(watched)
+    ask_for_something(second, tiny)
+    assert second.listed() == []
+    assert second.get(run.id) is not watched

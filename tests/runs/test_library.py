@@ -1,0 +1,127 @@
+"""Runs on disk by their ids: nothing outside the folder, nothing without its token, none lost by eviction."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+
+from transformer.errors import InputError
+from transformer.runs.library import Library, digest_of, is_token_of
+from transformer.runs.limits import Limits
+from transformer.runs.registry import Registry
+from transformer.runs.remote import Remote
+from transformer.runs.tokens import new_token
+
+
+@pytest.fixture
+def registry(tmp_path):
+    return Registry(Limits(kept=1), Library(tmp_path / "runs"))
+
+
+@pytest.fixture
+def finished(registry, tiny, until):
+    """A finished run of somebody, and their token."""
+    token = new_token()
+    run = registry.draft(tiny(), ("frog", "ox"), token=token)
+    registry.start(run)
+    until(lambda: run.view.state == "finished")
+    yield run, token
+    for one in registry.listed():
+        one.put_away()
+        one.join()
+
+
+def test_a_run_is_commanded_with_its_token_and_watched_without(registry, finished):
+    run, token = finished
+    assert registry.get(run.id) is run
+    assert registry.control(run.id, token) is run
+    for wrong in ("", token[:-1], token + "A", run.id, digest_of(token)):
+        assert not registry.is_owner(run.id, wrong)
+        with pytest.raises(InputError, match="Only who has started this run may change it"):
+            registry.control(run.id, wrong)
+
+
+def test_a_run_that_was_drafted_without_a_token_is_nobodys(registry, tiny):
+    run = registry.draft(tiny())
+    assert not registry.is_owner(run.id, "")
+    registry.discard(run.id)
+    run.join()
+
+
+def test_ten_thousand_guessed_ids_find_nothing(registry, finished):
+    run, token = finished
+    for _ in range(10_000):
+        guess = secrets.token_urlsafe(16)
+        assert registry.get(guess) is None
+        assert not registry.is_owner(guess, token)
+    assert [one.id for one in registry.listed()] == [run.id]
+
+
+@pytest.mark.parametrize(
+    "id_", ["..", "../runs", "/etc", ".", "", "a/b", "x" * 22 + "/..", "\0" * 22, "é" * 22, "~", "%2e%2e"]
+)
+def test_what_is_no_id_leads_nowhere(registry, finished, id_):
+    assert registry.get(id_) is None
+    assert registry.glimpse(id_) is None
+    assert not registry.is_owner(id_, finished[1])
+
+
+def test_an_evicted_run_comes_back_from_disk_with_its_token_and_goes_on(registry, finished, tiny, until):
+    run, token = finished
+    other = registry.draft(tiny(seed=3))
+    registry.start(other)
+    until(lambda: other.view.state == "finished")
+    run.join()
+    assert [one.id for one in registry.listed()] == [other.id]
+    assert registry.glimpse(run.id).state == "finished"
+    back = registry.get(run.id)
+    assert back is not run
+    assert back.view.reason == run.view.reason
+    assert [frame.step for frame in back.view.frames] == [frame.step for frame in run.view.frames]
+    assert back.view.metrics.column("loss").tolist() == run.view.metrics.column("loss").tolist()
+    assert [question.text for question in back.questions] == ["frog", "ox"]
+    again = registry.control(run.id, token)
+    again.continue_for(3, 0.01)
+    until(lambda: again.view.state == "finished" and again.view.step == run.view.step + 3)
+
+
+def test_another_registry_of_the_same_folder_only_watches_what_the_first_one_keeps(
+    registry, finished, tmp_path, until
+):
+    run, token = finished
+    second = Registry(Limits(), Library(tmp_path / "runs"))
+    watched = second.get(run.id)
+    assert isinstance(watched, Remote)
+    until(lambda: watched.view.state == "finished")
+    with pytest.raises(InputError, match="is not trained here"):
+        second.control(run.id, token)
+
+
+def test_a_folder_that_cannot_be_made_leaves_the_run_in_memory_and_says_so(tiny, until, tmp_path):
+    (tmp_path / "runs").write_text("a file stands here")
+    registry = Registry(Limits(), Library(tmp_path / "runs"))
+    run = registry.draft(tiny())
+    registry.start(run)
+    until(lambda: run.view.state == "finished")
+    assert run.view.unsaved == (
+        "This run is not kept on disk (Not a directory). It lives as long as the server runs."
+    )
+    run.close()
+    run.join()
+
+
+def test_only_the_owner_moves_those_who_follow(registry, finished):
+    run, token = finished
+    registry.show(run.id, new_token(), 3)
+    assert registry.shown(run.id) is None
+    registry.show(run.id, token, 3)
+    assert registry.shown(run.id) == 3
+
+
+def test_of_a_token_only_what_does_not_give_it_away_is_on_disk(registry, finished, tmp_path):
+    run, token = finished
+    kept = [path for path in (tmp_path / "runs").rglob("*") if path.is_file()]
+    assert len(kept) > 5
+    assert all(token.encode() not in path.read_bytes() for path in kept)
+    assert is_token_of(token, registry.library.owner(run.id))

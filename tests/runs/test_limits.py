@@ -1,0 +1,148 @@
+"""What a server lets its visitors take: read from the environment, said in words, and held."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from transformer.errors import InputError
+from transformer.recipes import RECIPES
+from transformer.runs import limits
+from transformer.runs.limits import Limits, variable
+from transformer.size import training_bytes
+from transformer.tasks import completed
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+DEFAULT = completed(RECIPES["default"].small)
+NAMES = [limit.name for limit in fields(Limits)]
+
+
+def tightest(**others):
+    """Every limit as low as it can be set."""
+    return Limits(**{limit.name: limit.metadata["range"][0] for limit in fields(Limits)} | others)
+
+
+def test_without_a_word_of_whoever_started_the_server_the_limits_are_those_of_a_class():
+    limits = Limits.from_environment({"HOME": "/root", "HEADLIGHT_REQUIRE_BROWSER": "1"})
+    assert limits == Limits()
+    assert (limits.training, limits.per_visitor, limits.unseen_minutes) == (2, 4, 10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_limit_is_set_by_its_variable_and_leaves_the_others_alone(name):
+    least = getattr(tightest(), name)
+    limits = Limits.from_environment({f"HEADLIGHT_{name.upper()}": str(least)})
+    assert limits == Limits(**{name: least})
+    assert limits != Limits()
+
+
+@pytest.mark.parametrize(
+    "text", ["two", "", "2.5", "0", "-1", "65", "inf", "nan", "1e3", "2 runs", 4000 * "9"]
+)
+def test_a_value_that_cannot_be_read_is_refused_with_what_is_allowed(text):
+    with pytest.raises(InputError) as refused:
+        Limits.from_environment({"HEADLIGHT_TRAINING": text})
+    assert str(refused.value) == (
+        f"HEADLIGHT_TRAINING={text} cannot be used; choose a whole number from 1 to 64, or leave it out: it "
+        "is 2 then."
+    )
+    assert refused.value.field == "training"
+
+
+@pytest.mark.parametrize("value", [True, 2.0, None])
+def test_what_is_no_whole_number_is_no_limit(value):
+    with pytest.raises(InputError, match="choose a whole number from 1 to 64"):
+        Limits(training=value)
+
+
+def test_with_the_tightest_limits_the_settings_that_the_app_opens_with_still_train():
+    tightest().check(DEFAULT)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("published", [False, True], ids=["small", "as published"])
+def test_with_the_defaults_every_recipe_can_be_trained(name, published):
+    recipe = RECIPES[name]
+    config = (recipe.published or recipe.small) if published else recipe.small
+    Limits().check(completed(config))
+
+
+@pytest.mark.parametrize(
+    ("changes", "limit", "allowed", "field", "message"),
+    [
+        (
+            {"d_model": 64, "d_ff": 256},
+            "parameters",
+            239_518,
+            "d_model",
+            "This model has 239,518 parameters; on this server a run may have 239,517. Choose a smaller "
+            "width or fewer layers.",
+        ),
+        (
+            {"max_letters": 20},
+            "tokens",
+            42,
+            "max_letters",
+            "This model reads and writes up to 42 tokens; on this server it may be 41. Choose shorter words.",
+        ),
+        (
+            {"task": "dates"},
+            "tokens",
+            60,
+            "task",
+            "This model reads and writes up to 60 tokens; on this server it may be 59. Choose shorter "
+            "examples.",
+        ),
+        (
+            {"steps": 301},
+            "steps",
+            301,
+            "steps",
+            "301 steps are too many for this server; choose at most 300 in all.",
+        ),
+    ],
+)
+def test_what_goes_beyond_a_limit_is_refused_and_what_just_meets_it_is_not(
+    changes, limit, allowed, field, message
+):
+    config = completed(DEFAULT.with_changes(**changes))
+    Limits(**{limit: allowed}).check(config)
+    with pytest.raises(InputError) as refused:
+        Limits(**{limit: allowed - 1}).check(config)
+    assert str(refused.value) == message
+    assert refused.value.field == field
+
+
+def test_a_batch_that_takes_too_much_memory_is_refused_with_what_it_needs():
+    config = completed(DEFAULT.with_changes(batch_size=1000))
+    needed = training_bytes(config)
+    assert 200e6 < needed < 400e6
+    Limits(memory_mb=400).check(config)
+    with pytest.raises(InputError) as refused:
+        Limits(memory_mb=200).check(config)
+    assert str(refused.value) == (
+        f"This model needs about {needed / 1e6:,.0f} MB to train; on this server a run may take 200 MB. "
+        "Choose a smaller batch, a smaller width or fewer layers."
+    )
+    assert refused.value.field == "batch_size"
+
+
+def test_a_run_has_no_more_threads_than_the_machine_has_processors(monkeypatch):
+    monkeypatch.setattr(limits, "processors", lambda: 3)
+    for threads in (None, 1, 3):
+        Limits().check(completed(DEFAULT.with_changes(threads=threads)))
+    with pytest.raises(InputError) as refused:
+        Limits().check(completed(DEFAULT.with_changes(threads=4)))
+    assert str(refused.value) == (
+        "4 threads are too many for this server; it has 3 processors. Choose at most as many, or leave it to "
+        "the app, which measures what is fastest."
+    )
+    assert refused.value.field == "threads"
+
+
+def test_the_readme_names_every_limit_with_its_default():
+    rows = dict(re.findall(r"\| `(HEADLIGHT_\w+)` \| ([\d,]+) \|", README))
+    assert rows == {variable(limit.name): f"{limit.default:,}" for limit in fields(Limits)}

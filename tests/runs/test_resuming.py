@@ -1,0 +1,798 @@
+"""A run that was killed goes on from its folder: every number is the one that it would have been."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from transformer.__main__ import main
+from transformer.errors import InputError
+from transformer.fitting import with_task
+from transformer.interventions import Block, Interventions
+from transformer.recording.stored import Stored, store, stored_facts
+from transformer.runs import archive as module
+from transformer.runs.archive import Archive
+from transformer.runs.metrics import COLUMNS
+from transformer.runs.run import Run
+from transformer.runs.saved import saved_run
+from transformer.tasks.pairs import store as store_of_pairs
+from transformer.tasks.pairs.caps import Caps, capped
+from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.reading import Reading
+from transformer.tasks.pairs.store import keep
+
+ROOT = Path(__file__).parents[2]
+MEASURED = [name for name in COLUMNS if name not in ("seconds", "tokens_per_second")]
+"""All that is no matter of the clock."""
+
+
+def facts_of(folder):
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def numbers(view):
+    """The table of a run, bit by bit."""
+    return {name: view.metrics.column(name).tobytes() for name in MEASURED}
+
+
+@pytest.fixture
+def kept(make_run, tmp_path):
+    """A run with a folder."""
+
+    def make(config, **settings):
+        return make_run(config, archive=Archive(tmp_path / "run"), **{"live": False, **settings})
+
+    return make
+
+
+@pytest.fixture
+def go_on(make_run):
+    """A saved run that goes on in its folder, from a pause."""
+
+    def make(folder, **settings):
+        saved = saved_run(folder)
+        archive = Archive(folder, saved.view)
+        return make_run(saved.view.config, archive=archive, saved=saved, **{"live": False, **settings})
+
+    return make
+
+
+@pytest.fixture
+def killed(until, tmp_path):
+    """What a process that is killed now would leave behind: another folder with the same files."""
+
+    def leave(run):
+        until(lambda: run._worker.kept)
+        return shutil.copytree(tmp_path / "run", tmp_path / "killed")
+
+    return leave
+
+
+def to(run, step):
+    """Take steps up to this one, and stand still."""
+    if step > run.view.step:
+        assert run.advance(step - run.view.step).wait(30)
+    assert run.wait(60)
+    assert run.view.step == step, run.view.reason
+
+
+def take(run, changes, last):
+    """Take steps up to the last one, and make the changes that are due meanwhile."""
+    for step in sorted({*changes, last}):
+        if run.view.step < step <= last:
+            to(run, step)
+            if step in changes:
+                changes[step](run)
+
+
+def log_of(run):
+    """What a person changed, as a saved training says it."""
+    return json.loads(json.dumps(run._worker.state.interventions))
+
+
+def finish(run):
+    assert run.resume().wait(60)
+    assert run.wait(120)
+    assert run.view.state == "finished", run.view.reason
+    return run.view
+
+
+def intervene(taken):
+    def act(run):
+        assert run.intervene(taken).wait(30)
+
+    return act
+
+
+def switch(mask, on):
+    def act(run):
+        assert run.switch_mask(mask, on).wait(30)
+
+    return act
+
+
+def rate(value):
+    def act(run):
+        assert run.set_learning_rate(value).wait(30)
+
+    return act
+
+
+ABLATED = Interventions(
+    ablated=(("decoder.1.cross", 2), ("encoder.0", 0)),
+    blocked=(Block(site="decoder.0.self", head=1, token="[EOS]"),),
+)
+CASES = {
+    "as configured": ({}, {}),
+    "dropout": ({"dropout": 0.3}, {}),
+    "encoder-only": ({"topology": "encoder-only", "dropout": 0.1}, {}),
+    "decoder-only": ({"topology": "decoder-only", "dropout": 0.1}, {}),
+    "a head ablated before": ({"dropout": 0.2}, {3: intervene(ABLATED)}),
+    "a head ablated and given back": ({}, {2: intervene(ABLATED), 4: intervene(Interventions())}),
+    "a head ablated after": ({"dropout": 0.2}, {7: intervene(ABLATED)}),
+    "a head ablated at that step": ({"dropout": 0.2}, {5: intervene(ABLATED)}),
+    "a mask switched before": ({"mask_fill": "-1e9"}, {3: switch("causal", False)}),
+    "a mask switched after": (
+        {"mask_fill": "-1e9"},
+        {4: switch("padding", False), 6: switch("padding", True)},
+    ),
+    "another learning rate": ({}, {4: rate(0.01)}),
+    "another learning rate after": ({}, {4: rate(0.01), 6: rate(0.001)}),
+    "Adam without decay, learned positions, shared tables": (
+        {
+            "optimizer": "adam",
+            "positions": "learned",
+            "src_vocab_size": 30,
+            "tgt_vocab_size": 30,
+            "embedding_tables": "one",
+            "schedule": "constant",
+        },
+        {},
+    ),
+    "smoothed labels, cosine": ({"label_smoothing": 0.1, "schedule": "cosine", "evaluate_every": 3}, {}),
+    "half precision": ({"precision": "bfloat16", "dropout": 0.1}, {}),
+    "few examples": ({"examples": 11, "seed": 5}, {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_goes_on_as_if_it_had_never_stopped(tiny, kept, go_on, killed, plain, case):
+    settings, changes = CASES[case]
+    run = kept(tiny(steps=100, **settings))
+    take(run, changes, 5)
+    folder = killed(run)
+    take(run, changes, 10)
+    again = go_on(folder)
+    assert again.ready.wait(30)
+    assert (again.view.state, again.view.step) == ("paused", 5)
+    assert again.view.reason == "Its server ended when this run stood at step 5."
+    take(again, changes, 10)
+    view, whole = again.view, run.view
+    assert len(view.metrics) == 10
+    assert numbers(view) == numbers(whole)
+    assert view.id == whole.id
+    assert (view.moments, view.interventions) == (whole.moments, whole.interventions)
+    assert (view.learning_rate, view.planned, view.threads) == (whole.learning_rate, 100, whole.threads)
+    assert log_of(again) == log_of(run)
+    for ours, theirs in zip(view.frames, whole.frames, strict=True):
+        assert plain(replace(ours, seconds=0.0)) == plain(replace(theirs, seconds=0.0))
+    for ours, theirs in zip(view.snapshots, whole.snapshots, strict=True):
+        assert plain(ours) == plain(theirs)
+
+
+@pytest.mark.parametrize("step", [0, 1, 4, 9, 10])
+@pytest.mark.slow
+def test_wherever_it_was_killed_the_losses_are_those_of_the_bare_generator(
+    tiny, kept, go_on, killed, losses, step
+):
+    config = tiny(steps=10, dropout=0.2, evaluate_every=4)
+    run = kept(config)
+    assert run.ready.wait(30)
+    to(run, step)
+    again = go_on(killed(run))
+    assert again.ready.wait(30)
+    assert (again.view.state, again.view.step) == ("finished" if step == 10 else "paused", step)
+    if step < 10:
+        finish(again)
+    assert again.view.metrics.column("loss").tolist() == losses(config)
+
+
+@pytest.mark.slow
+def test_it_can_be_killed_again_and_again(tiny, kept, go_on, killed, losses, tmp_path):
+    config = tiny(steps=10, dropout=0.2)
+    run = kept(config)
+    to(run, 2)
+    folder = killed(run)
+    for step in (3, 6, 9):
+        again = go_on(folder)
+        to(again, step)
+        again.close()
+        again.join()
+        assert facts_of(folder)["state"] == "stopped"  # as one that is closed says
+        facts = {**facts_of(folder), "state": "training"}
+        (folder / "run.json").write_text(json.dumps(facts), encoding="utf-8")
+    view = finish(go_on(folder))
+    assert view.metrics.column("loss").tolist() == losses(config)
+    assert view.metrics.column("step").tolist() == list(range(1, 11))
+    assert (np.diff(view.metrics.column("seconds")) > 0).all()
+
+
+def test_a_continuation_that_was_killed_goes_on_with_its_own_plan(tiny, kept, go_on, killed):
+    run = kept(tiny(dropout=0.1, goal=0.9))
+    to(run, 8)
+    assert run.view.state == "finished"
+    run.set_pace(1.0)
+    assert run.continue_for(6, 0.02).wait(30)
+    assert run.pause().wait(30)
+    run.set_pace(None)
+    to(run, 11)
+    folder = killed(run)
+    whole = finish(run)
+    view = finish(go_on(folder))
+    assert numbers(view) == numbers(whole)
+    assert view.planned == 14
+    rates = view.metrics.column("learning_rate").tolist()
+    assert rates[8:] == pytest.approx(
+        [0.02, 0.02 * 5 / 6, 0.02 * 4 / 6, 0.02 * 3 / 6, 0.02 * 2 / 6, 0.02 / 6]
+    )
+
+
+def test_a_finished_run_can_be_continued_after_its_process_has_ended(tiny, kept, go_on, killed):
+    run = kept(tiny(dropout=0.1))
+    to(run, 8)
+    folder = killed(run)
+    again = go_on(folder)
+    assert again.ready.wait(30)
+    views = []
+    for one in (run, again):
+        assert one.continue_for(6, 0.02).wait(30)
+        assert one.wait(60)
+        views.append(one.view)
+    assert [view.state for view in views] == ["finished", "finished"]
+    assert [view.step for view in views] == [14, 14]
+    assert numbers(views[0]) == numbers(views[1])
+
+
+def test_own_pairs_with_word_tokenizers_come_back_with_the_folder_alone(
+    tiny, kept, go_on, killed, plain, monkeypatch
+):
+    pairs = tuple((f"look at the {i} cats", f"regarde les {i} chats") for i in range(120))
+    own = keep(OwnPairs(capped(Reading(pairs, "TSV, 2 columns", len(pairs)), Caps())))
+    config = with_task(tiny(n_heads=4), "pairs").with_changes(
+        pairs=own.digest, tokenizer="words", d_model=12, n_heads=3, steps=10, evaluate_every=5, dropout=0.1
+    )
+    run = kept(config)
+    to(run, 5)
+    folder = killed(run)
+    whole = finish(run)
+    monkeypatch.setattr(store_of_pairs, "_KEPT", WeakValueDictionary())  # as in another process
+    with pytest.raises(InputError, match="no longer here"):
+        store_of_pairs.kept(own.digest)
+    view = finish(go_on(folder))
+    assert numbers(view) == numbers(whole)
+    assert plain(replace(view.frames[-1], seconds=0.0)) == plain(replace(whole.frames[-1], seconds=0.0))
+
+
+def test_who_watches_changes_nothing(tiny, kept, go_on, killed, losses):
+    """Frames for someone who looks: more of them, and the same losses."""
+    config = tiny(steps=10, dropout=0.2)
+    run = kept(config, live=True)
+    to(run, 5)
+    again = go_on(killed(run), live=True)
+    view = finish(again)
+    assert view.metrics.column("loss").tolist() == losses(config)
+    assert [frame.step for frame in view.frames][:6] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_word_of_a_person_s_own_and_the_pace_are_there_again(tiny, kept, go_on, killed):
+    run = kept(tiny(steps=100_000))
+    to(run, 2)
+    run.add_word("sheep")
+    run.set_pace(20.0)
+    to(run, 4)
+    again = go_on(killed(run))
+    assert again.ready.wait(30)
+    assert again.view.pace == 20.0
+    assert [question.text for question in again.questions] == ["kayak", "cat", "sheep"]
+    to(again, 5)
+    again.add_word("ox")
+    again.stop().wait(30)
+    assert [probe.text for probe in again.view.frame.probes] == ["kayak", "cat", "sheep", "ox"]
+
+
+EVENTFUL = {"n_encoder_layers": 1, "n_decoder_layers": 1, "n_heads": 2, "d_model": 32, "d_ff": 40} | {
+    "max_letters": 4,
+    "batch_size": 32,
+    "steps": 130,
+    "warmup_steps": 20,
+    "evaluate_every": 10,
+    "seed": 3,
+}
+
+
+@pytest.fixture(scope="module")
+def eventful(tiny_run, tmp_path_factory):
+    """The view of a run in which much happens, and where its folder is as it was at some steps."""
+    folder = tmp_path_factory.mktemp("eventful")
+    run = Run(tiny_run.with_changes(**EVENTFUL), archive=Archive(folder / "run"), live=False)
+    for step in (35, 45, 105):
+        to(run, step)
+        end = time.monotonic() + 20
+        while facts_of(folder / "run")["step"] < step or not run._worker.kept:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        shutil.copytree(folder / "run", folder / str(step))
+    view = finish(run)
+    run.close()
+    run.join()
+    assert [(moment.step, moment.kind) for moment in view.moments] == [
+        (40, "drop"),
+        (40, "turned"),
+        (90, "accuracy"),
+    ]
+    return view, folder
+
+
+@pytest.mark.parametrize("step", [35, 45, 105])
+@pytest.mark.slow
+def test_the_moments_that_are_found_are_those_of_a_run_that_never_stopped(eventful, go_on, tmp_path, step):
+    """Before the first, while the loss still falls, and after the last: nothing is lost or found twice."""
+    whole, folders = eventful
+    view = finish(go_on(shutil.copytree(folders / str(step), tmp_path / "killed")))
+    assert view.moments == whole.moments
+    assert (view.first_step_at, view.turned_at) == (whole.first_step_at, whole.turned_at)
+    assert [frame.step for frame in view.frames] == [frame.step for frame in whole.frames]
+    assert numbers(view) == numbers(whole)
+
+
+# At every moment.
+
+
+class Witness:
+    """Copies a folder before whatever happens to one of its files: all that a kill could leave behind."""
+
+    def __init__(self, folder, into):
+        self.folder, self._into = folder, into
+        self.copies = []
+
+    def look(self):
+        copy = self._into / f"{len(self.copies):04d}"
+        shutil.copytree(self.folder, copy)
+        self.copies.append(copy)
+
+    def before(self, act):
+        def seen(path, *arguments, **named):
+            if self.folder in path.parents:
+                self.look()
+            return act(path, *arguments, **named)
+
+        return seen
+
+
+@pytest.fixture
+def witness(tmp_path, monkeypatch):
+    one = Witness(tmp_path / "run", tmp_path / "copies")
+    monkeypatch.setattr(Path, "replace", one.before(Path.replace))
+    monkeypatch.setattr(Path, "unlink", one.before(Path.unlink))
+    return one
+
+
+@pytest.mark.slow
+def test_whenever_it_is_killed_the_folder_is_a_whole_run(tiny, kept, go_on, witness, monkeypatch):
+    monkeypatch.setattr(module, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(module, "KEEPING_SHARE", 1e9)
+    monkeypatch.setattr("transformer.recording.reel.MOST", 7)  # some frames and snapshots are thinned out
+    run = kept(tiny(steps=9, evaluate_every=1))
+    run.start()
+    assert run.wait(120)
+    run.close()
+    run.join()
+    whole, steps = run.view, []
+    frames = {frame.step: frame for frame in whole.frames}
+    began = next(i for i, copy in enumerate(witness.copies) if (copy / "run.json").exists())
+    assert len(witness.copies) > began + 20
+    for copy in witness.copies[:began]:
+        with pytest.raises(InputError, match="is no saved run: run.json cannot be read"):
+            saved_run(copy)
+    for copy in witness.copies[began:]:
+        saved = saved_run(copy)
+        step = saved.view.step
+        assert (saved.can_go_on, saved.damage) == (True, "")
+        assert len(saved.view.metrics) == step
+        if step:
+            assert saved.view.metrics.column("loss").tolist() == whole.metrics.column("loss").tolist()[:step]
+        assert saved.view.frames[0].step == saved.view.snapshots[0].step == 0
+        assert saved.view.frames[-1].step == step  # each step was one
+        assert [f for f in frames if f <= step] == [f.step for f in saved.view.frames if f.step in frames]
+        steps.append(step)
+    assert steps == sorted(steps)
+    assert len(set(steps)) > 4
+    middle = steps.index(sorted(set(steps))[len(set(steps)) // 2])
+    for copy in witness.copies[began + middle : began + middle + 3]:
+        assert numbers(finish(go_on(copy))) == numbers(whole)
+
+
+def test_what_was_half_written_when_it_was_killed_is_cleared_away(tiny, kept, go_on, killed):
+    run = kept(tiny(steps=10))
+    to(run, 5)
+    folder = killed(run)
+    for name in ("frames/000003", "snapshots/000999", "training", "frames/000007"):
+        (folder / f"{name}.safetensors.partial").write_bytes(b"half")
+    (folder / "run.json.partial").write_bytes(b"half")
+    again = go_on(folder)
+    finish(again)
+    again.close()
+    again.join()
+    assert [path for path in folder.rglob("*") if "partial" in path.name] == []
+
+
+# Another process.
+
+
+def program(*arguments):
+    return [sys.executable, "-m", "transformer", "train", *map(str, arguments)]
+
+
+@pytest.fixture
+def process():
+    """Processes that hear Ctrl-C, also where these tests run in the background, and end after the test.
+
+    What a shell starts in the background ignores it, and hands that on to what it starts itself.
+    """
+    begun, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def begin(*arguments):
+        begun.append(
+            subprocess.Popen(
+                program(*arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        )
+        return begun[-1]
+
+    yield begin
+    signal.signal(signal.SIGINT, before)
+    for one in begun:
+        one.kill()
+        one.communicate()
+
+
+@pytest.fixture
+def config_file(tiny, tmp_path):
+    def written(**changes):
+        path = tmp_path / "config.json"
+        path.write_text(tiny(**changes).to_json(), encoding="utf-8")
+        return path
+
+    return written
+
+
+def stands_at(folder):
+    return facts_of(folder)["step"] if (folder / "run.json").exists() else -1
+
+
+def seconds_behind(folder):
+    """How old the folder is."""
+    return time.time() - (folder / "run.json").stat().st_mtime
+
+
+ENDLESS = {"steps": 1_000_000, "dropout": 0.1, "evaluate_every": 100_000, "schedule": "constant"}
+
+
+def interrupted(process):
+    """How many steps it says that its run has, when Ctrl-C has stopped it."""
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=60)
+    assert process.returncode == 1, error
+    return json.loads(out)["steps"]
+
+
+def is_that_of_the_bare_generator(folder, steps, losses, config):
+    assert (facts_of(folder)["state"], facts_of(folder)["step"]) == ("stopped", steps)
+    table = pd.read_parquet(folder / "metrics.parquet")
+    assert table["step"].tolist() == list(range(1, steps + 1))
+    assert table["loss"].tolist() == losses(config(**{**ENDLESS, "steps": steps}))
+    return True
+
+
+def test_a_process_that_is_killed_and_resumed_learns_what_one_that_never_stopped_learns(
+    process, config_file, until, losses, tiny, tmp_path
+):
+    folder = tmp_path / "run"
+    first = process("--config", config_file(**ENDLESS), "--out", folder)
+    until(lambda: stands_at(folder) > 0, seconds=60)
+    first.kill()
+    assert first.wait(10) == -signal.SIGKILL
+    stood = stands_at(folder)
+    assert (stood > 0, facts_of(folder)["state"]) == (True, "training")
+    second = process("--resume", folder, "--json")
+    until(lambda: stands_at(folder) > stood, seconds=60)
+    assert is_that_of_the_bare_generator(folder, interrupted(second), losses, tiny)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_process_that_is_killed_at_twenty_random_moments_learns_the_same_and_loses_a_second_at_most(
+    process, config_file, until, losses, tiny, tmp_path
+):
+    chance = random.Random(os.urandom(4).hex())
+    folder = tmp_path / "run"
+    one = process("--config", config_file(**ENDLESS), "--out", folder)
+    until(lambda: stands_at(folder) >= 0, seconds=60)
+    stood, behind = [], []
+    for _ in range(20):
+        time.sleep(chance.uniform(0.0, 3.0))
+        one.kill()
+        behind.append(round(seconds_behind(folder), 2))
+        assert one.wait(10) == -signal.SIGKILL
+        stood.append(saved_run(folder).view.step)
+        one = process("--resume", folder, "--json")
+        written = (folder / "run.json").stat().st_mtime
+        until(lambda since=written: (folder / "run.json").stat().st_mtime > since, seconds=60)
+    steps = interrupted(one)
+    sys.stdout.write(f"stood at {stood} when the folder was {behind} s old, and then at {steps}\n")
+    assert stood == sorted(stood)
+    assert max(behind) < 3.0  # a second, the time that keeping takes, and that of a busy machine
+    assert is_that_of_the_bare_generator(folder, steps, losses, tiny)
+
+
+def test_who_goes_on_with_a_run_that_another_trains_is_refused_until_it_lets_go(tiny, kept, until, tmp_path):
+    run = kept(tiny(steps=100_000, evaluate_every=100_000))
+    run.start()
+    folder = tmp_path / "run"
+    until(lambda: stands_at(folder) > 0)
+    done = subprocess.run(
+        program("--resume", folder), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"headlight: Another process trains the run in {folder}; watch it, or stop it.\n"
+    with pytest.raises(InputError, match="^Another process trains the run in "):
+        Archive(folder, saved_run(folder).view)
+    with pytest.raises(InputError, match="is not empty; choose a new one"):
+        Archive(folder)
+    assert run.view.state == "training"
+    run.close()
+    run.join()
+    Archive(folder, saved_run(folder).view).close()
+
+
+def test_a_folder_can_be_read_at_any_time_while_it_is_written(tiny, kept, until, monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "KEPT_SECONDS", 0.02)
+    monkeypatch.setattr(module, "KEEPING_SHARE", 1e9)
+    run = kept(tiny(steps=100_000, evaluate_every=3))
+    run.start()
+    until(lambda: stands_at(tmp_path / "run") > 0)
+    steps = []
+    end = time.monotonic() + 2.0
+    while time.monotonic() < end:
+        saved = saved_run(tmp_path / "run")
+        steps.append(saved.view.step)
+        assert len(saved.view.metrics) == steps[-1]
+        assert (saved.can_go_on, saved.damage) == (True, "")
+        assert saved.view.frames[-1].step <= steps[-1]
+    assert steps == sorted(steps)
+    assert len(set(steps)) > 3
+
+
+# A disk that is full, or that nobody may write on.
+
+
+def mounted(folder, *options):
+    """A file system of its own; the test is skipped where this process may not make one."""
+    folder.mkdir(exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(folder)]
+    done = (
+        subprocess.run(command, capture_output=True, text=True, check=False)
+        if shutil.which("mount")
+        else None
+    )
+    if done is None or done.returncode:
+        pytest.skip("no file system can be made here")
+
+
+def fill_up_with(path):
+    with suppress(OSError), path.open("wb", buffering=0) as file:
+        while True:
+            file.write(4096 * b"x")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of a megabyte."""
+    folder = tmp_path / "disk"
+    mounted(folder, "size=1m")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_on_a_disk_that_is_full_training_goes_on_in_memory_and_the_folder_is_whole_again_later(
+    tiny, make_run, go_on, until, losses, small_disk, monkeypatch
+):
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.1)
+    config = tiny(steps=30, evaluate_every=10, dropout=0.1)
+    folder = small_disk / "run"
+    run = make_run(config, archive=Archive(folder), live=False)
+    to(run, 3)
+    until(lambda: stands_at(folder) == 3)
+    ballast = small_disk / "ballast"
+    fill_up_with(ballast)
+    to(run, 20)
+    until(lambda: run.view.unsaved)
+    assert run.view.unsaved == (
+        "What is new in this run is not on disk (No space left on device). It goes on in memory, and is kept "
+        "as soon as that is possible again."
+    )
+    assert run.view.metrics.column("loss").tolist() == losses(config)[:20]
+    assert saved_run(folder).view.step == 3
+    assert list(folder.rglob("*.partial")) == []
+    ballast.unlink()
+    until(lambda: not run.view.unsaved)
+    read = saved_run(folder)
+    assert (read.view.step, read.can_go_on) == (20, True)
+    assert numbers(read.view) == numbers(run.view)
+    for name in ("frames", "snapshots"):
+        there = [one.step for one in getattr(read.view, name)]
+        assert there == [one.step for one in getattr(run.view, name)]
+    run.close()
+    run.join()
+    facts = {**facts_of(folder), "state": "training"}
+    (folder / "run.json").write_text(json.dumps(facts), encoding="utf-8")
+    assert finish(go_on(folder)).metrics.column("loss").tolist() == losses(config)
+
+
+@pytest.fixture
+def nobody_writes(tmp_path):
+    """Takes away from now on what a process needs to write in a folder, if it is not the system's own."""
+    mount = []
+
+    def protect(folder):
+        if os.geteuid():
+            for path in (folder, *folder.rglob("*")):
+                path.chmod(0o555 if path.is_dir() else 0o444)
+            return folder
+        disk = tmp_path / "disk"
+        mounted(disk, "size=9m")
+        mount.append(disk)
+        shutil.copytree(folder, disk / "run")
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        return disk / "run"
+
+    yield protect
+    for disk in mount:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+    for path in tmp_path.rglob("*"):
+        if path.is_dir():
+            path.chmod(0o755)
+
+
+def test_a_folder_that_nobody_may_write_can_be_looked_at_and_not_gone_on_with(
+    tiny, kept, killed, nobody_writes, capsys
+):
+    run = kept(tiny(steps=10))
+    to(run, 5)
+    folder = nobody_writes(killed(run))
+    before = contents(folder)
+    assert saved_run(folder).view.step == 5
+    refused = []
+    for known in (saved_run(folder).view, None):
+        with pytest.raises(InputError) as told:
+            Archive(folder if known else folder / "new", known)
+        refused.append(str(told.value))
+    assert refused[0].startswith(f"The folder {folder} cannot be written (")
+    assert refused[1].startswith(f"The folder {folder / 'new'} cannot be written (")
+    assert not any("None" in message for message in refused)
+    assert main(["train", "--resume", str(folder)]) == 2
+    assert capsys.readouterr().err == f"headlight: {refused[0]}\n"
+    assert contents(folder) == before
+
+
+# A training that cannot go on.
+
+
+def changed(change):
+    """Damage to the training's arrays and facts, in a file that is whole."""
+
+    def damage(folder):
+        path = folder / "training.safetensors"
+        arrays, facts = dict(Stored(path)), json.loads(stored_facts(path))
+        change(arrays, facts)
+        store(path, arrays, json.dumps(facts))
+
+    return damage
+
+
+UNFIT = "The saved training does not fit its own configuration ("
+UNREADABLE = "killed/training.safetensors cannot be read ("
+DAMAGE = {
+    "a weight is missing": (changed(lambda a, f: a.pop("model/to_logits.bias")), UNFIT),
+    "a weight of another shape": (
+        changed(lambda a, f: a.update({"model/to_logits.bias": np.zeros(3)})),
+        UNFIT,
+    ),
+    "a weight of no numbers": (
+        changed(lambda a, f: a.update({"model/to_logits.bias": np.zeros(0, dtype=bool)})),
+        UNFIT,
+    ),
+    "a momentum is missing": (changed(lambda a, f: a.pop("optimizer/to_logits.bias/exp_avg")), UNFIT),
+    "the momenta are missing": (
+        changed(lambda a, f: [a.pop(n) for n in list(a) if n.startswith("optimizer/to_logits.bias/")]),
+        UNFIT,
+    ),
+    "no momentum at all": (
+        changed(lambda a, f: [a.pop(n) for n in list(a) if n.startswith("optimizer/")]),
+        UNFIT,
+    ),
+    "a momentum of another shape": (
+        changed(lambda a, f: a.update({"optimizer/to_logits.bias/exp_avg": np.zeros(3, dtype=np.float32)})),
+        UNFIT,
+    ),
+    "random numbers are missing": (changed(lambda a, f: a.pop("dropout")), UNFIT),
+    "random numbers of another kind": (changed(lambda a, f: a.update(dropout=np.zeros(9))), UNFIT),
+    "too few random numbers": (changed(lambda a, f: a.update(dropout=np.zeros(9, dtype=np.uint8))), UNFIT),
+    "another step": (
+        changed(lambda a, f: f["progress"].update(step=3)),
+        "killed/training.safetensors is of two different steps or plans.",
+    ),
+    "no step": (changed(lambda a, f: f["progress"].pop("step")), UNREADABLE),
+    "no plan": (changed(lambda a, f: f["progress"].update(stretch=None)), UNREADABLE),
+    "no memory": (changed(lambda a, f: f.pop("memory")), UNREADABLE),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_training_that_is_damaged_inside_is_told_shows_its_past_and_stays_as_it_is(
+    tiny, kept, go_on, killed, damage
+):
+    change, told = DAMAGE[damage]
+    run = kept(tiny(steps=10))
+    to(run, 5)
+    folder = killed(run)
+    change(folder)
+    before = contents(folder)
+    again = go_on(folder)
+    again.resume()
+    assert again.ready.wait(30)
+    again.close()
+    again.join()
+    assert again.view.state == "failed"
+    assert again.view.reason.startswith(told)
+    assert [frame.step for frame in again.view.frames] == [0, 4]
+    assert again.view.metrics.column("loss").tolist() == run.view.metrics.column("loss").tolist()
+    assert contents(folder) == before
+
+
+@pytest.mark.slow
+def test_a_run_without_its_snapshots_and_frames_goes_on_and_can_be_stopped(tiny, kept, go_on, killed, losses):
+    """Who needs the room may take them away."""
+    run = kept(tiny(steps=10, evaluate_every=100))
+    to(run, 5)
+    folder = killed(run)
+    for name in ("frames", "snapshots"):
+        shutil.rmtree(folder / name)
+    again = go_on(folder)
+    assert again.stop().wait(30)
+    assert (again.view.state, again.view.reason) == ("stopped", "Stopped at step 5.")
+    assert [frame.step for frame in again.view.frames] == [5]
+    assert [snapshot.step for snapshot in again.view.snapshots] == [5]
+    again.close()
+    again.join()
+    (folder / "run.json").write_text(json.dumps({**facts_of(folder), "state": "paused"}))
+    view = finish(go_on(folder))
+    assert view.metrics.column("loss").tolist() == losses(tiny(steps=10, evaluate_every=100))

@@ -1,0 +1,391 @@
+"""Many runs on one server: some train, the others wait in line, and nobody takes more than their part."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+
+import pytest
+
+from transformer.errors import InputError
+from transformer.runs import thread as module
+from transformer.runs.limits import Limits
+from transformer.runs.registry import Registry
+from transformer.runs.worker import Worker
+from transformer.tasks import Task
+
+WITH_ONE = {"training": 1}
+
+
+@pytest.fixture
+def server():
+    """Registries with these limits, whose runs are all ended after the test."""
+    made, drafts = [], []
+
+    def make(**limits):
+        registry = Registry(Limits(**limits))
+        draft = registry.draft
+
+        def remembered(*arguments, **settings):
+            drafts.append(draft(*arguments, **settings))
+            return drafts[-1]
+
+        registry.draft = remembered
+        made.append(registry)
+        return registry
+
+    yield make
+    for run in drafts:
+        run.close()
+    for run in drafts:
+        run.join()
+        assert not run._thread.is_alive()
+
+
+@pytest.fixture
+def slow(tiny):
+    """A run that does not end by itself: at one step a second it leaves the processor to the test."""
+    return tiny(steps=100_000, evaluate_every=100_000)
+
+
+@pytest.fixture
+def begin(slow, until):
+    """Start a slow run and wait until it trains or stands in line."""
+
+    def start(registry, **settings):
+        run = registry.draft(slow, **settings)
+        run.set_pace(1.0)
+        registry.start(run)
+        until(lambda: run.view.state == "training" or run.place)
+        return run
+
+    return start
+
+
+def states(*runs):
+    return [run.view.state for run in runs]
+
+
+def test_two_train_and_the_others_wait_in_the_order_in_which_they_came(server, begin, until):
+    registry = server(per_visitor=5)
+    runs = [begin(registry) for _ in range(5)]
+    assert states(*runs) == ["training", "training", "queued", "queued", "queued"]
+    assert [run.place for run in runs] == [None, None, (1, 3), (2, 3), (3, 3)]
+    assert runs[4].view.active  # so that every page goes on looking
+    assert runs[4].view.step == 0
+    runs[1].stop()
+    until(lambda: runs[2].view.state == "training")
+    assert [run.place for run in runs] == [None, None, None, (1, 2), (2, 2)]
+    runs[0].stop()
+    until(lambda: runs[3].view.state == "training")
+    assert states(*runs) == ["stopped", "stopped", "training", "training", "queued"]
+
+
+def test_a_run_that_had_to_wait_learns_what_it_learns_alone(server, begin, tiny, until, losses):
+    registry = server(**WITH_ONE)
+    first, second = begin(registry), registry.draft(tiny())
+    registry.start(second)
+    until(lambda: second.place == (1, 1))
+    first.pause()
+    until(lambda: second.view.state == "finished")
+    assert second.view.metrics.column("loss").tolist() == losses(tiny())
+
+
+def test_a_paused_run_gives_its_slot_back_and_waits_to_resume(server, begin, until):
+    registry = server(**WITH_ONE)
+    first, second = begin(registry), begin(registry)
+    first.pause()
+    until(lambda: second.view.state == "training")
+    assert first.resume().wait(0.5)  # standing in line is soon done: no page waits for a slot
+    assert (first.view.state, first.place) == ("queued", (1, 1))
+    second.pause()
+    until(lambda: first.view.state == "training")
+    step = first.view.step
+    until(lambda: first.view.step > step)
+
+
+@pytest.mark.parametrize("command", ["pause", "stop", "close"])
+def test_who_waits_may_leave_the_line(server, begin, until, command):
+    registry = server(**WITH_ONE)
+    _, second, third = (begin(registry) for _ in range(3))
+    getattr(second, command)()
+    until(lambda: third.place == (1, 1))
+    assert second.view.state == ("paused" if command == "pause" else "stopped")
+    assert second.view.step == 0
+    assert third.view.state == "queued"
+
+
+def test_a_call_that_comes_too_late_starts_nothing(server, begin, until):
+    registry = server(**WITH_ONE)
+    first, second = begin(registry), begin(registry)
+    assert second.pause().wait(20)
+    first.stop()
+    second._thread.ask(second._thread.called)  # as if the slot had come just before the pause was obeyed
+    assert second.set_pace(5.0).wait(20)
+    assert (second.view.state, second.view.step) == ("paused", 0)
+    assert begin(registry).view.state == "training"
+
+
+def test_the_machine_is_not_measured_while_a_run_waits_and_others_train(server, begin, until, monkeypatch):
+    monkeypatch.setattr(module, "CALM_SECONDS", 0.01)
+    monkeypatch.setattr(module, "speed", lambda: None)
+    monkeypatch.setattr(Worker, "calibrate", lambda worker: measured.append(worker.view.state))
+    measured: list[str] = []
+    registry = server(**WITH_ONE)
+    begin(registry)
+    waits = begin(registry)
+    until(lambda: waits.place)
+    measured.clear()
+    time.sleep(0.1)
+    assert measured == []
+    waits.pause()
+    until(lambda: "paused" in measured)
+
+
+def test_single_steps_wait_for_a_slot_and_give_it_back(server, begin, slow, until):
+    registry = server(**WITH_ONE)
+    first, second = begin(registry), registry.draft(slow)
+    assert second.advance(3).wait(20)
+    registry.adopt(second)
+    assert (second.view.state, second.view.step, second.place) == ("queued", 0, (1, 1))
+    third = begin(registry)
+    first.stop()
+    until(lambda: second.view.state == "paused")
+    assert second.view.step == 3
+    until(lambda: third.view.state == "training")
+
+
+def test_a_run_that_goes_on_after_its_end_waits_for_a_slot(server, begin, tiny, until):
+    registry = server(**WITH_ONE)
+    first = registry.draft(tiny(steps=4))
+    registry.start(first)
+    until(lambda: first.view.state == "finished")
+    second = begin(registry)
+    assert second.view.state == "training"
+    registry.continue_for(first, 3, 0.01)
+    until(lambda: first.place == (1, 1))
+    second.close()
+    until(lambda: first.view.step == 7)
+    assert first.view.planned == 7
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (MemoryError(), "There is not enough memory for this model; choose a smaller width or batch."),
+        (RuntimeError("the letters have run out"), "RuntimeError: the letters have run out"),
+        (None, "Start again with a lower learning rate."),
+    ],
+    ids=["out of memory", "exception", "NaN"],
+)
+def test_a_run_that_fails_says_why_and_gives_its_slot_to_the_next(
+    server, begin, tiny, slow, until, monkeypatch, error, reason
+):
+    batch = Task.batch
+
+    def broken(task, seed, k):
+        if error is not None and (seed, k) == (13, 2):
+            raise error
+        return batch(task, seed, k)
+
+    monkeypatch.setattr(Task, "batch", broken)
+    registry = server()
+    other, waits = begin(registry), registry.draft(slow)
+    waits.build()
+    assert waits.ready.wait(20)
+    bad = registry.draft(tiny(seed=13, learning_rate=1e30 if error is None else 0.01))
+    bad.set_pace(1.0)  # slow enough for another to come before it fails
+    registry.start(bad)
+    until(lambda: bad.view.state == "training")
+    registry.start(waits)
+    until(lambda: waits.place == (1, 1))
+    until(lambda: bad.view.state == "failed")
+    assert bad.view.reason.endswith(reason)
+    until(lambda: waits.view.state == "training")
+    step = other.view.step
+    until(lambda: other.view.step > step)
+    assert other.view.state == "training"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_dies_without_a_word_keeps_no_slot(server, begin, until, monkeypatch):
+    registry = server(**WITH_ONE)
+    first, second = begin(registry), begin(registry)
+
+    def die(*, alone):
+        raise SystemExit  # what no handler of errors catches
+
+    monkeypatch.setattr(first._worker, "step", die)
+    until(lambda: second.view.state == "training")
+    first.join()
+
+
+def test_a_run_that_cannot_be_built_takes_no_slot(server, begin, slow, until, monkeypatch):
+    registry = server(**WITH_ONE)
+    monkeypatch.setattr(Task, "held_out", lambda task: 1 / 0)
+    bad = registry.draft(slow)
+    registry.start(bad)
+    until(lambda: bad.view.state == "failed")
+    monkeypatch.undo()
+    assert begin(registry).view.state == "training"
+
+
+def test_a_run_outside_a_server_needs_no_slot_and_has_no_limits(server, begin, make_run, slow, until):
+    begin(server(**WITH_ONE))
+    run = make_run(slow, live=False)
+    run._turn._seen_at -= 1e9
+    run.start()
+    until(lambda: run.view.step > 3)
+    assert run.view.state == "training"
+
+
+def test_a_run_that_nobody_looks_at_is_paused_says_so_and_goes_on_when_asked(server, begin, until):
+    registry = server(**WITH_ONE)
+    run, waits = begin(registry), begin(registry)
+    run._turn._seen_at -= 10 * 60
+    until(lambda: run.view.state == "paused")
+    assert run.view.reason == (
+        f"Paused at step {run.view.step:,}: nobody looked for 10 minutes. Press Resume."
+    )
+    until(lambda: waits.view.state == "training")
+    waits.close()
+    assert run.look() is run.view
+    run.resume()
+    until(lambda: run.view.state == "training")
+    assert run.view.reason == ""
+
+
+@pytest.mark.parametrize("sign", [lambda run: run.look(), lambda run: run.add_word("dog")])
+def test_a_look_or_a_command_keeps_a_run_going(server, begin, until, sign):
+    run = begin(server(unseen_minutes=1))
+    until(lambda: run.view.step == 1)
+    run._turn._seen_at -= 50
+    sign(run)
+    run._turn._seen_at -= 50
+    until(lambda: run.view.step == 3)
+    assert run.view.state == "training"
+
+
+def test_a_run_whose_turn_comes_when_nobody_looks_any_more_leaves_it_to_the_next(server, begin, until):
+    registry = server(**WITH_ONE)
+    first, second, third = (begin(registry) for _ in range(3))
+    second._turn._seen_at -= 600
+    first.stop()
+    until(lambda: third.view.state == "training")
+    assert second.view.state == "paused"
+    assert second.view.reason.startswith("Paused at step 0: nobody looked for 10 minutes.")
+
+
+def test_a_run_that_has_had_its_time_is_stopped_says_so_and_can_be_continued(server, begin, until):
+    registry = server(minutes=30)
+    run = begin(registry)
+    run._turn._taken_at -= 30 * 60
+    until(lambda: run.view.state == "stopped")
+    assert run.view.reason == (
+        f"Stopped at step {run.view.step:,}: on this server a run trains for 30 minutes at a stretch. "
+        "Continue it if you like."
+    )
+    assert run.view.frame.step == run.view.step
+    registry.continue_for(run, 5, 0.01)
+    until(lambda: run.view.state == "training")
+    assert run.view.reason == ""
+
+
+def test_a_configuration_beyond_a_limit_never_becomes_a_run(server, tiny):
+    with pytest.raises(InputError, match=r"^301 steps are too many for this server; choose at most 300"):
+        server(steps=300).draft(tiny(steps=301))
+
+
+def test_a_run_goes_on_up_to_the_limit_of_steps_and_not_beyond(server, tiny, until):
+    registry = server(steps=300)
+    run = registry.draft(tiny(steps=4))
+    registry.start(run)
+    until(lambda: run.view.state == "finished")
+    with pytest.raises(
+        InputError, match="^301 steps are too many for this server; choose at most 300 in all"
+    ):
+        registry.continue_for(run, 297, 0.01)
+    registry.continue_for(run, 296, 0.01)
+    until(lambda: run.view.planned == 300)
+
+
+def test_a_visitor_has_so_many_runs_that_have_not_ended_and_others_have_theirs(server, begin, slow, until):
+    registry = server(training=1, per_visitor=2)
+    first, second = begin(registry, visitor="ann"), begin(registry, visitor="ann")
+    third = registry.draft(slow, visitor="ann")
+    refused = "^You have as many runs that have not ended as this server allows: 2. Stop one first; "
+    with pytest.raises(InputError, match=refused):
+        registry.start(third)
+    assert third.view.state == "idle"
+    assert registry.listed() == [second, first]
+    begin(registry, visitor="bob")
+    second.stop()
+    until(lambda: second.view.state == "stopped")
+    registry.start(third)
+    with pytest.raises(InputError, match=refused):
+        registry.continue_for(second, 3, 0.1)
+    registry.adopt(third)  # one of the two that there are is no third
+    assert second.view.state == "stopped"
+
+
+def test_runs_make_room_when_they_have_ended_or_were_left_and_never_while_somebody_looks(
+    server, begin, tiny, until
+):
+    registry = server(training=3, kept=3)
+    watched, left, ended = begin(registry), begin(registry), registry.draft(tiny(steps=1))
+    registry.start(ended)
+    until(lambda: ended.view.state == "finished")
+    watched.pause()
+    left._turn._seen_at -= 3600
+    until(lambda: states(watched, left) == ["paused", "paused"])
+    fourth = begin(registry)
+    assert registry.listed() == [fourth, left, watched]  # what has ended goes first, though it is younger
+    fifth = begin(registry)
+    assert registry.listed() == [fifth, fourth, watched]
+    sixth = begin(registry)
+    assert registry.listed() == [sixth, fifth, fourth, watched]
+
+
+def test_each_event_is_one_line_that_tells_neither_the_link_nor_a_word(
+    server, begin, tiny, until, caplog, monkeypatch
+):
+    caplog.set_level(logging.INFO, logger="headlight.runs")
+    registry = server(training=3, kept=2)
+    done = registry.draft(tiny(steps=2), words=("zebra",))
+    registry.start(done)
+    until(lambda: done.view.state == "finished")
+    left = begin(registry)
+    left.pause()
+    assert left.resume().wait(20)
+    left._turn._seen_at -= 3600
+    until(lambda: left.view.state == "paused")
+    left.stop()
+    until(lambda: left.view.state == "stopped")
+    monkeypatch.setattr(Task, "batch", lambda task, seed, k: {}["zebra"])
+    bad = registry.draft(tiny())
+    registry.start(bad)
+    until(lambda: bad.view.state == "failed")
+    bad.join()
+    with pytest.raises(InputError):
+        registry.draft(tiny(steps=1_000_000))
+    lines = [record.getMessage() for record in caplog.records if record.name == "headlight.runs"]
+    ids = {run.id[:6]: name for name, run in (("done", done), ("left", left), ("bad", bad))}
+    told = [re.sub(r"\d+\.\d s", "T s", line) for line in lines]
+    for prefix, name in ids.items():
+        told = [line.replace(prefix, name) for line in told]
+    step = left.view.step
+    assert told == [
+        "start done: training at step 0, T s",
+        "finish done: finished at step 2, T s",
+        "start left: training at step 0, T s",
+        f"neglect left: paused at step {step}, T s",
+        f"stop left: stopped at step {step}, T s",
+        "evict done: finished at step 2, T s",
+        "start bad: training at step 0, T s",
+        "fail bad: failed at step 0, T s, KeyError",
+        "refuse steps",
+    ]
+    for run in (done, left, bad):
+        assert run.id not in caplog.text
+    assert "zebra" not in caplog.text

@@ -1,0 +1,113 @@
+"""A visitor who keeps to no rules: speaks the protocol and sends whatever the browser would not."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+
+from benchmarks._viewer import Viewer
+
+SECONDS = 60.0
+
+
+class Stranger(Viewer):
+    """One connection, with what the server has said on it."""
+
+    def __init__(self, address: str, query: str = "", page: str = "") -> None:
+        super().__init__(address, query, page)
+        self.kinds: list[str] = []
+        """Of the elements that have come."""
+        self.texts: list[str] = []
+        self.session = ""
+        self._claimed: dict[str, WidgetState] = {}
+
+    def _take(self, socket: Any, data: bytes) -> None:
+        super()._take(socket, data)
+        message = ForwardMsg.FromString(data)
+        if message.WhichOneof("type") == "new_session":
+            self.session = message.new_session.initialize.session_id
+
+    def _note_widget(self, element: Any) -> None:
+        super()._note_widget(element)
+        self._widgets |= self._claimed  # whatever the server says that they hold
+        kind = element.WhichOneof("type")
+        self.kinds.append(kind)
+        if kind in ("markdown", "heading", "text"):
+            self.texts.append(getattr(element, kind).body)
+
+    @property
+    def keys(self) -> set[str]:
+        """Of the boxes and buttons that have come."""
+        return {*self._buttons, *(id_.rpartition("-")[2] for id_ in self._widgets)}
+
+    @property
+    def step(self) -> int:
+        """Which the page says of its run; -1 where it says none."""
+        said = [found for text in self.texts if (found := re.search(r"step \*\*([\d,]+)\*\*", text))]
+        return int(said[-1].group(1).replace(",", "")) if said else -1
+
+    @property
+    def connected(self) -> bool:
+        return self._socket is not None and self._socket.close_code is None
+
+    async def send(self, message: BackMsg | bytes) -> None:
+        assert self._socket is not None
+        await self._socket.send(message if isinstance(message, bytes) else message.SerializeToString())
+
+    async def claim(self, **values: dict[str, Any]) -> None:
+        """Say of boxes, by key, that they hold this; returns when the page has answered.
+
+        They go from the link, which would overrule them.
+        """
+        left = [part for part in self.query.split("&") if part.partition("=")[0] not in values]
+        self.query = "&".join(left)
+        for key, value in values.items():
+            (id_,) = [known for known in self._widgets if known.endswith(f"-{key}")]
+            self._claimed[id_] = WidgetState(id=id_, **value)
+        self._widgets |= self._claimed
+        await self.answered(self.ask())
+
+    async def ask(self) -> None:
+        assert self._socket is not None
+        await self._rerun(self._socket)
+
+    async def answered(self, asking: Any) -> None:
+        before = self._runs
+        await asking
+        await self.until(lambda: self._runs > before)
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(SECONDS):
+            while not condition():
+                await asyncio.sleep(0.01)
+
+
+def in_a_loop(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Its result. In a thread of its own: Playwright may have a loop in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result(180)
+
+
+@asynccontextmanager
+async def visiting(
+    address: str, query: str = "", page: str = "", headers: dict[str, str] | None = None
+) -> AsyncIterator[Stranger]:
+    """Someone who has opened a page and follows it."""
+    stranger = Stranger(address, query, page)
+    stranger.headers |= headers or {}
+    following = asyncio.create_task(stranger.watch())
+    try:
+        async with asyncio.timeout(SECONDS):
+            await stranger.painted.wait()
+        yield stranger
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)

@@ -1,0 +1,93 @@
+"""Where the server asks who somebody is, nothing is shown before it knows; otherwise nobody is asked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from benchmarks._server import ROOT
+from tests.pages.conftest import end_all_runs
+from tests.security.stranger import in_a_loop, visiting
+from tests.serving import start_server
+
+AUTH = {
+    "redirect_uri": "http://localhost:8501/oauth2callback",
+    "cookie_secret": "a secret of the tests alone",
+    "client_id": "headlight",
+    "client_secret": "another one",
+    "server_metadata_url": "http://localhost:1/.well-known/openid-configuration",
+}
+PAGES = ["", "explore", "anatomy", "masks", "data"]
+
+
+@pytest.fixture
+def app():
+    """A visitor of an app whose secrets file has this [auth]."""
+
+    def visit(auth=None, **user):
+        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        at.user = user
+        if auth is not None:
+            at.secrets["auth"] = auth
+            at.user = {"is_logged_in": False} | user
+        at.run()
+        assert [error.message for error in at.exception] == []
+        return at
+
+    yield visit
+    end_all_runs()
+
+
+def keys(at):
+    return {button.key for button in at.button}
+
+
+def test_nobody_is_asked_and_nothing_is_said_of_it_where_there_is_no_auth_section(app):
+    at = app()
+    assert "run_start" in keys(at)
+    assert not {"log_in", "log_out"} & keys(at)
+
+
+def test_with_one_a_visitor_sees_a_way_to_log_in_and_nothing_else(app):
+    at = app(AUTH)
+    assert keys(at) == {"log_in"}
+    assert len(at.sidebar) == len(at.number_input) == len(at.get("bidi_component")) == 0
+
+
+def test_each_provider_of_the_section_has_its_button(app):
+    own = ("client_id", "client_secret", "server_metadata_url")
+    shared = {name: value for name, value in AUTH.items() if name not in own}
+    provider = {name: AUTH[name] for name in own}
+    at = app(shared | {"client_kwargs": {"prompt": "login"}, "school": provider, "club": provider})
+    assert [button.label for button in at.button] == ["Log in with school", "Log in with club"]
+
+
+def test_who_has_logged_in_sees_the_page_and_their_name_and_can_log_out(app):
+    at = app(AUTH, is_logged_in=True, name="Ann **Other**", email="ann@example.com")
+    assert {"run_start", "log_out"} <= keys(at)
+    assert "Logged in as Ann **Other**" in [text.value for text in at.text]
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory):
+    """A fresh server whose secrets file has an [auth] section: until somebody logs in, app.py has named no
+    pages, and Streamlit would run the file of a page by itself."""
+    secrets = tmp_path_factory.mktemp("secrets") / "secrets.toml"
+    secrets.write_text("[auth]\n" + "".join(f"{name} = {json.dumps(v)}\n" for name, v in AUTH.items()))
+    server, address = start_server(None, "--secrets.files", str(secrets))
+    yield address
+    server.terminate()
+    server.wait(10)
+
+
+@pytest.mark.parametrize("page", PAGES[::-1])
+def test_no_page_is_sent_to_who_has_not_logged_in_be_it_by_a_deep_link(asking, page):
+    async def look():
+        async with visiting(asking, "run=known&owner=token&steps=7", page) as visitor:
+            first = set(visitor.keys)
+            await visitor.answered(visitor.ask())
+            return first | visitor.keys, set(visitor.kinds), visitor.exceptions
+
+    assert in_a_loop(look()) == ({"log_in"}, {"heading", "markdown", "button"}, [])

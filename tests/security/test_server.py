@@ -1,0 +1,275 @@
+"""What strangers can send to the server as it is started, and what they get for it: nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import re
+import tomllib
+from urllib.parse import urlsplit
+
+import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from benchmarks._server import ROOT
+from tests.security.stranger import SECONDS, in_a_loop, visiting
+from tests.serving import start_server
+from transformer.runs.limits import Limits
+
+SERVER = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["server"]
+MEGABYTE = 1024 * 1024
+SMALL = "layers_encoder=1&layers_decoder=1&heads=2&width=8&letters=6&batch_size=4&goal=none&device=cpu"
+SLOW = f"{SMALL}&steps=20000&pace=5 steps/s"
+LIMITS = Limits()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Where the server keeps its runs and what it has said."""
+    return tmp_path_factory.mktemp("server")
+
+
+@pytest.fixture(scope="module")
+def app(place):
+    """Its address."""
+    with (place / "said").open("wb") as said:
+        many = {"HEADLIGHT_PER_VISITOR": "1000", "HEADLIGHT_KEPT": "1000"}
+        server, address = start_server(output=said, HEADLIGHT_RUNS=str(place / "runs"), **many)
+        yield address
+        server.terminate()
+        server.wait(10)
+
+
+def asked(address, method, path, body=None, headers=None):
+    """Status and body of an answer; the path is sent as it is, which a browser would not do."""
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
+    try:
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        return answer.status, answer.read(), answer.headers
+    finally:
+        connection.close()
+
+
+# Who may connect.
+
+
+def handshake(address, origin):
+    stream = address.replace("http://", "ws://") + "/_stcore/stream"
+    with connect(stream, origin=origin, subprotocols=["streamlit"], open_timeout=20):
+        return "accepted"
+
+
+def test_a_page_of_another_site_cannot_connect_and_the_servers_own_can(app):
+    assert handshake(app, app) == "accepted"
+    for foreign in (
+        "https://elsewhere.example",
+        "null",
+        app.replace("127.0.0.1", "127.0.0.1.elsewhere.example"),
+    ):
+        with pytest.raises(InvalidStatus, match="403"):
+            handshake(app, foreign)
+
+
+# What belongs to everybody.
+
+
+def test_a_stranger_who_clears_the_servers_caches_takes_a_run_from_nobody(app):
+    async def clear():
+        async with visiting(app, SLOW) as owner, visiting(app) as stranger:
+            await owner.answered(owner.press("run_start"))
+            await owner.until(lambda: owner.step > 0)
+            await stranger.send(BackMsg(clear_cache=True))
+            await stranger.answered(stranger.ask())
+            step = owner.step
+            await owner.until(lambda: owner.step > step)
+            async with visiting(app, owner.query) as guest:
+                await guest.until(lambda: guest.step > step)
+            await owner.answered(owner.press("run_stop"))
+            return [*owner.alerts, *stranger.alerts, *owner.exceptions, *stranger.exceptions]
+
+    assert in_a_loop(clear()) == []
+
+
+@pytest.mark.parametrize("page", ["", "explore", "anatomy", "masks", "data"])
+def test_the_page_of_who_has_cleared_them_goes_on_as_well(app, page):
+    async def clear():
+        async with visiting(app, SMALL, page) as stranger:
+            await stranger.answered(stranger.ask())
+            await stranger.send(BackMsg(clear_cache=True))
+            await stranger.answered(stranger.ask())
+            return stranger.exceptions
+
+    assert in_a_loop(clear()) == []
+
+
+# What may be sent.
+
+
+def upload(address, session, body, token, size=None):
+    cookie = {"Cookie": f"_streamlit_xsrf={token}", "X-Xsrftoken": token} if token else {}
+    headers = cookie | {"Content-Type": "multipart/form-data; boundary=edge"}
+    if size is not None:
+        headers["Content-Length"] = str(size)
+    return asked(address, "PUT", f"/_stcore/upload_file/{session}/a-file", body, headers)[0]
+
+
+def test_only_a_page_of_this_server_uploads_and_no_more_than_the_limit(app):
+    whole = b'--edge\r\nContent-Disposition: form-data; name="a"; filename="a.tsv"\r\n\r\n%b\r\n--edge--\r\n'
+    most = SERVER["maxUploadSize"] * MEGABYTE
+    _, _, headers = asked(app, "GET", "/_stcore/health")
+    token = headers["Set-Cookie"].partition("_streamlit_xsrf=")[2].partition(";")[0]
+
+    async def session():
+        async with visiting(app) as visitor:
+            return [
+                upload(app, visitor.session, whole % b"cat\tchat", given, size)
+                for given, size in (("", None), ("2|forged|forged|1", None), (token, None), (token, most + 1))
+            ] + [upload(app, visitor.session, iter([whole % (b"a" * (most + 1))]), token)]  # its size unsaid
+
+    assert in_a_loop(session()) == [403, 403, 204, 413, 413]
+    assert upload(app, "nobody", whole % b"cat\tchat", token) == 400
+
+
+def test_a_message_that_is_too_large_or_means_nothing_ends_its_own_connection_alone(app):
+    async def crowd():
+        async with visiting(app) as other:
+            closed = []
+            for message in (b"\0" * (SERVER["maxWidgetStateSize"] * MEGABYTE + 1), b"no protobuf"):
+                async with visiting(app) as stranger:
+                    await stranger.send(message)
+                    await stranger.until(lambda stranger=stranger: not stranger.connected)
+                    closed.append(stranger._socket.close_code)
+            await other.answered(other.ask())
+            return closed, other.connected, other.exceptions
+
+    assert in_a_loop(crowd()) == ([1009, 1002], True, [])
+
+
+BEYOND = [
+    {"steps": {"int_value": 10**9}},
+    {"steps": {"int_value": LIMITS.steps + 1}},
+    {"steps": {"int_value": -1}, "heads": {"int_value": 0}},
+    {"heads": {"int_value": 10**12}, "width": {"int_value": 10**12}},
+    {"layers_encoder": {"int_value": 10**6}, "layers_decoder": {"int_value": -(2**62)}},
+    {"seed": {"int_value": -(2**62)}, "batch_size": {"int_value": 10**9}},
+    {"learning_rate": {"double_value": -1.0}, "dropout": {"double_value": 1e308}},
+    {"threads": {"int_value": 10**6}, "goal": {"string_value": "200 %"}, "device": {"string_value": "meta"}},
+    {"pace": {"string_value": "1e9 steps/s"}, "step_size": {"int_value": 10**12}},
+    {"preset": {"string_value": "\0"}, "recipe": {"string_value": "<script>"}},
+    {"task": {"string_value": "../../etc/passwd"}, "topology": {"string_value": "\ud7ff" * 1000}},
+]
+NOT_EVEN_NUMBERS = [
+    {"width": {"double_value": float("nan")}},
+    {"steps": {"double_value": float("inf")}},
+    {"learning_rate": {"string_value": "fast"}},
+    {"batch_size": {"string_array_value": {"data": ["4"]}}},
+]
+
+
+def test_values_beyond_the_limits_break_no_page_and_train_nothing_beyond_them(app, place):
+    async def forge():
+        errors = []
+        for values in [*BEYOND, {"seed": {"int_value": 4711}}]:  # the last can be trained
+            async with visiting(app, f"{SMALL}&steps=300&threads=1") as stranger:
+                await stranger.claim(**values)
+                await stranger.answered(stranger.press("run_start"))
+                errors += stranger.exceptions
+        async with asyncio.timeout(SECONDS):
+            while 4711 not in [config["seed"] for config in trained()]:
+                await asyncio.sleep(0.05)
+        return errors
+
+    def trained():
+        return [json.loads(file.read_text())["config"] for file in (place / "runs").glob("*/run.json")]
+
+    assert in_a_loop(forge()) == []
+    for config in trained():
+        assert 0 < config["train"]["steps"] <= LIMITS.steps
+        assert 1 <= config["model"]["n_heads"] <= config["model"]["d_model"] <= 1024
+        assert max(config["model"]["n_encoder_layers"], config["model"]["n_decoder_layers"]) <= 12
+
+
+def test_what_no_box_can_hold_breaks_the_page_of_its_sender_alone_which_says_no_more_than_the_kind_of_error(
+    app,
+):
+    async def forge():
+        async with visiting(app, SMALL) as other:
+            shown = []
+            for values in NOT_EVEN_NUMBERS:
+                async with visiting(app, SMALL) as stranger:
+                    await stranger.claim(**values)
+                    shown += stranger.exceptions
+            await other.answered(other.ask())
+            return shown, other.exceptions
+
+    shown, elsewhere = in_a_loop(forge())
+    assert elsewhere == []
+    assert {error.type for error in shown} == {"ValueError", "OverflowError", "TypeError"}
+    for error in shown:
+        assert list(error.stack_trace) == []
+        assert "redacted" in error.message
+        assert not any(said in str(error) for said in (str(ROOT), "site-packages", "NaN", "fast"))
+
+
+# What is handed out.
+
+OUTSIDE = [
+    "../app.py",
+    "..%2fapp.py",
+    "%2e%2e/app.py",
+    "%2e%2e%2fapp.py",
+    "%252e%252e%252fapp.py",
+    "..%5capp.py",
+    "..\\app.py",
+    "....//app.py",
+    "x/../../app.py",
+    "%c0%ae%c0%ae/app.py",
+    "/app.py",
+    f"{ROOT}/app.py",
+    f"%2f{str(ROOT)[1:]}/app.py",
+    "file://" + f"{ROOT}/app.py",
+    "..;/app.py",
+    "../app.py%00.js",
+    "../.streamlit/config.toml",
+    "%2e%2e/.streamlit/config.toml",
+    "../runs/",
+    ".",
+    "..",
+]
+
+
+def test_nothing_outside_of_the_static_folder_is_handed_out(app):
+    secret = [(ROOT / "app.py").read_bytes(), (ROOT / ".streamlit" / "config.toml").read_bytes()]
+    for outside in OUTSIDE:
+        for before in (
+            "/app/static/",
+            "/static/",
+            "/",
+            "/media/",
+            "/_stcore/bidi-components/",
+            "/component/x/",
+        ):
+            status, body, _ = asked(app, "GET", before + outside)
+            assert not any(part[:60] in body for part in secret), before + outside
+            assert before != "/app/static/" or status in (400, 403, 404), before + outside
+    loader = next(path for path in (ROOT / "static").iterdir() if path.suffix == ".js")
+    assert asked(app, "GET", f"/app/static/{loader.name}")[:2] == (200, loader.read_bytes())
+
+
+def test_the_interface_for_programs_is_off(app):
+    for name in ("interact", "mcp"):
+        json_ = {"Content-Type": "application/json"}
+        status, body, _ = asked(app, "POST", f"/_stcore/agent/{name}", b"{}", json_)
+        assert status >= 400
+        assert b"does not serve the agent API" in body
+
+
+def test_no_error_that_all_this_brought_about_was_raised_by_the_app(app, place):
+    """Streamlit refuses some of what is sent by an error of its own; the app's files raise none."""
+    blocks = re.split(r"Traceback \(most recent call last\):", (place / "said").read_text())[1:]
+    raising = [re.findall(r'^  File "([^"]+)", line', block, re.MULTILINE)[-1] for block in blocks]
+    assert [file for file in raising if file.startswith(str(ROOT))] == []

@@ -1,0 +1,146 @@
+"""Any text whatsoever as a configuration: one within the limits, or an InputError soon says why not."""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from tests.fuzzing import profile, with_odd_value
+from transformer.config import KINDS_OF, LANGUAGES, LETTER_TASKS, TASKS, TOKENIZERS, RunConfig
+from transformer.errors import InputError
+from transformer.fitting import with_task
+from transformer.recipes import RECIPES, beginning
+from transformer.runs.limits import Limits
+from transformer.tasks import completed
+
+EXAMPLES, MANY = 40, 5000
+SECONDS = 5.0
+"""Of the processor, at most: the slowest makes a vocabulary of byte pairs from a task's examples."""
+MEGABYTES = 300
+
+MOSTLY_LETTERS = st.sampled_from([*LETTER_TASKS * 8, *TASKS])
+"""The sentences of a grammar take half a second to be made."""
+SIZES = st.sampled_from([1, 2, 3, 4, 8, 12, 16, 32, 60, 64, 100, 128, 512, 1000, 1024, 4096, 100_000])
+SHARES = st.sampled_from([0, 0.1, 0.5, 0.9, 0.99, 1, 1e-9, float("nan"), float("inf"), -float("inf"), -1])
+LONG_TEXTS = [
+    "[" * 100_000,
+    '{"a":' * 100_000,
+    "9" * 100_000,
+    '"' + "a" * 10**6 + '"',
+    "\ufeff{}",
+    "NaN",
+    "null",
+]
+
+
+@st.composite
+def documents(draw):
+    """A configuration as plain values, all of them usable as often as not."""
+    config = beginning(
+        draw(st.sampled_from(sorted(RECIPES))),
+        draw(st.sampled_from(sorted(KINDS_OF))),
+        published=draw(st.booleans()),
+    )
+    document = with_task(config, draw(MOSTLY_LETTERS)).to_dict()
+    model, train = document["model"], document["train"]
+    choices = [
+        *(
+            (model, name, SIZES)
+            for name in ("n_encoder_layers", "n_decoder_layers", "n_heads", "d_model", "d_ff")
+        ),
+        *(
+            (train, name, SIZES)
+            for name in ("steps", "batch_size", "max_letters", "vocabulary", "min_frequency")
+        ),
+        *(
+            (train, name, SIZES)
+            for name in ("digits", "shift", "adjectives", "pad_to", "examples", "beam_width")
+        ),
+        *(
+            (train, name, SHARES)
+            for name in ("learning_rate", "label_smoothing", "goal", "clip", "weight_decay")
+        ),
+        (model, "dropout", SHARES),
+        (train, "tokenizer", st.sampled_from(TOKENIZERS)),
+        (train, "language", st.sampled_from(LANGUAGES)),
+        (train, "pairs", st.sampled_from(["../../etc/passwd", "/dev/zero", "0" * 64])),
+        (train, "tokenizer_file", st.sampled_from(["../../etc/passwd", "/dev/zero", "0" * 64])),
+        (train, "patterns", st.sampled_from([[], ["x"], [[]], ["svo"] * 10_000])),
+    ]
+    for group, name, values in draw(st.lists(st.sampled_from(choices), max_size=3)):
+        group[name] = draw(values)
+    for _ in range(draw(st.sampled_from([0, 0, 1, 3]))):
+        document = with_odd_value(document, draw)
+    return document
+
+
+@st.composite
+def configurations(draw):
+    """A configuration as text, or what is none."""
+    how = draw(st.sampled_from(["whole", "whole", "whole", "whole", "damaged", "long", "random"]))
+    event(how)
+    if how == "long":
+        return draw(st.sampled_from(LONG_TEXTS))
+    if how == "random":
+        return draw(st.text(max_size=200))
+    text = json.dumps(draw(documents()))
+    if how == "damaged":
+        at = draw(st.integers(0, len(text)))
+        text = text[:at] + draw(st.text(max_size=3)) + text[at + draw(st.integers(0, 9)) :]
+    return text
+
+
+def read(text):
+    """The configuration with what its task needs, within the limits of a server.
+
+    Raises:
+        InputError: why it cannot be used.
+    """
+    config = completed(RunConfig.from_json(text))
+    Limits().check(config)
+    return config
+
+
+def check(text):
+    """Whether it was read; what is wrong with how it was read or refused fails the test."""
+    began, most = time.thread_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    config, refusal = None, ""
+    try:
+        config = read(text)
+    except InputError as error:
+        refusal = str(error)
+    assert time.thread_time() - began < SECONDS
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < MEGABYTES * 1024
+    if config is None:
+        assert 0 < len(refusal) < 2000
+        return "refused"
+    assert RunConfig.from_json(config.to_json()) == config
+    return "read"
+
+
+@profile(EXAMPLES)
+@given(configurations())
+def test_any_text_is_a_configuration_within_the_limits_or_refused(text):
+    event(check(text))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@profile(MANY)
+@given(configurations())
+def test_many_texts_are_configurations_within_the_limits_or_refused(text):
+    event(check(text))
+
+
+@pytest.mark.parametrize("text", LONG_TEXTS, ids=lambda text: text[:6])
+def test_what_is_long_or_deep_and_no_configuration_is_refused(text):
+    assert check(text) == "refused"
+
+
+def test_what_is_changed_here_can_be_used():
+    assert read(RunConfig().to_json()).model.max_len == 26

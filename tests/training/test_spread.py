@@ -1,0 +1,397 @@
+"""One training spread over processes that PyTorch's own launcher starts: what it learns, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from transformer.commands.launch import NAMES, place
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.runs.failures import LEFT_ALONE
+from transformer.runs.saved import saved_config, saved_snapshots
+from transformer.training import spread as spread_module
+from transformer.training.loop import train
+from transformer.training.spread import Spread
+from transformer.training.state import TrainState
+
+ROOT = Path(__file__).parents[2]
+MODULE = ("-m", "transformer")
+NUMBERS = ("loss", "token_accuracy", "gradient_norm", "learning_rate")
+
+
+def command(*arguments, n=2):
+    """What a person would type, with the Python of the tests."""
+    return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(n), *map(str, arguments)]
+
+
+def environment():
+    """As on a shell where nothing is started yet; each process has a thread, and the launcher is quiet."""
+    clean = {name: value for name, value in os.environ.items() if name not in NAMES}
+    return clean | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+
+def launch(*arguments, n=2):
+    return subprocess.run(
+        command(*arguments, n=n), cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120
+    )
+
+
+def complaints(error):
+    """What a person is told beside the launcher's own words."""
+    return [line.removeprefix("headlight: ") for line in error.splitlines() if line.startswith("headlight: ")]
+
+
+def state_on_disk(folder):
+    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    return facts["state"], facts["reason"]
+
+
+@pytest.fixture(scope="module")
+def config_file(tiny_run, tmp_path_factory):
+    path = tmp_path_factory.mktemp("spread") / "tiny.json"
+    path.write_text(tiny_run.to_json(), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def program(tmp_path):
+    """The command line as a program of its own, after something has been done to it."""
+
+    def write(deed):
+        path = tmp_path / "program.py"
+        path.write_text(f"{deed}\nfrom transformer.__main__ import main\nraise SystemExit(main())\n")
+        return path
+
+    return write
+
+
+# What is learned.
+
+
+def numbers_of(config):
+    """Losses, token accuracies, gradient norms and learning rates of every step, by one process."""
+    reports = list(train(TrainState.begin(config)))
+    names = ("losses", "token_accuracies", "gradient_norms", "learning_rates")
+    return np.array([[number for report in reports for number in getattr(report, name)] for name in names])
+
+
+@pytest.fixture(scope="module", params=[60, pytest.param(200, marks=pytest.mark.slow)])
+def uneven(request, tiny_run):
+    """So many steps on batches of 7."""
+    steps = request.param
+    return tiny_run.with_changes(batch_size=7, steps=steps, evaluate_every=steps // 2)
+
+
+@pytest.fixture(scope="module")
+def by_two(uneven, tmp_path_factory):
+    """The same by two processes: what was said, and the folder."""
+    home = tmp_path_factory.mktemp("by_two")
+    (home / "uneven.json").write_text(uneven.to_json(), encoding="utf-8")
+    done = launch(*MODULE, "train", "--config", home / "uneven.json", "--json", "--out", home / "run")
+    assert done.returncode == 0, done.stderr
+    return done, home / "run"
+
+
+def test_two_processes_have_the_numbers_of_one_with_the_same_batches(by_two, uneven):
+    table = pd.read_parquet(by_two[1] / "metrics.parquet")
+    assert table["step"].tolist() == list(range(1, uneven.train.steps + 1))
+    for name, ours in zip(NUMBERS, numbers_of(uneven), strict=True):
+        # a norm adds up some thousand gradients, and what has been rounded in each
+        np.testing.assert_allclose(table[name], ours, atol=1e-5, rtol=1e-4 if "norm" in name else 0)
+
+
+def test_the_folder_is_written_once_and_holds_the_run_of_one_process(by_two, uneven, make_run, until):
+    _, folder = by_two
+    assert saved_config(folder).differences(TrainState.begin(uneven).config) == {"threads": (1, None)}
+    run = make_run(uneven, live=False)
+    run.start()
+    until(lambda: run.view.state == "finished")
+    assert state_on_disk(folder)[0] == "finished"
+    names = sorted(path.name for path in (folder / "frames").iterdir())
+    assert names == [f"{step:06d}.safetensors" for step in (0, uneven.train.steps // 2, uneven.train.steps)]
+    theirs, ours = saved_snapshots(folder), run.view.snapshots
+    assert [snapshot.step for snapshot in theirs] == [snapshot.step for snapshot in ours]
+    assert set(theirs[-1].weights) == set(ours[-1].weights)
+    for name, weights in ours[-1].weights.items():
+        if not name.endswith("to_key.bias"):  # no gradient but rounding, which Adam makes large
+            np.testing.assert_allclose(theirs[-1].weights[name], weights, atol=1e-3)
+
+
+def test_one_process_speaks_and_none_warns(by_two, uneven):
+    done, _ = by_two
+    assert len(done.stdout.splitlines()) == 1
+    assert json.loads(done.stdout)["steps"] == uneven.train.steps
+    assert done.stderr.count(f"{uneven.train.steps}/{uneven.train.steps}") == 1
+    assert "arning" not in done.stderr
+
+
+TOGETHER = """
+import json, sys
+from pathlib import Path
+from transformer.commands.launch import place
+from transformer.config import RunConfig
+from transformer.training.loop import train
+from transformer.training.spread import Spread, follow
+from transformer.training.state import TrainState
+
+source, result = map(Path, sys.argv[1:])
+configs = [RunConfig.from_json(text) for text in json.loads(source.read_text())]
+spread = Spread.join(configs[0], *place())
+found = []
+for config in configs:
+    if spread.leads:
+        reports = list(train(TrainState.begin(config, spread)))
+        names = ("losses", "token_accuracies", "gradient_norms", "learning_rates")
+        found.append([[number for report in reports for number in getattr(report, name)] for name in names])
+        spread.announce_end()
+    else:
+        follow(config, spread)
+if spread.leads:
+    result.write_text(json.dumps(found))
+spread.leave()
+"""
+
+
+@pytest.mark.slow
+def test_the_rest_of_an_epoch_each_topology_and_every_loss_are_spread_alike(tiny, tmp_path):
+    """Among them batches of one example, of which a process gets none, and a gradient that is always cut."""
+    configs = [
+        tiny(steps=40, examples=13, batch_size=6, topology="encoder-only"),
+        tiny(steps=40, batch_size=5, topology="decoder-only", label_smoothing=0.1, clip=0.05),
+        tiny(steps=40, batch_size=2, padding_mask=False, optimizer="adam"),
+        # Not for longer: from step 20 on rounding parts it, also from itself with its rows reversed.
+        RunConfig(device="cpu").with_changes(steps=15),
+    ]
+    (tmp_path / "program.py").write_text(TOGETHER)
+    (tmp_path / "configs.json").write_text(json.dumps([config.to_json() for config in configs]))
+    done = launch(tmp_path / "program.py", tmp_path / "configs.json", tmp_path / "result.json")
+    assert done.returncode == 0, done.stderr
+    for config, theirs in zip(configs, json.loads((tmp_path / "result.json").read_text()), strict=True):
+        np.testing.assert_allclose(theirs, numbers_of(config), atol=1e-5, rtol=1e-5)
+
+
+def place_of(rank, n=2):
+    """A process among others without a launcher, for what needs no other."""
+    return Spread(rank=rank, n_processes=n, device=torch.device("cpu"))
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_every_row_of_a_batch_is_one_process_s(n):
+    batch = tuple(torch.arange(1, 7 * width + 1).view(7, width) for width in (4, 5, 6))
+    shares = [place_of(rank, n).share(*batch, pad_id=0) for rank in range(n)]
+    for whole, parts in zip(batch, zip(*shares, strict=True), strict=True):
+        assert sorted(torch.cat(parts).tolist()) == whole.tolist()
+        assert {len(part) for part in parts} <= {7 // n, -(-7 // n)}
+
+
+def test_who_gets_no_row_reads_one_along_without_a_label():
+    batch = tuple(torch.arange(1, 2 * width + 1).view(2, width) for width in (4, 5, 6))
+    src, tgt_in, labels = place_of(2, 3).share(*batch, pad_id=0)
+    assert (src.tolist(), tgt_in.tolist()) == (batch[0][:1].tolist(), batch[1][:1].tolist())
+    assert labels.tolist() == [[0] * 6]
+
+
+def test_each_process_drops_by_itself_and_the_first_as_if_it_were_alone(tiny):
+    def seed(spread):
+        return TrainState.begin(tiny(dropout=0.4), spread).dropout.initial_seed()
+
+    places = [SimpleNamespace(rank=r, device=torch.device("cpu"), wrap=lambda model: model) for r in range(3)]
+    seeds = [seed(one) for one in places]
+    assert len(set(seeds)) == 3
+    assert seeds[0] == seed(None)
+
+
+# Where it may be spread.
+
+
+def test_a_process_that_no_launcher_has_started_is_alone(monkeypatch):
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    assert place() is None
+    monkeypatch.setenv("WORLD_SIZE", "4")  # some clusters say it of themselves
+    assert place() is None
+    for name, value in zip(NAMES, "2401", strict=True):
+        monkeypatch.setenv(name, value)
+    assert place() == (2, 4, 0, 1)
+    for name, value in zip(NAMES, "0101", strict=True):
+        monkeypatch.setenv(name, value)
+    assert place() is None
+
+
+def test_a_batch_smaller_than_the_number_of_processes_is_refused_by_one_line(config_file, tmp_path):
+    arguments = ("train", "--config", config_file, "--set", "batch_size=1", "--out", tmp_path / "run")
+    done = launch(*MODULE, *arguments)
+    assert done.returncode != 0
+    assert complaints(done.stderr) == [
+        "A batch of 1 cannot be spread over 2 processes; choose a batch_size of at least 2, or start fewer "
+        "processes."
+    ]
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("available", "device", "message"),
+    [
+        (
+            ("cuda", "cpu"),
+            "auto",
+            "^2 processes need a GPU each, and this machine has 1; start at most that many",
+        ),
+        (("cuda", "cpu"), "cuda", "or choose the device cpu.$"),
+        (("mps", "cpu"), "mps", "^Several processes cannot share mps; choose the device cpu.$"),
+        (("cpu",), "cuda", "^This machine has no cuda device; it has cpu."),
+    ],
+)
+def test_a_device_that_processes_cannot_share_is_refused(tiny, monkeypatch, available, device, message):
+    monkeypatch.setattr("transformer.training.device.available_devices", lambda: available)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in available)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(InputError, match=message):
+        Spread.join(tiny(device=device), 0, 2, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("available", "device", "expected"),
+    [
+        (("cuda", "cpu"), "auto", "cuda:1"),
+        (("cuda", "cpu"), "cuda", "cuda:1"),
+        (("cuda", "cpu"), "cpu", "cpu"),
+        (("mps", "cpu"), "auto", "cpu"),
+    ],
+)
+def test_each_process_has_a_gpu_of_its_own_and_all_share_the_cpu(
+    tiny, monkeypatch, available, device, expected
+):
+    met = []
+    monkeypatch.setattr("transformer.training.device.available_devices", lambda: available)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in available)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(spread_module.dist, "init_process_group", met.append)
+    assert str(Spread.join(tiny(device=device), 3, 4, 1, 2).device) == expected
+    assert met == ["cpu:gloo,cuda:nccl" if expected != "cpu" else "gloo"]
+
+
+# How it ends.
+
+
+EVERY_RIGHT = """
+from types import SimpleNamespace
+from transformer.training import evaluation
+evaluation.spell = lambda model, task, words, **_: SimpleNamespace(exact=[True] * len(words), loss=0.0)
+"""
+AT_STEP_3 = """
+import os, signal
+from transformer.tasks import Task
+batch = Task.batch
+
+def spoiled(task, seed, k):
+    if (os.environ["RANK"], k) == ({rank!r}, 3):
+        {deed}
+    return batch(task, seed, k)
+
+Task.batch = spoiled
+"""
+RUN_OUT = "raise RuntimeError('the letters have run out')"
+KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
+
+
+def test_the_goal_ends_all_processes(program, config_file, tmp_path):
+    done = launch(
+        program(EVERY_RIGHT),
+        "train",
+        "--config",
+        config_file,
+        "--target",
+        "0.9",
+        "--json",
+        "--out",
+        tmp_path / "run",
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["steps"] == 4
+    assert state_on_disk(tmp_path / "run")[0] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("rank", "deed", "told", "reason"),
+    [
+        (
+            "1",
+            RUN_OUT,
+            ["Process 2 of 2 has failed. RuntimeError: the letters have run out", LEFT_ALONE],
+            LEFT_ALONE,
+        ),
+        ("1", KILLED, [LEFT_ALONE], LEFT_ALONE),
+        (
+            "0",
+            RUN_OUT,
+            ["RuntimeError: the letters have run out"],
+            "RuntimeError: the letters have run out",
+        ),
+    ],
+    ids=["another fails", "another is killed", "the first fails"],
+)
+@pytest.mark.slow
+def test_a_process_that_fails_ends_all_with_a_message(
+    program, config_file, tmp_path, rank, deed, told, reason
+):
+    began = time.monotonic()
+    done = launch(
+        program(AT_STEP_3.format(rank=rank, deed=deed)),
+        "train",
+        "--config",
+        config_file,
+        "--out",
+        tmp_path / "run",
+    )
+    assert done.returncode != 0
+    assert time.monotonic() - began < 60, "the launcher had to kill somebody who waited"
+    assert sorted(complaints(done.stderr)) == sorted(told)
+    assert state_on_disk(tmp_path / "run") == ("failed", reason)
+
+
+@pytest.mark.parametrize("request_to_stop", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
+def test_an_interrupted_run_is_stopped_in_all_processes(config_file, tmp_path, request_to_stop):
+    arguments = ("train", "--config", config_file, "--steps", "1000000", "--out", tmp_path / "run")
+    launched = subprocess.Popen(
+        command(*MODULE, *arguments),
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with launched:
+        try:
+            end = time.monotonic() + 60
+            while not (tmp_path / "run" / "frames" / "000004.safetensors").exists():
+                assert time.monotonic() < end, "it has not begun"
+                time.sleep(0.05)
+            launched.send_signal(request_to_stop)
+            said, error = launched.communicate(timeout=25)  # sooner than the launcher's patience ends
+        finally:
+            launched.kill()
+    assert launched.returncode != 0
+    assert said.startswith("Stopped at step ")
+    assert complaints(error) == []
+    assert state_on_disk(tmp_path / "run")[0] == "stopped"
+
+
+@pytest.mark.slow
+def test_a_folder_that_is_not_empty_ends_all_with_one_line(config_file, tmp_path):
+    done = launch(*MODULE, "train", "--config", config_file, "--out", tmp_path.parent)
+    assert done.returncode != 0
+    assert complaints(done.stderr) == [f"The folder {tmp_path.parent} is not empty; choose a new one."]

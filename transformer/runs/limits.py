@@ -1,0 +1,133 @@
+"""What a server lets its visitors take, so that a class can share it; read from the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from transformer.config import LETTER_TASKS, RunConfig
+from transformer.errors import InputError
+from transformer.runs.machine import processors
+from transformer.size import parameter_count, training_bytes
+
+
+def _limit(default: int, least: int, most: int) -> Any:
+    """A whole number from `least`, with which the app's first preset still trains, to `most`."""
+    return field(default=default, metadata={"range": (least, most)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The limits of one server. A run has none where nobody sets any, as on the command line."""
+
+    training: int = _limit(2, 1, 64)
+    """Runs that train at once; the others wait in line."""
+    per_visitor: int = _limit(4, 1, 1_000)
+    """Runs of one visitor that have not ended."""
+    kept: int = _limit(40, 1, 10_000)
+    """Runs in memory; beyond it the oldest that has ended goes, or was paused because nobody looked."""
+    minutes: int = _limit(60, 1, 100_000)
+    """For which a run trains at a stretch; then it is stopped, and can be continued."""
+    unseen_minutes: int = _limit(10, 1, 100_000)
+    """After which a training run that no page looks at is paused."""
+    archive_minutes: int = _limit(60, 1, 100_000)
+    """After which a run that stands still and that nobody has looked at leaves memory for its folder."""
+    steps: int = _limit(100_000, 300, 1_000_000)
+    """Planned steps of a run, those of continuing it included."""
+    parameters: int = _limit(50_000_000, 100_000, 1_000_000_000)
+    """Of a model; the published recipes have up to 44 million."""
+    tokens: int = _limit(512, 32, 1_024)
+    """Longest sequence that a model has positions for: twice what it is trained on, to be asked more."""
+    memory_mb: int = _limit(2_000, 50, 1_000_000)
+    """Megabytes that the training of a model takes, by arithmetic."""
+    upload_mb: int = _limit(64, 1, 4_000)
+    """Megabytes of a file in which somebody brings a run along."""
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            value, (least, most) = getattr(self, limit.name), limit.metadata["range"]
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise InputError(
+                    f"{variable(limit.name)}={value} cannot be used; choose a whole number from {least} to "
+                    f"{most}, or leave it out: it is {limit.default} then.",
+                    limit.name,
+                )
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """The limits that whoever started the server has set; the others keep their defaults.
+
+        Raises:
+            InputError: a value that cannot be read, what is allowed, and what to do.
+        """
+        names = {limit.name: variable(limit.name) for limit in fields(cls)}
+        return cls(**{n: _read(environment[name]) for n, name in names.items() if name in environment})
+
+    def check(self, config: RunConfig) -> None:
+        """Refuse a configuration that goes beyond them.
+
+        Args:
+            config: with what its task needs filled in.
+
+        Raises:
+            InputError: what it needs, the limit, and what to choose.
+        """
+        self.check_steps(config.train.steps)
+        if (config.threads or 0) > processors():
+            raise InputError(
+                f"{config.threads} threads are too many for this server; it has {processors()} processors. "
+                "Choose at most as many, or leave it to the app, which measures what is fastest.",
+                "threads",
+            )
+        model, needed = config.model, training_bytes(config) / 1e6
+        if (parameters := parameter_count(model)) > self.parameters:
+            raise InputError(
+                f"This model has {parameters:,} parameters; on this server a run may have "
+                f"{self.parameters:,}. Choose a smaller width or fewer layers.",
+                "d_model",
+            )
+        if model.max_len > self.tokens:
+            letters = config.train.task in LETTER_TASKS
+            raise InputError(
+                f"This model reads and writes up to {model.max_len:,} tokens; on this server it may be "
+                f"{self.tokens:,}. Choose {'shorter words' if letters else 'shorter examples'}.",
+                "max_letters" if letters else "task",
+            )
+        if needed > self.memory_mb:
+            raise InputError(
+                f"This model needs about {needed:,.0f} MB to train; on this server a run may take "
+                f"{self.memory_mb:,} MB. Choose a smaller batch, a smaller width or fewer layers.",
+                "batch_size",
+            )
+
+    def check_steps(self, steps: int) -> None:
+        """Refuse a plan that is too long. Raises InputError."""
+        if steps > self.steps:
+            raise InputError(
+                f"{steps:,} steps are too many for this server; choose at most {self.steps:,} in all.",
+                "steps",
+            )
+
+    def check_upload(self, size: int) -> None:
+        """Refuse a file of so many bytes before it is read. Raises InputError."""
+        if size > 1_000_000 * self.upload_mb:
+            raise InputError(
+                f"This file has {size / 1e6:,.1f} MB; this server opens files of up to {self.upload_mb:,} MB "
+                f"({variable('upload_mb')}).",
+                "run_open",
+            )
+
+
+def variable(name: str) -> str:
+    """The environment variable that sets a limit."""
+    return f"HEADLIGHT_{name.upper()}"
+
+
+def _read(text: str) -> Any:
+    """A whole number; any other text as it is, to be refused as what it says."""
+    try:
+        return int(text)
+    except ValueError:
+        return text

@@ -1,0 +1,143 @@
+"""A run that another process is training, or another machine: watched through its folder."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from transformer.errors import InputError
+from transformer.runs.claim import is_free
+from transformer.runs.facts import FILE
+from transformer.runs.saved import saved_run
+from transformer.runs.turn import Turn
+from transformer.runs.view import IDLE, QUEUED, TRAINING, RunView
+from transformer.tasks import Question, task_of
+
+LOOK_SECONDS = 0.5
+"""The folder is looked at this often at most, however many pages ask."""
+STILL_SECONDS = 15.0
+"""A run whose folder has not changed for so long is not being trained."""
+SPEED_SECONDS = 10.0
+"""Steps a second are counted over about so long."""
+FREE_SECONDS = 1.0
+"""This often at most the disk is asked whether the folder has been let go."""
+
+
+class Remote:
+    """What `Watched` promises, of a run that is trained elsewhere; nobody here can command it.
+
+    Args:
+        turn: knows when somebody has looked.
+
+    Raises:
+        InputError: not a folder of a run, a damaged one, or one of another version.
+    """
+
+    def __init__(self, folder: Path, turn: Turn | None = None) -> None:
+        self.folder = folder
+        self._turn = turn or Turn()
+        self._lock = threading.Lock()
+        self._known: dict[Path, tuple[int, object]] = {}
+        self._found: dict[Path, tuple[int, object]] = {}  # in the present reading
+        self._looked_at = self._asked_at = time.monotonic()
+        self._version = self._stamp()
+        self._saved = saved_run(folder, self._read)
+        self._known, self._found = self._found, {}
+        self._counted = self._looked_at, self._saved.view.step
+        still = max(0.0, time.time() - self._version / 1e9)  # by the clocks, until it has been seen to move
+        self._moved_at = self._looked_at - still
+        self._view = self._now()
+        self.config = self._saved.view.config
+        self.task = task_of(self.config)
+        self.ready = threading.Event()
+        self.ready.set()
+
+    @property
+    def view(self) -> RunView:
+        """The run as its folder has it now; where that cannot be read for a moment, as it was."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._looked_at >= LOOK_SECONDS:
+                self._looked_at = now
+                try:
+                    if (version := self._stamp()) != self._version:
+                        self._saved, self._version = saved_run(self.folder, self._read), version
+                        self._known, self._found = self._found, {}  # what was thinned out goes
+                        self._moved_at = now
+                    self._view = self._now()
+                except (InputError, OSError):
+                    pass  # it is being written
+            return self._view
+
+    @property
+    def id(self) -> str:
+        """The unguessable name by which the run is addressed."""
+        return self._view.id
+
+    @property
+    def questions(self) -> list[Question]:
+        """The probes."""
+        return [self.task.question(word) for word in self._saved.words]
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """It waits nowhere here."""
+        return None
+
+    def build(self) -> None:
+        """It is built where it is trained."""
+
+    def look(self) -> RunView:
+        """The view, for a person."""
+        self._turn.look()
+        return self.view
+
+    @property
+    def let_go(self) -> bool:
+        """Whether it stands still, can go on, and no process writes there any more: it may be had as a `Run`.
+
+        True to one of those who ask at the same time.
+        """
+        if self.view.active or not self._saved.can_go_on:
+            return False
+        with self._lock:
+            now = time.monotonic()
+            if now - self._asked_at < FREE_SECONDS:
+                return False
+            self._asked_at = now
+        return self.folder.is_dir() and is_free(self.folder)
+
+    @property
+    def left(self) -> bool:
+        """Whether memory need not hold it: nobody has looked for long."""
+        return self._turn.forgotten
+
+    def put_away(self) -> None:
+        """Nothing of it is here but what was read."""
+
+    def _now(self) -> RunView:
+        """What was read, with what only who watches can tell: whether it moves, and how fast."""
+        view, (at, step) = self._saved.view, self._counted
+        goes_on = self._saved.state in (IDLE, QUEUED, TRAINING)
+        if not goes_on or self._looked_at - self._moved_at > STILL_SECONDS:
+            return view
+        speed = (view.step - step) / max(self._looked_at - at, 1e-9)
+        if self._looked_at - at > SPEED_SECONDS:
+            self._counted = self._looked_at, view.step
+        return replace(view, state=self._saved.state, reason="", steps_per_second=speed)
+
+    def _stamp(self) -> int:
+        return (self.folder / FILE).stat().st_mtime_ns
+
+    def _read(self, read: Callable[[Path], Any], path: Path) -> Any:
+        """Read a file, unless it is the one that was read before."""
+        stamp = path.stat().st_mtime_ns
+        known = self._known.get(path)
+        if known is None or known[0] != stamp:
+            known = stamp, read(path)
+        self._found[path] = known
+        return known[1]

@@ -1,0 +1,50 @@
+"""What a run's thread remembers beside what everybody may see, kept in its folder and found there again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.recording.stored import Stored
+from transformer.runs.archive import TRAINING, Training
+from transformer.runs.facts import Facts
+from transformer.runs.frames import read_fields
+from transformer.training.checkpoint import Progress, packed, unpacked
+from transformer.training.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from transformer.training.state import TrainState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """What the next steps of a watched run depend on, beside the training itself."""
+
+    evaluation: Evaluation
+    """The newest."""
+    looking: float
+    """Seconds that frames have taken."""
+    moments: tuple[list[tuple[str, int]], int, bool]
+    """What the finder of moments remembers."""
+
+
+def pack(state: TrainState, memory: Memory) -> Training:
+    """Copies of all that the folder is to hold of a training."""
+    arrays, progress = packed(state)
+    return arrays, {"progress": progress, "memory": memory}
+
+
+def unpack(folder: Path, config: RunConfig) -> tuple[TrainState, Memory]:
+    """The training of a saved run, and what its thread remembered.
+
+    Raises:
+        InputError: the file is damaged, or of another model; or the device is not there.
+    """
+    facts = read_fields(folder / TRAINING, {"run": Facts, "progress": Progress, "memory": Memory})
+    run, progress = facts["run"], facts["progress"]
+    if (run.step, run.planned) != (progress.step, progress.stretch.last):
+        raise InputError(f"{folder.name}/{TRAINING} is of two different steps or plans.")
+    return unpacked(config, Stored(folder / TRAINING).whole(), progress), facts["memory"]

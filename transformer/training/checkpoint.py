@@ -1,0 +1,92 @@
+"""A training as plain arrays and facts, from which it goes on as if it had never stopped, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.interventions import NOTHING, Interventions
+from transformer.training.schedule import Stretch
+from transformer.training.state import TrainState
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+MODEL, OPTIMIZER, DROPOUT = "model/", "optimizer/", "dropout"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a training has come: all of its state that is no array."""
+
+    step: int
+    stretch: Stretch
+    first_step_at: dict[str, int]
+    goal_reached: bool
+    interventions: list[tuple[int, str, Any]]
+    """The log of what a person changed."""
+    in_force: Interventions
+    """What is taken away from the model now."""
+
+
+def packed(state: TrainState) -> tuple[dict[str, Array], Progress]:
+    """Copies of everything that the next steps depend on; batches follow from seed and step.
+
+    Where numbers of past steps are unread, they are not part of it: read them first.
+    """
+    arrays = {MODEL + name: _copied(tensor) for name, tensor in state.model.state_dict().items()}
+    for name, parameter in state.model.named_parameters():
+        for kind, value in state.optimizer.state.get(parameter, {}).items():
+            arrays[f"{OPTIMIZER}{name}/{kind}"] = _copied(torch.as_tensor(value))
+    arrays[DROPOUT] = _copied(state.dropout.get_state())
+    return arrays, Progress(
+        step=state.step,
+        stretch=state.stretch,
+        first_step_at=dict(state.first_step_at),
+        goal_reached=state.goal_reached,
+        interventions=list(state.interventions),
+        in_force=state.model.interventions,
+    )
+
+
+def unpacked(config: RunConfig, arrays: Mapping[str, Array], progress: Progress) -> TrainState:
+    """The training that was packed, on the device of its configuration.
+
+    Raises:
+        InputError: the arrays are not those of this model, or the device is not there.
+    """
+    state = TrainState.begin(config)
+    try:
+        weights = {name: torch.from_numpy(arrays[MODEL + name]) for name in state.model.state_dict()}
+        state.model.load_state_dict(weights)
+        of_all: dict[int, dict[str, Any]] = {}
+        for i, (name, parameter) in enumerate(state.model.named_parameters()):
+            start = f"{OPTIMIZER}{name}/"
+            kinds = {key.removeprefix(start): arrays[key] for key in arrays if key.startswith(start)}
+            for kind, values in kinds.items():
+                if values.shape not in ((), tuple(parameter.shape)):
+                    raise ValueError(f"{kind} of {name} has shape {values.shape}")
+            if progress.step > 0:  # before that the optimiser remembers nothing
+                of_all[i] = {kind: torch.from_numpy(values) for kind, values in kinds.items()}
+            if of_all and of_all[i].keys() != of_all[0].keys() or bool(kinds) != (progress.step > 0):
+                raise ValueError(f"of {name} the optimiser remembers {', '.join(kinds) or 'nothing'}")
+        groups = state.optimizer.state_dict()["param_groups"]
+        state.optimizer.load_state_dict({"state": of_all, "param_groups": groups})
+        state.dropout.set_state(torch.from_numpy(arrays[DROPOUT]))
+        if progress.in_force != NOTHING:
+            state.model.intervene(progress.in_force, state.task.src_tokenizer.id_of)
+    except (KeyError, IndexError, ValueError, RuntimeError, TypeError) as error:
+        raise InputError(f"The saved training does not fit its own configuration ({error}).") from error
+    state.step, state.stretch = progress.step, progress.stretch
+    state.first_step_at, state.goal_reached = dict(progress.first_step_at), progress.goal_reached
+    state.interventions = list(progress.interventions)
+    return state
+
+
+def _copied(tensor: torch.Tensor) -> Array:
+    return tensor.detach().cpu().numpy().copy()

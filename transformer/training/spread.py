@@ -1,0 +1,140 @@
+"""One training spread over several processes, each with the whole model and a share of every batch.
+
+PyTorch's launcher starts them, on one machine or on several (`torchrun --nproc-per-node 2 -m transformer
+train`). The first of them leads: it alone evaluates, records, writes and decides; the others take the steps
+that it announces. DistributedDataParallel brings the gradients together ("PyTorch Distributed", Li et al.,
+2020).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.training.device import resolve_device
+from transformer.training.state import TrainState
+from transformer.training.step import take_step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """The place of this process among those that train one model together."""
+
+    rank: int
+    """From 0 up; process 0 leads."""
+    n_processes: int
+    device: torch.device
+    """Where this process has its copy of the model."""
+
+    @classmethod
+    def join(cls, config: RunConfig, rank: int, n_processes: int, local_rank: int, n_here: int) -> Spread:
+        """Meet the other processes; returns when all are there.
+
+        Args:
+            rank: place of this process among all, from 0 up.
+            local_rank: its place on this machine, from 0 up.
+            n_here: processes on this machine.
+
+        Raises:
+            InputError: a batch with fewer examples than processes, or a device that they cannot share.
+        """
+        if config.train.batch_size < n_processes:
+            raise InputError(
+                f"A batch of {config.train.batch_size} cannot be spread over {n_processes} processes; choose "
+                f"a batch_size of at least {n_processes}, or start fewer processes.",
+                "batch_size",
+            )
+        device = _device(config.device, local_rank, n_here)
+        # What the processes tell each other goes by gloo on GPUs too, where they need not wait for it.
+        dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+        return cls(rank=rank, n_processes=n_processes, device=device)
+
+    @property
+    def leads(self) -> bool:
+        """Whether the others do as this process says."""
+        return self.rank == 0
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """The model as steps are to see it: their gradients become the mean over all processes."""
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)  # for this thread, the one that trains
+        return DistributedDataParallel(model, forward_sync_buffers=False)  # no buffer ever changes
+
+    def share(
+        self, src: Tensor, tgt_in: Tensor, labels: Tensor, pad_id: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """This process's rows of a batch, as wide as the whole.
+
+        The rest of an epoch may have fewer rows than there are processes. Who gets none reads the first
+        along, without labels, because all must take part in every step.
+        """
+        if self.rank >= len(src):
+            return src[:1], tgt_in[:1], torch.full_like(labels[:1], pad_id)
+        mine = slice(self.rank, None, self.n_processes)
+        return src[mine], tgt_in[mine], labels[mine]
+
+    def backward(self, part: Tensor) -> None:
+        """Give every process the gradients of the whole batch's loss, the sum of all processes' parts."""
+        (part * self.n_processes).backward()  # because the wrapper takes the mean
+
+    def add_up(self, numbers: Tensor) -> None:
+        """Replace numbers by their sums over all processes."""
+        dist.all_reduce(numbers)
+
+    def announce_step(self) -> None:
+        """The leader's word before each step, on which the others take theirs."""
+        dist.broadcast(torch.tensor(1), src=0)
+
+    def announce_end(self) -> None:
+        """The leader's last word."""
+        with contextlib.suppress(RuntimeError):  # who has gone already need not hear it
+            dist.broadcast(torch.tensor(0), src=0)
+
+    def hear(self) -> bool:
+        """Wait for the leader's word: whether there is another step."""
+        word = torch.tensor(0)
+        dist.broadcast(word, src=0)
+        return bool(word)
+
+    def leave(self) -> None:
+        """Part from the other processes after the end."""
+        dist.destroy_process_group()
+
+
+def follow(config: RunConfig, spread: Spread) -> None:
+    """Take part in a training that another process leads, until that one says that it has ended."""
+    for request in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(request, signal.SIG_IGN)  # the leader has it too, and decides for all
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    state = TrainState.begin(config, spread)
+    while spread.hear():
+        take_step(state, state.task.batch(config.seed, state.step))
+        state.unread.clear()  # the leader has the same numbers, and reads them
+
+
+def _device(name: str, local_rank: int, n_here: int) -> torch.device:
+    """The device of one process: the CPU, which all share, or a GPU of its own. Raises InputError."""
+    if name == "auto" and not torch.cuda.is_available():
+        name = "cpu"
+    kind = resolve_device(name).type
+    if kind == "cpu":
+        return torch.device("cpu")
+    if kind != "cuda":
+        raise InputError(f"Several processes cannot share {kind}; choose the device cpu.", "device")
+    n_gpus = torch.cuda.device_count()
+    if n_here > n_gpus:
+        raise InputError(
+            f"{n_here} processes need a GPU each, and this machine has {n_gpus}; start at most that many "
+            "(--nproc-per-node), or choose the device cpu.",
+            "device",
+        )
+    return torch.device("cuda", local_rank)
