@@ -78,12 +78,14 @@ def refreshing(
     def look() -> None:
         hold()
         view = run.look()
+        if rest(view) != rest_seen:
+            # Buttons and rhythm belong to the whole page. It is run before anything is drawn: whoever reads
+            # a new state finds the buttons that go with it.
+            st.rerun()
         try:
             draw(view)
         except StreamlitInvalidLayoutContextError:
             st.rerun()
-        if rest(view) != rest_seen:
-            st.rerun()  # the buttons and the rhythm of this refresh belong to the whole page
 
     look()
 

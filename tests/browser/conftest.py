@@ -80,6 +80,11 @@ class Watcher:
         """What the Watch page says of its run; nothing on other pages."""
         return " ".join(self.page.locator(".st-key-run_status").all_inner_texts())
 
+    @property
+    def state(self) -> str:
+        """The state in that line, a word of its own: `0.1 s of training` stands there too."""
+        return self.status.partition(" · ")[0].rpartition(" ")[2]
+
     def until(self, condition: str | object, seconds: float = PATIENCE, what: str = "") -> float:
         """Wait until a function of no arguments is true; returns how long that took."""
         began = time.monotonic()

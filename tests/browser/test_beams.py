@@ -8,7 +8,7 @@ LINK = "/?letters=6&steps=30&goal=none&layers_encoder=1&layers_decoder=1&heads=2
 def test_the_tree_is_drawn_told_and_drawn_anew(watch):
     watch.open(LINK)
     watch.click("run_start")
-    watch.until(lambda: "finished" in watch.status)
+    watch.until(lambda: watch.state == "finished")
     watch.page.get_by_role("link", name="Ask", exact=True).click()
     watch.page.wait_for_selector(".st-key-explore_map_figure svg.main-svg")
     watch.page.get_by_role("tab").filter(has_text="Beams").click()

@@ -25,7 +25,7 @@ def app(tmp_path_factory):
 def test_a_first_visit_plays_the_recording_and_start_trains_a_model_of_its_own(watch):
     watch.open("/")
     assert watch.number("live_map", "step") == 200
-    assert "recorded" in watch.status
+    assert watch.state == "recorded"
     watch.click("time_play")
     watch.until(lambda: 0 < watch.number("live_map", "step") < 200)
     watch.click("run_start")
@@ -37,7 +37,7 @@ def test_a_first_visit_plays_the_recording_and_start_trains_a_model_of_its_own(w
 def test_a_run_is_taken_away_as_one_file_and_opened_in_another_browser(watch, app, browser, tmp_path):
     watch.open("/?steps=6&goal=none&seed=4&heads=2")
     watch.click("run_start")
-    watch.until(lambda: "finished" in watch.status)
+    watch.until(lambda: watch.state == "finished")
     watch.page.get_by_text("Take it away").click()
     button = watch.page.locator(".st-key-run_download button").first
     with watch.page.expect_download() as download:
@@ -50,7 +50,7 @@ def test_a_run_is_taken_away_as_one_file_and_opened_in_another_browser(watch, ap
     other.open("/")
     other.page.get_by_text("Open a run").click()
     other.page.locator(".st-key-run_open input[type=file]").set_input_files(tmp_path / "run.zip")
-    other.until(lambda: "finished" in other.status and other.number("live_map", "step") == 6)
+    other.until(lambda: other.state == "finished" and other.number("live_map", "step") == 6)
     assert watch.page.url.split("run=")[1][:22] != other.page.url.split("run=")[1][:22]
     other.click("run_continue")
     other.until(lambda: other.number("live_map", "step") > 6)

@@ -39,15 +39,15 @@ def test_after_a_server_was_killed_its_browser_finds_the_run_again_and_goes_on_w
         server, _ = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
         watch.open("/")  # a plain visit: only the browser knows which runs are its own
         page.locator(".st-key-run_picker").get_by_text("paused").click(timeout=30_000)
-        watch.until(lambda: "paused" in watch.status)
+        watch.until(lambda: watch.state == "paused")
         assert f"run={run}" in page.url
         stood = watch.number("live_map", "step")
         assert stood >= seen - 100  # frames are fewer than steps
         expect(page.locator(".st-key-run_pause button")).to_contain_text("Resume")
         watch.click("run_pause")
-        watch.until(lambda: "training" in watch.status and watch.number("live_map", "step") > stood)
+        watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > stood)
         watch.click("run_stop")
-        watch.until(lambda: "stopped" in watch.status)
+        watch.until(lambda: watch.state == "stopped")
     finally:
         server.kill()
         server.wait()
@@ -68,7 +68,7 @@ def test_a_run_of_another_process_is_listed_and_watched_live_and_cannot_be_comma
             page.reload()
             page.wait_for_selector(".st-key-live_map svg.main-svg")
         page.locator(".st-key-run_remote button").click()
-        watch.until(lambda: "training" in watch.status)
+        watch.until(lambda: watch.state == "training")
         step = watch.number("live_map", "step")
         watch.until(lambda: watch.number("live_map", "step") > step, 60)
         assert [page.locator(f".st-key-{key} button").is_enabled() for key in ("run_pause", "run_stop")] == [

@@ -29,7 +29,7 @@ def started(watch):
     """A run in the first browser, and its link."""
     watch.open(LONG)
     watch.click("run_start")
-    watch.until(lambda: "training" in watch.status and watch.number("live_map", "step") > 0)
+    watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > 0)
     run = watch.page.url.split("run=")[1].split("&")[0]
     yield run
     if watch.page.locator(".st-key-run_stop button:enabled").count():
@@ -52,10 +52,10 @@ def test_who_opens_the_link_sees_the_run_live_and_has_no_button_that_commands_it
 
 def test_the_browser_that_started_a_run_commands_it_after_a_reload_too(watch, started):
     watch.page.reload()
-    watch.until(lambda: "training" in watch.status)
+    watch.until(lambda: watch.state == "training")
     expect(watch.page.locator(".st-key-run_stop button")).to_be_enabled()
     watch.click("run_pause")
-    watch.until(lambda: "paused" in watch.status)
+    watch.until(lambda: watch.state == "paused")
 
 
 def test_a_link_of_the_owner_hands_command_to_another_device_and_is_gone_from_its_address(
@@ -68,14 +68,14 @@ def test_a_link_of_the_owner_hands_command_to_another_device_and_is_gone_from_it
     expect(guest.page.locator(".st-key-run_stop button")).to_be_enabled()
     guest.until(lambda: "owner=" not in guest.page.url)
     guest.click("run_stop")
-    watch.until(lambda: "stopped" in watch.status)
+    watch.until(lambda: watch.state == "stopped")
 
 
 def test_who_follows_stands_where_the_owner_stands_until_they_go_elsewhere(watch, guest, started):
     guest.open(f"/?run={started}")
     watch.until(lambda: watch.number("live_map", "step") >= 25)
     watch.click("run_stop")
-    watch.until(lambda: "stopped" in watch.status)
+    watch.until(lambda: watch.state == "stopped")
     handle = watch.page.get_by_role("slider", name="Step")
     handle.focus()
     handle.press("Home")
@@ -110,4 +110,4 @@ def test_forged_presses_over_a_raw_connection_command_nothing(app, watch, starte
     ]
     step = watch.number("live_map", "step")
     watch.until(lambda: watch.number("live_map", "step") > step)
-    assert "training" in watch.status
+    assert watch.state == "training"

@@ -108,7 +108,7 @@ def test_the_handle_can_be_dragged_out_of_live_and_stays_where_it_is_let_go(watc
 def test_the_past_is_played_as_a_film(watch):
     watch.open(SHORT)
     watch.click("run_start")
-    watch.until(lambda: "finished" in watch.status)
+    watch.until(lambda: watch.state == "finished")
     watch.click("time_play")
     seen = set()
 
@@ -125,7 +125,7 @@ def test_the_past_is_played_as_a_film(watch):
 def test_step_word_kind_and_head_are_one_selection_on_every_page_and_in_the_link(watch, browser):
     watch.open(SHORT)
     watch.click("run_start")
-    watch.until(lambda: "finished" in watch.status)
+    watch.until(lambda: watch.state == "finished")
     watch.page.locator(".st-key-word button", has_text="cat").click()
     watch.page.locator(".st-key-kind button", has_text="Encoder").click()
     press(watch, "Home")
@@ -155,7 +155,7 @@ def test_step_word_kind_and_head_are_one_selection_on_every_page_and_in_the_link
 def test_a_word_is_spelled_letter_by_letter_with_the_row_lit_and_lines_that_answer_the_pointer(watch):
     watch.open("/?steps=30&goal=none&letters=6&word=cat")
     watch.click("run_start")
-    watch.until(lambda: "finished" in watch.status)
+    watch.until(lambda: watch.state == "finished")
     watch.page.get_by_role("link", name="Ask", exact=True).click()
     watch.page.wait_for_selector(".st-key-explore_lines svg.main-svg")
     lit = "gd.layout.shapes.at(-1).y0 + 0.5"
@@ -184,7 +184,7 @@ def test_a_word_is_spelled_letter_by_letter_with_the_row_lit_and_lines_that_answ
 def test_ablation_and_a_blocked_cell_change_the_after_side_only(watch):
     watch.open(f"{SHORT}&word=cat")
     watch.click("run_start")
-    watch.until(lambda: "finished" in watch.status)
+    watch.until(lambda: watch.state == "finished")
     watch.page.get_by_role("link", name="Ask", exact=True).click()
     watch.page.wait_for_selector(".st-key-explore_lines svg.main-svg")
     watch.page.get_by_role("tab", name="Break").click()

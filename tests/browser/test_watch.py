@@ -29,7 +29,7 @@ def start(watch, path="/"):
 def test_before_start_the_untrained_model_is_on_the_screen(watch):
     watch.open()
     assert watch.number("live_map", "step") == 0
-    assert "idle" in watch.status
+    assert watch.state == "idle"
     expect(watch.page.locator(".st-key-words_right")).to_contain_text("0 / 200")
     assert watch.plot("live_map", "gd.data[0].z.map(r => r.reduce((a, b) => a + b, 0))") == pytest.approx(
         [1.0] * 11, abs=2e-3
@@ -56,7 +56,7 @@ def test_one_press_trains_until_the_goal_and_names_the_head_that_turned(watch):
     watch.open()
     watch.click("run_start")
     watch.until(lambda: watch.number("live_map", "step") > 0, what="the first trained map")
-    watch.until(lambda: "finished" in watch.status, 240, "the end of the default preset")
+    watch.until(lambda: watch.state == "finished", 240, "the end of the default preset")
     moment = watch.page.locator(".st-key-moment")
     expect(moment).to_contain_text("turned anti-diagonal")
     expect(moment).to_contain_text("Goal reached")
@@ -81,7 +81,7 @@ def test_pictures_stay_in_place_and_keep_a_zoom_while_training_goes_on(watch):
     assert watch.plot("live_map", "gd.layout.xaxis.range") == [2.5, 6.5]
     before = refreshes.count
     watch.click("run_stop")
-    watch.until(lambda: "stopped" in watch.status)
+    watch.until(lambda: watch.state == "stopped")
     assert refreshes.count - before <= AT_ONCE
 
 
@@ -94,7 +94,7 @@ def test_a_reload_and_another_browser_show_the_same_run_undisturbed(watch, app, 
     watch.page.wait_for_selector(".st-key-live_map svg.main-svg")
     assert watch.page.url == address
     assert watch.number("live_map", "step") >= before
-    assert "training" in watch.status
+    assert watch.state == "training"
     other = browser.new_context()
     page = other.new_page()
     page.goto(address)
@@ -133,11 +133,11 @@ def test_a_typed_word_shows_its_maps_at_once_in_any_state(watch):
     ask("Lantern", "“lantern”")
     assert_word_is_on_the_axes(watch, "lantern")
     watch.click("run_pause")
-    watch.until(lambda: "paused" in watch.status)
+    watch.until(lambda: watch.state == "paused")
     ask("moon", "“moon”")
     assert_word_is_on_the_axes(watch, "moon")
     watch.click("run_stop")
-    watch.until(lambda: "stopped" in watch.status)
+    watch.until(lambda: watch.state == "stopped")
     ask("refrigeratorrefrigerator", "refrigeratorrefrigerator")
     expect(watch.page.locator(".st-key-live_outputs tr.chosen [title]")).to_have_attribute(
         "title", "longer than anything trained on"
@@ -193,9 +193,9 @@ def test_edited_settings_leave_the_run_alone_and_start_another_beside_it(watch):
     expect(button).to_contain_text("Start a new run with these changes")
     assert watch.page.url.split("run=")[1].split("&")[0] in first
     watch.click("run_stop")
-    watch.until(lambda: "stopped" in watch.status)
+    watch.until(lambda: watch.state == "stopped")
     button.click()
-    watch.until(lambda: "training" in watch.status and watch.number("live_map", "step") > 0)
+    watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > 0)
     watch.until(
         lambda: watch.plot("live_curves", "gd.data[0].y.filter(v => v !== null).length") > 1, what="the ghost"
     )
@@ -215,7 +215,7 @@ def test_at_a_slow_pace_every_step_is_drawn(watch):
         }).observe(document.body, { subtree: true, attributeFilter: ["data-step"] });
     }""")
     watch.click("run_start")
-    watch.until(lambda: "finished" in watch.status)
+    watch.until(lambda: watch.state == "finished")
     watch.until(lambda: watch.number("live_map", "step") == 10)
     assert watch.page.evaluate("window.drawn") == list(range(1, 11))
 
@@ -224,26 +224,26 @@ def test_a_run_is_commanded_from_the_keyboard(watch):
     watch.open(CALM)
     keyboard = watch.page.keyboard
     keyboard.press("n")
-    watch.until(lambda: "paused" in watch.status and watch.number("live_map", "step") == 1)
+    watch.until(lambda: watch.state == "paused" and watch.number("live_map", "step") == 1)
     keyboard.press("n")
     watch.until(lambda: watch.number("live_map", "step") == 2)
     keyboard.press("p")
-    watch.until(lambda: "training" in watch.status)
+    watch.until(lambda: watch.state == "training")
     keyboard.press("p")
-    watch.until(lambda: "paused" in watch.status)
+    watch.until(lambda: watch.state == "paused")
     keyboard.press("x")
-    watch.until(lambda: "stopped" in watch.status)
+    watch.until(lambda: watch.state == "stopped")
     keyboard.press("s")
-    watch.until(lambda: "training" in watch.status)
+    watch.until(lambda: watch.state == "training")
     keyboard.press("x")
-    watch.until(lambda: "stopped" in watch.status)
+    watch.until(lambda: watch.state == "stopped")
 
 
 @pytest.mark.slow
 def test_a_finished_run_goes_on_at_a_stated_rate(watch):
     watch.open(f"/?steps=5{SMALL}")
     watch.click("run_start")
-    watch.until(lambda: "finished" in watch.status)
+    watch.until(lambda: watch.state == "finished")
     watch.type("continue_steps", "20")
     watch.click("run_continue")
     watch.until(lambda: "25 / 25" in watch.status)
@@ -303,10 +303,10 @@ def test_start_takes_what_stands_in_the_boxes_even_if_it_was_typed_a_moment_ago(
     watch.open(CALM)
     watch.page.locator(".st-key-seed input").fill("7")  # no Enter: the click on Start takes the focus away
     watch.page.locator(".st-key-run_start button").click()
-    watch.until(lambda: "training" in watch.status and watch.number("live_map", "step") > 0)
+    watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > 0)
     assert "seed 7" in watch.plot("live_map", "gd.layout.title.text")
     watch.click("run_stop")
-    watch.until(lambda: "stopped" in watch.status)
+    watch.until(lambda: watch.state == "stopped")
 
 
 def test_another_kind_of_attention_is_shown_without_running_the_rest_of_the_page(watch):
@@ -330,7 +330,7 @@ def test_another_kind_of_attention_is_shown_without_running_the_rest_of_the_page
         }"""
     )
     watch.click("run_pause")
-    watch.until(lambda: "paused" in watch.status)
+    watch.until(lambda: watch.state == "paused")
     watch.page.wait_for_timeout(2500)  # the last refreshes are over
     ended.clear()
     watch.page.evaluate("window.drawn = []")

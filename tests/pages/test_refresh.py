@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from pages.parts import refresh
-from pages.parts.refresh import audience, refresh_seconds
+from pages.parts.refresh import audience, refresh_seconds, refreshing
 from transformer.runs import calibration
 
 
@@ -42,6 +42,31 @@ def test_what_stands_still_is_not_looked_at_again_unless_it_is_measured_or_may_g
     assert refresh_seconds(view(active=False, state="paused")) == 2.0
     monkeypatch.setattr(calibration, "_speed", None)
     assert refresh_seconds(view(active=False, state="idle")) == 1.0
+
+
+class WholePage(Exception):
+    """The page is run in full."""
+
+
+@pytest.mark.parametrize("now", ["training", "finished"])
+def test_a_new_state_is_not_shown_before_the_buttons_that_go_with_it(monkeypatch, now):
+    def rerun():
+        raise WholePage
+
+    drawn = []
+    run = SimpleNamespace(look=lambda: view(state=now, moments=[]))
+    monkeypatch.setattr(refresh.st, "fragment", lambda run_every: lambda part: part)
+    monkeypatch.setattr(refresh.st, "rerun", rerun)
+    monkeypatch.setattr(refresh.selection, "step", lambda: None)
+
+    def look(seen):
+        refreshing(run, view(state=seen, moments=[]), drawn.append, every=lambda view: 1.0)
+
+    look(seen=now)
+    assert [shown.state for shown in drawn] == [now]
+    with pytest.raises(WholePage):
+        look(seen="queued")
+    assert len(drawn) == 1
 
 
 def test_a_page_that_has_not_looked_for_a_while_is_no_longer_counted(monkeypatch):
