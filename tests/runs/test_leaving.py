@@ -73,7 +73,7 @@ def begin(tiny, until):
 
 def forget(run, minutes=60):
     """As if the last look at it had been so long ago."""
-    run._turn._seen_at -= 60 * minutes
+    run._turn.seen_at -= 60 * minutes
 
 
 def ask_for_something(registry, tiny):

@@ -68,6 +68,17 @@ def rewritten(data, change):
     return made.getvalue()
 
 
+def test_what_a_killed_server_left_half_opened_goes_and_what_is_being_opened_stays(servers, paused):
+    home, stage = servers
+    for name, age in ((".opening-old", 7200), (".opening-new", 60)):
+        (stage.library.folder / name / "run").mkdir(parents=True)
+        (stage.library.folder / name / "run" / "metrics.parquet").write_bytes(b"half")
+        os.utime(stage.library.folder / name, (time.time() - age,) * 2)
+    brought = bring(stage, home.library.file_of(paused))
+    kept = {path.name for path in stage.library.folder.iterdir()}
+    assert kept == {".opening-new", brought}
+
+
 def test_a_run_that_was_brought_along_shows_the_same_and_trains_on_to_the_same_losses(
     servers, paused, losses, until
 ):

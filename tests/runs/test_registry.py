@@ -88,16 +88,21 @@ def test_a_draft_that_nobody_looks_at_is_forgotten_when_another_is_made(registry
     assert registry.get(looked_at.id) is looked_at
 
 
-def test_the_oldest_ended_run_makes_room_and_one_that_trains_does_not(registry, tiny, until):
-    registry.limits = Limits(kept=3)
+def test_the_ended_run_that_was_used_longest_ago_makes_room_and_one_that_trains_does_not(
+    registry, tiny, until
+):
+    registry.limits = Limits(kept=4)
     training = registry.draft(tiny(steps=100_000, evaluate_every=100_000))
     registry.start(training)
-    ended = [registry.draft(tiny(steps=1)) for _ in range(3)]
-    for run in ended:
+    ended = [registry.draft(tiny(steps=1)) for _ in range(5)]
+    for run in ended[:3]:
         finish(registry, run, until)
-    assert registry.listed() == [ended[2], ended[1], training]
-    assert registry.get(ended[0].id) is None
-    assert ended[0].view.step == 1  # who holds it may still read it
+    registry.get(ended[0].id).look()
+    for run in ended[3:]:
+        finish(registry, run, until)
+    assert registry.listed() == [ended[4], ended[3], ended[0], training]
+    assert registry.get(ended[1].id) is None
+    assert ended[1].view.step == 1  # who holds it may still read it
 
 
 def test_a_reload_of_the_source_finds_the_same_registry():

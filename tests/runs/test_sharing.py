@@ -234,7 +234,7 @@ def test_a_run_that_cannot_be_built_takes_no_slot(server, begin, slow, until, mo
 def test_a_run_outside_a_server_needs_no_slot_and_has_no_limits(server, begin, make_run, slow, until):
     begin(server(**WITH_ONE))
     run = make_run(slow, live=False)
-    run._turn._seen_at -= 1e9
+    run._turn.seen_at -= 1e9
     run.start()
     until(lambda: run.view.step > 3)
     assert run.view.state == "training"
@@ -243,7 +243,7 @@ def test_a_run_outside_a_server_needs_no_slot_and_has_no_limits(server, begin, m
 def test_a_run_that_nobody_looks_at_is_paused_says_so_and_goes_on_when_asked(server, begin, until):
     registry = server(**WITH_ONE)
     run, waits = begin(registry), begin(registry)
-    run._turn._seen_at -= 10 * 60
+    run._turn.seen_at -= 10 * 60
     until(lambda: run.view.state == "paused")
     assert run.view.reason == (
         f"Paused at step {run.view.step:,}: nobody looked for 10 minutes. Press Resume."
@@ -260,9 +260,9 @@ def test_a_run_that_nobody_looks_at_is_paused_says_so_and_goes_on_when_asked(ser
 def test_a_look_or_a_command_keeps_a_run_going(server, begin, until, sign):
     run = begin(server(unseen_minutes=1))
     until(lambda: run.view.step == 1)
-    run._turn._seen_at -= 50
+    run._turn.seen_at -= 50
     sign(run)
-    run._turn._seen_at -= 50
+    run._turn.seen_at -= 50
     until(lambda: run.view.step == 3)
     assert run.view.state == "training"
 
@@ -270,7 +270,7 @@ def test_a_look_or_a_command_keeps_a_run_going(server, begin, until, sign):
 def test_a_run_whose_turn_comes_when_nobody_looks_any_more_leaves_it_to_the_next(server, begin, until):
     registry = server(**WITH_ONE)
     first, second, third = (begin(registry) for _ in range(3))
-    second._turn._seen_at -= 600
+    second._turn.seen_at -= 600
     first.stop()
     until(lambda: third.view.state == "training")
     assert second.view.state == "paused"
@@ -337,7 +337,7 @@ def test_runs_make_room_when_they_have_ended_or_were_left_and_never_while_somebo
     registry.start(ended)
     until(lambda: ended.view.state == "finished")
     watched.pause()
-    left._turn._seen_at -= 3600
+    left._turn.seen_at -= 3600
     until(lambda: states(watched, left) == ["paused", "paused"])
     fourth = begin(registry)
     assert registry.listed() == [fourth, left, watched]  # what has ended goes first, though it is younger
@@ -358,7 +358,7 @@ def test_each_event_is_one_line_that_tells_neither_the_link_nor_a_word(
     left = begin(registry)
     left.pause()
     assert left.resume().wait(20)
-    left._turn._seen_at -= 3600
+    left._turn.seen_at -= 3600
     until(lambda: left.view.state == "paused")
     left.stop()
     until(lambda: left.view.state == "stopped")

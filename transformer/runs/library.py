@@ -6,6 +6,8 @@ import hashlib
 import hmac
 import os
 import shutil
+import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +32,8 @@ ENVIRONMENT = "HEADLIGHT_RUNS"
 OWNER = "owner.sha256"
 ROOM = 200_000_000
 """Bytes of the disk that are left to the runs that train."""
+OPENING, OPENING_SECONDS = ".opening-", 3600.0
+"""Where a file is unpacked, and after how long nobody does so there any more."""
 
 
 def digest_of(token: str) -> str:
@@ -120,9 +124,10 @@ class Library:
         id_ = new_token()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._clear()
             if shutil.disk_usage(self.folder).free < ROOM + LARGER * len(data):
                 raise InputError("The disk of this server is nearly full: no run is opened on it.", FIELD)
-            with TemporaryDirectory(prefix=".opening-", dir=self.folder) as opening:
+            with TemporaryDirectory(prefix=OPENING, dir=self.folder) as opening:
                 folder = Path(opening) / id_
                 folder.mkdir()
                 unpack(data, folder)
@@ -134,6 +139,14 @@ class Library:
                 f"This server's disk does not take the run ({error.strerror}).", FIELD
             ) from error
         return id_
+
+    def _clear(self) -> None:
+        """Remove what a server left that was killed while it opened a file."""
+        assert self.folder is not None
+        for left in self.folder.glob(f"{OPENING}*"):
+            with suppress(FileNotFoundError):  # another one, who is just through
+                if time.time() - left.stat().st_mtime > OPENING_SECONDS:
+                    shutil.rmtree(left, ignore_errors=True)
 
     def _take_in(self, folder: Path, id_: str, limits: Limits) -> None:
         """Make it one of ours; where that cannot be, the reason names no place on this server."""

@@ -106,8 +106,8 @@ class Registry:
     def adopt(self, run: Run) -> None:
         """Turn a draft into a run that is kept.
 
-        If there are too many, the oldest that has ended makes room, or else the oldest that was paused and
-        to which nobody has come back.
+        If there are too many, one that has ended makes room, or else one that was paused and to which nobody
+        has come back: the one that nobody has looked at for longest.
 
         Raises:
             InputError: its visitor has as many as one may have.
@@ -121,13 +121,17 @@ class Registry:
             self.library.keep(run, self._owners.get(run.id) or "")
 
     def _hold(self, run: Run | Remote) -> None:
-        """Have a run at hand; if there are too many, others go: those first that a folder brings back."""
+        """Have a run at hand; if there are too many, others go: those first that a folder brings back.
+
+        Among these it is the one that was seen last the longest ago.
+        """
         self._runs[run.id] = run
         self._leave_to_disk()
-        others = [old for old in self._runs.values() if isinstance(old, Run) and old is not run]
-        elsewhere = [old for old in self._runs.values() if isinstance(old, Remote) and old is not run]
-        ended = [old for old in others if old.view.state in ENDED]
-        left = [old for old in others if old.view.state == PAUSED and old.unseen]
+        others = sorted((old for old in self._runs.values() if old is not run), key=lambda old: old.seen_at)
+        elsewhere = [old for old in others if isinstance(old, Remote)]
+        here = [old for old in others if isinstance(old, Run)]
+        ended = [old for old in here if old.view.state in ENDED]
+        left = [old for old in here if old.view.state == PAUSED and old.unseen]
         going: list[Run | Remote] = [*elsewhere, *sorted(ended, key=lambda old: not old.kept), *left]
         for old in going[: max(0, len(self._runs) - self.limits.kept)]:
             self._put_away(old)

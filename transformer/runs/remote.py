@@ -112,6 +112,11 @@ class Remote:
         return self.folder.is_dir() and is_free(self.folder)
 
     @property
+    def seen_at(self) -> float:
+        """When somebody last looked, on the clock `time.monotonic`."""
+        return self._turn.seen_at
+
+    @property
     def left(self) -> bool:
         """Whether memory need not hold it: nobody has looked for long."""
         return self._turn.forgotten

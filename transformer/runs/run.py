@@ -97,6 +97,11 @@ class Run(Steering):
         return self._turn.unseen
 
     @property
+    def seen_at(self) -> float:
+        """When somebody last looked at it, or asked something of it, on the clock `time.monotonic`."""
+        return self._turn.seen_at
+
+    @property
     def left(self) -> bool:
         """Whether memory need not hold it: it stands still, unseen for long, and its folder has all of it."""
         return self.view.state in (PAUSED, *ENDED) and self._turn.forgotten and self.kept

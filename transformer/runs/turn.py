@@ -22,7 +22,8 @@ class Turn:
         self.limits = limits
         self._slots = slots or Slots(1)
         self._taken_at: float | None = None
-        self._seen_at = time.monotonic()
+        self.seen_at = time.monotonic()
+        """When somebody last looked at the run, or asked something of it."""
 
     def take(self, called: Callable[[], object]) -> bool:
         """Whether there is a slot; if not, the run stands in line, and is called when it should ask again."""
@@ -43,17 +44,17 @@ class Turn:
 
     def look(self) -> None:
         """Somebody looks at the run."""
-        self._seen_at = time.monotonic()
+        self.seen_at = time.monotonic()
 
     @property
     def unseen(self) -> bool:
         """Whether nobody has looked for so long that the run may be put aside."""
-        return self.limits is not None and _minutes_since(self._seen_at) >= self.limits.unseen_minutes
+        return self.limits is not None and _minutes_since(self.seen_at) >= self.limits.unseen_minutes
 
     @property
     def forgotten(self) -> bool:
         """Whether nobody has looked for so long that memory need not hold the run."""
-        return self.limits is not None and _minutes_since(self._seen_at) >= self.limits.archive_minutes
+        return self.limits is not None and _minutes_since(self.seen_at) >= self.limits.archive_minutes
 
     def over(self) -> tuple[str, str] | None:
         """The state to which a training run has to go now, and why; None as long as it may go on."""
