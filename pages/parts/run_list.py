@@ -32,8 +32,10 @@ def run_list(current: Watched) -> None:
         if published:
             with st.container(key="run_remote"):
                 st.caption("Trained elsewhere, kept on this server")
+                watched = {run.id: run.view for run in REGISTRY.listed()}
                 for name, run in published.items():
-                    _button(f"{name} · {_label(run)}", run, current)
+                    view = watched.get(run.id, run)  # as the page says it
+                    _button(f"{name} · {_label(view)}", view, current)
         open_run()
         if REGISTRY.problem:
             st.error(REGISTRY.problem)

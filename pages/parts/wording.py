@@ -44,7 +44,6 @@ SETTING_NAMES = {
     "padding_mask": "padding mask",
     "norm_placement": "place of the norm",
     "score_scale": "scores divided by",
-    "max_len": "longest sequence",
     "to_words": "from digits to words",
     "tokenizer": "tokens",
     "vocabulary": "most tokens",
@@ -81,9 +80,8 @@ def changed(run: Watched, config: RunConfig | None) -> dict[str, tuple[Any, Any]
     changes.pop("published", None)
     if "d_model" in changes:
         changes.pop("d_ff", None)
-    if changes.keys() & {"topology", "task", "pairs", "tokenizer"}:  # what the task needs follows
-        for follows in ("max_len", "src_vocab_size", "tgt_vocab_size"):
-            changes.pop(follows, None)
+    for follows in ("max_len", "src_vocab_size", "tgt_vocab_size"):  # from the task; a saved run has them
+        changes.pop(follows, None)
     if config.train.learning_rate == run.view.learning_rate:
         changes.pop("learning_rate", None)  # it has been taken over in mid-run
     return changes

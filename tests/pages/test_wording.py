@@ -24,6 +24,7 @@ from transformer.config import RunConfig
 from transformer.insight.moments import Moment
 from transformer.recording.frame import Probe
 from transformer.runs import calibration
+from transformer.tasks import completed
 
 PROBE = Probe(
     text="cat",
@@ -230,6 +231,15 @@ def test_settings_that_differ_are_named_in_plain_words_with_both_values(view):
     )
     assert changed(run(before), before) == changed(run(before), None) == {}
     assert changed(run(now), now.with_changes(d_ff=8)) == {"d_ff": (256, 8)}  # by itself it is a change
+
+
+@pytest.mark.parametrize("task", ["reverse", "zh-en", "numbers"])
+def test_what_a_task_needs_is_no_change_to_a_run_that_was_saved_with_it(view, task):
+    asked = RunConfig().with_changes(task=task, seed=3)
+    saved = SimpleNamespace(config=completed(asked), view=replace(view, learning_rate=0.005))
+    assert saved.config.model.max_len != asked.model.max_len or task == "reverse"
+    assert changed(saved, asked) == {}
+    assert changed(saved, asked.with_changes(batch_size=16)) == {"batch_size": (64, 16)}
 
 
 def test_the_page_looks_again_only_while_something_may_move(view, monkeypatch):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 
 import pytest
 
 from transformer.errors import InputError
+from transformer.runs.archive import Archive
 from transformer.runs.library import Library, digest_of, is_token_of
 from transformer.runs.limits import Limits
 from transformer.runs.registry import Registry
@@ -96,6 +98,18 @@ def test_another_registry_of_the_same_folder_only_watches_what_the_first_one_kee
     until(lambda: watched.view.state == "finished")
     with pytest.raises(InputError, match="is not trained here"):
         second.control(run.id, token)
+
+
+def test_a_list_says_that_a_run_trains_while_a_process_writes_its_folder(tmp_path, tiny, make_run, until):
+    run = make_run(tiny(steps=100_000), archive=Archive(tmp_path / "night"))
+    library = Library(tmp_path)
+    run.start()
+    until(lambda: library.published() and library.published()["night"].state == "training")
+    shutil.copytree(tmp_path / "night", tmp_path / "copy")  # as a killed process leaves it
+    assert {name: view.state for name, view in library.published().items()} == {
+        "copy": "paused",
+        "night": "training",
+    }
 
 
 def test_a_folder_that_cannot_be_made_leaves_the_run_in_memory_and_says_so(tiny, until, tmp_path):

@@ -14,6 +14,17 @@ def lock_of(folder: Path) -> FileLock:
     return FileLock(folder / LOCK, blocking=False, thread_local=False)
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process writes there now, as far as this machine can tell."""
+    try:
+        with lock_of(folder):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False
+
+
 def is_free(folder: Path) -> bool:
     """Whether no process writes there now, and this one may."""
     try:

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from transformer.errors import InputError
 from transformer.recording.stored import write_whole
 from transformer.runs.archive import Archive
+from transformer.runs.claim import is_held
 from transformer.runs.facts import FILE, read_facts
 from transformer.runs.limits import Limits
 from transformer.runs.log import LOG
@@ -158,7 +159,10 @@ class Library:
             raise InputError(why, FIELD) from error
 
     def glimpse(self, id_: str) -> RunView | None:
-        """What a list says of a kept run, without its frames; None where there is none that can be read."""
+        """What a list says of a kept run, without its frames; None where there is none that can be read.
+
+        Nobody moves it if no process writes there: then it is paused.
+        """
         folder = self._of(id_)
         return None if folder is None else self._glimpse(folder)
 
@@ -167,7 +171,7 @@ class Library:
             view = read_facts(folder).view()
         except InputError:
             return None
-        return view if view.state in ENDED else replace(view, state=PAUSED)
+        return view if view.state in ENDED or is_held(folder) else replace(view, state=PAUSED)
 
     def owner(self, id_: str) -> str | None:
         """The digest of the token that commands a kept run."""
