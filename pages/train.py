@@ -36,7 +36,15 @@ from pages.parts.take_away import take_away
 from pages.parts.tiles import tile_choice
 from pages.parts.time_control import draw_time, seconds_between_frames, time_control
 from pages.parts.watching import MASS, Choice, Places, draw
-from pages.parts.wording import changed, in_line, looking_back, moment, status_line, words_right
+from pages.parts.wording import (
+    changed,
+    in_line,
+    looking_back,
+    moment,
+    status_line,
+    unlearned,
+    words_right,
+)
 from pages.parts.words import probe_words
 from transformer.runs.registry import REGISTRY
 from transformer.runs.view import RunView
@@ -49,10 +57,9 @@ config = settings()
 run = run or selection.draft(at_once(config)) or selection.draft(PRESETS[DEFAULT_PRESET].config)
 run = obey(run, config, edited=bool(changed(run, config)))
 seen = run.view  # one look for the whole page: what has changed since, the refresh below finds out
-shown = exhibited(run)  # a recording, as long as nothing has been done
 with notice:
     if st.session_state.get("lost_run"):  # said until a run is started or opened
-        st.info("The run of this link is no longer on this server. Here is a new one, ready to start.")
+        st.info("The run of this link is no longer on this server. Press Start for one of your own.")
     elif config is not None and at_once(config) is None and seen.state == "idle":
         st.info(
             "The model of these settings is large: it is built when you press Start. Until then a small "
@@ -63,8 +70,12 @@ controls(run, seen, changed(run, config), config, buttons, started=started)
 top, right = st.columns([3.2, 1], vertical_alignment="center", gap="small")
 status, sentence = top.container(key="run_status"), top.container(key="moment")
 right_words = right.container(key="words_right")
-time_places = time_control(seen if shown is run else shown.view)
+time_row = st.container()
 word = probe_words(run)
+recording = exhibited(run) if config is not None else run  # as long as nothing has been done
+shown = exhibited(run, word) if recording is not run else run
+with time_row:
+    time_places = time_control(seen if shown is run else shown.view)
 
 
 def interval(view: RunView) -> float | None:
@@ -117,8 +128,7 @@ def pictures() -> None:
 
     def live(view: RunView) -> None:
         """Everything that moves, from one look at the run."""
-        recording = shown is not run
-        view = shown.view if recording else view
+        view = view if shown is run else shown.view
         draw_time(view, time_places)
         frame, place = selection.shown_frame(view), run.place
         with status:
@@ -126,7 +136,7 @@ def pictures() -> None:
         with right_words:
             st.html(words_right(view, frame))
         with sentence:
-            text = moment(view, look_for(run.config))
+            text = unlearned(word) if shown is run is not recording else moment(view, look_for(run.config))
             if view.state == "failed":
                 st.error(text)
             elif place is not None:
@@ -135,7 +145,7 @@ def pictures() -> None:
             else:
                 st.markdown(text if selection.step() is None or frame is None else looking_back(view, frame))
         draw(view, frame, Choice(word, kind, outline), places)
-        if recording or frame is None:
+        if shown is not run or frame is None:
             with places.narrator:
                 once_painted(key="painted", shows=".st-key-run_start button", then=run.build)
         selection.keep_in_link()

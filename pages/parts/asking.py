@@ -75,7 +75,7 @@ def step_box() -> None:
         step=1,
         label_visibility="collapsed",
         placeholder="step: newest",
-        width=140,
+        width=160,
         on_change=_go,
         help="Any step; the nearest one with a snapshot of the weights answers. Empty: the newest.",
     )

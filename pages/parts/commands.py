@@ -44,7 +44,10 @@ def _do(asked: str, run: Run, config: RunConfig | None) -> Run:
     """Do with a run what its owner asks. Raises InputError."""
     if asked == "step":
         REGISTRY.admit(run.visitor, run)
-        run.advance(_number("step_size")).wait(OBEYED_SECONDS)
+        steps = _number("step_size")
+        run.advance(steps).wait(OBEYED_SECONDS)
+        if steps == 1:
+            run.wait(OBEYED_SECONDS)  # as a rule it is soon taken: nobody sees the buttons change and back
         return _keep(run)
     if asked in ("pause", "resume", "stop"):
         getattr(run, asked)().wait(OBEYED_SECONDS)

@@ -71,7 +71,7 @@ def controls(
             key="run_step",
             icon=":material/skip_next:",
             shortcut="N",
-            disabled=not own or state not in (IDLE, TRAINING, PAUSED),
+            disabled=not own or state not in (IDLE, TRAINING, PAUSED) or (state == IDLE and not usable),
             on_click=ask,
             args=("step",),
         )

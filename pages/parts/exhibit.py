@@ -11,10 +11,13 @@ from transformer.runs.watched import Watched
 from transformer.tasks import completed
 
 
-def exhibited(run: Watched) -> Watched:
+def exhibited(run: Watched, word: str | None = None) -> Watched:
     """The recording, as long as nothing has been done with an untrained model; or else the run itself.
 
     The model is built meanwhile, and whatever is pressed or typed is for it.
+
+    Args:
+        word: whose maps are wanted, where only those of recorded words can be shown.
     """
     touched = run.view.state != IDLE or run.view.interventions != NOTHING
     if touched or run.id != st.session_state.get("draft"):
@@ -22,5 +25,5 @@ def exhibited(run: Watched) -> Watched:
     recording = recorded()
     if recording is None or recording.config != completed(run.config):
         return run
-    same_words = [one.text for one in recording.questions] == [one.text for one in run.questions]
-    return recording if same_words else run
+    recorded_words = [one.text for one in recording.questions]
+    return recording if word is None or word in recorded_words else run

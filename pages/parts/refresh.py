@@ -11,7 +11,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.parts import selection
 from transformer.runs.calibration import speed
-from transformer.runs.view import IDLE, PAUSED, RunView
+from transformer.runs.view import IDLE, PAUSED, QUEUED, TRAINING, RunView
 from transformer.runs.watched import Watched
 
 WORDS = ("word", "own_word", "asked_word", "word_problem")
@@ -22,6 +22,7 @@ belongs to the training."""
 SOON, PACED, BUILDING = 0.2, 0.5, 0.4
 """Seconds for a few pages, where there is time: steps can be told apart or a word is waited for; the run has
 a pace; the first page is painted."""
+MOVING = {QUEUED, TRAINING}
 STAYS = 6.0
 """Seconds after its last look at which a page counts as closed."""
 _looked: dict[str, float] = {}  # session to when it looked last
@@ -70,7 +71,8 @@ def refreshing(
     def rest(view: RunView) -> tuple[object, ...]:
         playing = st.session_state.get("playing", False)
         following = selection.step() is None
-        return view.state, every(view), len(view.moments), following, playing, *fixed(view)
+        listed = selection.known_states()
+        return view.state, every(view), len(view.moments), following, playing, listed, *fixed(view)
 
     rest_seen = rest(seen)
 
@@ -116,6 +118,7 @@ def refresh_seconds(view: RunView, *, waiting: bool = False) -> float | None:
     elif view.active or (view.state == IDLE and speed() is None):  # the machine is being measured
         seconds = ALONE
     else:
-        # Someone else may let it go on, or go to another step.
-        return 2.0 if view.state == PAUSED or selection.may_follow() else None
+        # Someone else may let it go on, or go to another step; or another run of the list moves.
+        moving = view.state == PAUSED or selection.only_watches() or MOVING & {*selection.known_states()}
+        return 2.0 if moving else None
     return seconds if few else TOGETHER

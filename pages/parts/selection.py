@@ -53,6 +53,7 @@ def choose(run: Watched) -> None:
         known.append(run.id)
     if st.session_state.get("run", run.id) != run.id:
         _stand(None)  # another run has other steps
+        st.session_state.pop("problem", None)  # and what was asked before is not asked of it
     st.session_state["run"] = run.id
     st.session_state.pop("lost_run", None)
     if st.query_params.get("run") != run.id:
@@ -75,10 +76,15 @@ def command(run: Watched) -> Run:
     return commanded
 
 
-def may_follow() -> bool:
-    """Whether the run on the screen is somebody else's, whose step this page can show."""
+def only_watches() -> bool:
+    """Whether the run on the screen is not this visitor's to command."""
     id_ = st.session_state.get("run")
     return id_ is not None and not REGISTRY.is_owner(id_, keyring.token_of(id_))
+
+
+def may_follow() -> bool:
+    """Whether it is somebody else's, whose step this page can show; what a process trains is nobody's."""
+    return only_watches() and REGISTRY.is_owned(st.session_state["run"])
 
 
 def follows() -> bool:
@@ -105,6 +111,18 @@ def look_at(step: int | None) -> None:
     if follows():
         st.session_state["follow"] = False
     _stand(step)
+    _show(step)
+
+
+def move_to(step: int) -> None:
+    """Stand at this step from now on, as a film does that goes on; who follows the owner moves with them."""
+    if not follows():
+        st.session_state["at_step"] = step
+        _show(step)
+
+
+def _show(step: int | None) -> None:
+    """To those who follow, where this visitor is the owner."""
     if run_id := st.session_state.get("run"):
         REGISTRY.show(run_id, keyring.token_of(run_id), step)
 
@@ -205,8 +223,12 @@ def keep_in_link(word: str | None = None) -> None:
     """
     on_screen()
     kept = pinned()
+    if st.session_state.get("playing"):
+        at = st.query_params.get("step")  # each change is one more page for the Back button to leave
+    else:
+        at = None if follows() else step()
     parts = {
-        "step": step(),
+        "step": at,
         "word": word or st.session_state.get("word"),
         "kind": _chosen_kind(),
         "head": f"{kept[0]}.{kept[1] + 1}" if kept else None,
@@ -271,6 +293,12 @@ def _askable(old: Watched, config: RunConfig) -> tuple[str, ...]:
         except InputError:  # too long now, or of a word that is not there any more
             continue
     return tuple(words)
+
+
+def known_states() -> tuple[str, ...]:
+    """States of those runs of the list that are at hand, which alone can change."""
+    known = {*st.session_state.get("known_runs", ()), *keyring.own_runs()}
+    return tuple(run.view.state for run in REGISTRY.listed() if run.id in known)
 
 
 def known_runs(run: Watched | None) -> Iterator[RunView]:

@@ -20,10 +20,11 @@ _CSS = f"""<style>
 .st-key-run_status p {{ font-size: 1.05rem; }}
 .hl-right {{ font-size: 1.05rem; line-height: 1.1; text-align: right; white-space: nowrap;
   font-variant-numeric: tabular-nums; }}
-.hl-right b {{ font-size: 3.2rem; }}
-.hl-right b.long {{ font-size: 2.4rem; }}
+.hl-right b {{ font-size: 3.2rem; line-height: 3.4rem; }}
+.hl-right b.long {{ font-size: 2.1rem; }}
 .hl-right small {{ font-size: 1rem; margin-right: .4rem; }}
-.hl-right em {{ display: block; font-size: .75rem; font-style: normal; opacity: .75; margin-top: .1rem; }}
+.hl-right em {{ display: block; font-size: .75rem; font-style: normal; opacity: .75; margin-top: .1rem;
+  min-height: 2.2em; }}
 .hl-outputs {{ width: 100%; border-collapse: collapse; font-size: .98rem; white-space: nowrap;
   table-layout: fixed; }}
 .hl-outputs td {{ overflow: hidden; text-overflow: ellipsis; border: 0;
@@ -55,14 +56,14 @@ _CSS = f"""<style>
 .st-key-anatomy_formula {{ min-height: 6.2rem; justify-content: center; }}
 .st-key-anatomy_title p {{ font-size: 1.05rem; line-height: 1.4; min-height: 2.8em; }}
 .st-key-mask_outputs {{ overflow-x: auto; }}
-.st-key-explore_letters {{ overflow-x: auto; }}
+.st-key-explore_letters {{ overflow-x: auto; padding-bottom: .3rem; }}
 .hl-spelled {{ display: flex; gap: 1.5rem; align-items: center; }}
 .hl-spelled p {{ font-size: 1.3rem; margin: 0; line-height: 1.3; white-space: nowrap; }}
 .hl-spelled table {{ border-collapse: collapse; font-size: 1rem; }}
 .hl-spelled th {{ font-weight: 400; text-align: left; font-size: .8rem; opacity: .8; padding-right: .6rem;
   border: 0; white-space: nowrap; }}
 .hl-spelled td {{ font-family: var(--st-code-font, monospace); font-size: 1.1rem;
-  padding: 0 .3rem; line-height: 1.5; text-align: center; border: 0; }}
+  padding: 0 .2rem; line-height: 1.5; text-align: center; border: 0; }}
 .hl-spelled td.ok {{ color: {colors.RIGHT}; }}
 .hl-spelled td.no {{ color: {colors.WRONG}; font-style: italic; text-decoration: underline dotted; }}
 .hl-spelled td.later {{ opacity: .5; }}
@@ -75,6 +76,11 @@ _CSS = f"""<style>
 .hl-outputs .no {{ border-bottom: 2px dotted {colors.WRONG}; opacity: .65; font-style: italic; }}
 .hl-outputs .yes {{ color: {colors.RIGHT}; }}
 .hl-outputs .not {{ color: {colors.WRONG}; }}
+[data-testid="stPopoverBody"]:has(.st-key-run_open) {{ min-height: 17rem; }}
+@media (max-width: 1000px) {{
+  .stMainBlockContainer .stHorizontalBlock:has(> .stColumn) {{ flex-wrap: wrap; }}
+  .stMainBlockContainer .stHorizontalBlock > .stColumn {{ min-width: 100%; }}
+}}
 </style>"""
 
 

@@ -56,7 +56,7 @@ def take_away(run: Watched, word: str) -> None:
         st.download_button(
             "The whole run, to open in another Headlight (ZIP)",
             data=lambda: REGISTRY.library.file_of(run),
-            file_name=f"{name}-step{view.step}.zip",
+            file_name=f"{name}-run.zip",  # of what it is when it is pressed, not when the page was drawn
             mime="application/zip",
             key="run_download",
             type="tertiary",

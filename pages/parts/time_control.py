@@ -127,24 +127,25 @@ def _play(view: RunView) -> None:
     if st.session_state.get("playing"):
         st.session_state["playing"] = False
         return
-    at = selection.step()
-    if at is None or at >= view.frames[-1].step:
-        selection.look_at(view.frames[0].step)
+    at, newest = selection.step(), view.frames[-1].step
+    if at is None or at >= newest:
+        at = view.frames[0].step
         st.session_state["film_begins"] = True  # with its first frame, not the second
+    selection.look_at(at)  # also where that is no other step: who plays a film follows nobody
     st.session_state["playing"] = True
 
 
 def _stand_still(view: RunView) -> None:
     """A step that is still to come is not waited for: the screen would move by itself until it is there."""
     at = selection.step()
-    if at is not None and view.frame is not None and view.state not in ENDED:
-        st.session_state["at_step"] = min(at, view.frame.step)
+    if at is not None and view.frame is not None and view.state not in ENDED and at > view.frame.step:
+        selection.move_to(view.frame.step)
 
 
 def _next_frame(view: RunView) -> None:
     at = selection.step()
     later = [frame.step for frame in view.frames if at is not None and frame.step > at]
     if later:
-        st.session_state["at_step"] = later[0]
+        selection.move_to(later[0])
     else:
         st.session_state["playing"] = False

@@ -170,9 +170,17 @@ def moment(view: RunView, look_for: str) -> str:
     return f"{now} {view.reason}" if view.reason else now
 
 
+def unlearned(word: str) -> str:
+    """The sentence beside a word that the recording on the first page does not know."""
+    return (
+        f"**Your own model answers “{word}”, and has learned nothing yet:** press **Start**. The recording "
+        "knows the other words."
+    )
+
+
 def looking_back(view: RunView, frame: Frame) -> str:
     """The sentence of a past step: what was there to see then, and what came next."""
-    (site, head), score = frame.best
+    (site, head), score = frame.clearest, frame.clearest_score  # the one that is framed
     now = (
         f"**At step {frame.step:,}** the clearest head, {head_name(site, head)}, put {score:.0%} of its "
         f"weight on {AIMS[frame.aim]}"

@@ -42,7 +42,7 @@ def test_a_run_is_taken_away_as_one_file_and_opened_in_another_browser(watch, ap
     button = watch.page.locator(".st-key-run_download button").first
     with watch.page.expect_download() as download:
         button.click()
-    assert download.value.suggested_filename == "headlight-seed4-step6.zip"
+    assert download.value.suggested_filename == "headlight-seed4-run.zip"
     download.value.save_as(tmp_path / "run.zip")
 
     context = browser.new_context(viewport={"width": 1280, "height": 720})

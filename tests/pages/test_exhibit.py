@@ -63,6 +63,28 @@ def test_a_typed_word_is_asked_of_the_untrained_model(first_visit):
     visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "lantern")
     assert "**idle** · step **0** / 300" in visitor.status
     assert visitor.drawn("live_map_figure").step == 0
+    assert visitor.says("**Your own model answers “lantern”, and has learned nothing yet:** press **Start**.")
+
+
+def test_another_word_brings_the_recording_back_and_its_model_is_asked_any_word(first_visit):
+    visitor = first_visit()
+    visitor.set("own_word", "lantern")
+    visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "lantern")
+    visitor.go("explore")
+    assert visitor.value("explore_text") == "lantern"
+    assert visitor.says("The model of step **200** answers.")
+    visitor.go("train")
+    visitor.set("word", "banana")
+    assert "**recorded** · step **200**" in visitor.status
+    assert visitor.drawn("live_map_figure").step == 200
+    assert not visitor.says("has learned nothing yet")
+
+
+def test_settings_that_cannot_be_used_show_no_recording_and_train_nothing(first_visit):
+    visitor = first_visit(width=33)
+    assert not visitor.says("recorded")
+    assert not visitor.enabled("run_start")
+    assert not visitor.enabled("run_step")
 
 
 @pytest.mark.parametrize("link", [{"seed": 1}, {"width": 16}, {"task": "copy"}, {"goal": "95 %"}])

@@ -34,7 +34,7 @@ def test_a_run_goes_from_one_visitor_to_another_as_a_file_and_trains_on(visit, o
     one.set("step_size", 7)
     one.step()
     first = one.run
-    assert offered["run_download"]["file_name"] == "headlight-seed5-step7.zip"
+    assert offered["run_download"]["file_name"] == "headlight-seed5-run.zip"
     one.once(lambda: (kept := REGISTRY.library.glimpse(first.id)) is not None and kept.step == 7)
     data = offered["run_download"]["data"]()
 

@@ -40,6 +40,8 @@ def test_what_stands_still_is_not_looked_at_again_unless_it_is_measured_or_may_g
     assert refresh_seconds(view(active=False, state="finished")) is None
     assert refresh_seconds(view(active=False, state="idle")) is None
     assert refresh_seconds(view(active=False, state="paused")) == 2.0
+    monkeypatch.setattr(refresh.selection, "known_states", lambda: ("finished", "training"))
+    assert refresh_seconds(view(active=False, state="finished")) == 2.0  # for the list says so
     monkeypatch.setattr(calibration, "_speed", None)
     assert refresh_seconds(view(active=False, state="idle")) == 1.0
 
@@ -67,6 +69,21 @@ def test_a_new_state_is_not_shown_before_the_buttons_that_go_with_it(monkeypatch
     with pytest.raises(WholePage):
         look(seen="queued")
     assert len(drawn) == 1
+
+
+def test_the_whole_page_is_run_when_another_run_of_the_list_is_in_a_new_state(monkeypatch):
+    def rerun():
+        raise WholePage
+
+    others, looks = iter([("training",), ("training",), ("finished",)]), []
+    run = SimpleNamespace(look=lambda: view(moments=[]))
+    monkeypatch.setattr(refresh.st, "fragment", lambda run_every: lambda part: looks.append(part) or part)
+    monkeypatch.setattr(refresh.st, "rerun", rerun)
+    monkeypatch.setattr(refresh.selection, "step", lambda: None)
+    monkeypatch.setattr(refresh.selection, "known_states", lambda: next(others))
+    refreshing(run, view(moments=[]), lambda view: None, every=lambda view: 1.0)
+    with pytest.raises(WholePage):
+        looks[0]()
 
 
 def test_a_page_that_has_not_looked_for_a_while_is_no_longer_counted(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.pages.conftest import KEYS, TINY
+from transformer.runs.limits import Limits
 from transformer.runs.registry import REGISTRY
 
 
@@ -44,6 +45,39 @@ def test_a_guest_may_edit_settings_without_touching_the_run_of_the_owner(visit, 
     assert guest.run.view.after == owner.run.id
     assert owner.run.view.state == "training"
     assert owner.look().run.config.seed == 0
+
+
+def test_who_follows_sees_the_film_that_the_owner_plays_and_may_play_one_of_their_own(visit):
+    owner = visit(steps=25).press("run_start").until("finished")
+    guest = visit({"run": owner.run.id})
+    assert guest.value("follow") is True
+    owner.stand(2).press("time_play")
+    seen = []
+    while owner.look().value("playing"):
+        seen.append((owner.slider["at"], guest.look().slider["at"]))
+        assert owner.link["step"] == "2"  # the Back button does not lead through the film
+        assert "step" not in guest.link  # and a reload goes on following
+    assert [mine for mine, _ in seen] == [theirs for _, theirs in seen]
+    assert len({mine for mine, _ in seen}) > 3
+    assert owner.link["step"] == "25"
+    owner.stand(3)
+    guest.look().press("time_play")
+    assert guest.value("follow") is False
+    assert guest.look().slider["at"] > 3
+    assert owner.look().slider["at"] == 3
+
+
+def test_a_refusal_is_not_said_of_another_run(visit, monkeypatch):
+    monkeypatch.setattr(REGISTRY, "limits", Limits(per_visitor=1))
+    visitor = visit(seed=1).press("run_start").until("finished")
+    first = visitor.run
+    visitor.set("steps", 100_000).set("pace", "1 steps/s").press("run_start").once(
+        lambda: visitor.run is not first
+    )
+    visitor.set("seed", 2).press("run_start")
+    assert visitor.says("You have as many runs that have not ended")
+    visitor.press(f"show_{first.id}")
+    assert not visitor.says("You have as many runs that have not ended")
 
 
 def test_two_visitors_with_a_run_each_see_only_their_own_in_the_list(visit):

@@ -149,7 +149,9 @@ def test_words_right_by_length_are_bars_with_their_numbers(view):
 
 
 def test_a_past_step_is_told_with_what_came_next(view):
-    frame = replace(view.frame, step=140, head_scores=mirror(view, 0.1, 0.83))
+    frame = replace(
+        view.frame, step=140, head_scores=mirror(view, 0.1, 0.83), clearest=("decoder.0.cross", 1)
+    )
     seen = replace(
         view, moments=(Moment(140, "turned", "head 2 turned"), Moment(1200, "accuracy", "90 % right"))
     )
@@ -157,7 +159,9 @@ def test_a_past_step_is_told_with_what_came_next(view):
         "**At step 140** the clearest head, decoder layer 1, head 2, put 83% of its weight on the mirrored "
         "letter: anti-diagonal. ★ Head 2 turned. Next moment, step 1,200: 90 % right."
     )
-    before = replace(frame, step=20, head_scores=mirror(view, 0.27, 0.1))
+    before = replace(
+        frame, step=20, head_scores=mirror(view, 0.27, 0.28), clearest=("decoder.0.cross", 0)
+    )  # the head that stays framed, though another one is just above it
     assert looking_back(replace(view, moments=()), before) == (
         "**At step 20** the clearest head, decoder layer 1, head 1, put 27% of its weight on the mirrored "
         "letter."

@@ -84,7 +84,8 @@ def matrix_picture(
     owners: list[int] = []
     layout: dict[str, Any] = {
         "title": TITLE | {"text": title},
-        "margin": {"l": 2, "r": 58 if scales else 2, "t": 40 if title else 4, "b": 6},
+        # A narrow one is low too: without that margin, Plotly pushes the title up into the labels.
+        "margin": {"l": 2, "r": 58 if scales else 2, "t": 40 if title else 4, "b": 22 if narrow else 6},
         "hoverlabel": {"align": "left", "font": {"size": 11 if narrow else 13}},
         "annotations": legend,
         "shapes": [],

@@ -22,7 +22,7 @@ from transformer.runs.frames import read_fields
 from transformer.runs.limits import Limits
 from transformer.runs.machine import processors
 from transformer.runs.saved import Saved
-from transformer.runs.view import MAX_WORDS, RunView
+from transformer.runs.view import ENDED, MAX_WORDS, RunView
 from transformer.tasks import Task, completed, task_of
 
 FIELD = "run_open"
@@ -132,7 +132,10 @@ def settle(folder: Path, id_: str) -> None:
         config["device"] = "cpu" if config.get("device") == "cpu" else "auto"
         if isinstance(config.get("threads"), int):
             config["threads"] = min(config["threads"], processors())
-        return replace(facts, id=id_, config=config, threads=min(facts.threads, processors()))
+        threads, reason = min(facts.threads, processors()), facts.reason
+        if facts.state not in ENDED:
+            reason = f"Taken away as a file at step {facts.step:,}."
+        return replace(facts, id=id_, config=config, threads=threads, reason=reason)
 
     write_whole(folder / FILE, as_json(settled(read_facts(folder))))
     path = folder / TRAINING

@@ -233,6 +233,12 @@ class Registry:
             known, digest = id_ in self._owners, self._owners.get(id_)
         return is_token_of(token, digest if known else self.library.owner(id_))
 
+    def is_owned(self, id_: str) -> bool:
+        """Whether there is anybody who commands that run."""
+        with self._lock:
+            known, digest = id_ in self._owners, self._owners.get(id_)
+        return (digest if known else self.library.owner(id_)) is not None
+
     def control(self, id_: str, token: str) -> Run:
         """A run to command.
 

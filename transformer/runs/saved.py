@@ -66,7 +66,8 @@ def saved_run(folder: Path, reading: Reading | None = None) -> Saved:
     snapshots = tuple(_readable(_snapshot, _paths(folder / SNAPSHOTS, facts.step), reading))
     state, reason = facts.state, facts.reason
     if state not in ENDED:
-        state, reason = PAUSED, f"Its server ended when this run stood at step {facts.step:,}."
+        state = PAUSED
+        reason = reason or f"Its server ended when this run stood at step {facts.step:,}."
     view = replace(
         view,
         state=state,
