@@ -142,7 +142,7 @@ def test_a_preset_fills_in_its_settings_and_is_the_model_on_the_screen(visit, na
     visitor = visit(seed=5)
     if name == "Reverse words":
         visitor.set("preset", "One head")
-    visitor.set("preset", name)
+    visitor.set("preset", name).once(lambda: visitor.run.ready.is_set())
     assert shown(visitor) == of(PRESETS[name].config)
     recipe = "default" if name == "Reverse words" else name
     assert visitor.run.config.to_dict() == PRESETS[name].config.with_changes(recipe=recipe).to_dict()
