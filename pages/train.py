@@ -73,7 +73,7 @@ right_words = right.container(key="words_right")
 time_row = st.container()
 word = probe_words(run)
 recording = exhibited(run) if config is not None else run  # as long as nothing has been done
-shown = exhibited(run, word) if recording is not run else run
+shown = recording if word in (one.text for one in recording.questions) else run
 with time_row:
     time_places = time_control(seen if shown is run else shown.view)
 

@@ -11,13 +11,10 @@ from transformer.runs.watched import Watched
 from transformer.tasks import completed
 
 
-def exhibited(run: Watched, word: str | None = None) -> Watched:
+def exhibited(run: Watched) -> Watched:
     """The recording, as long as nothing has been done with an untrained model; or else the run itself.
 
     The model is built meanwhile, and whatever is pressed or typed is for it.
-
-    Args:
-        word: whose maps are wanted, where only those of recorded words can be shown.
     """
     touched = run.view.state != IDLE or run.view.interventions != NOTHING
     if touched or run.id != st.session_state.get("draft"):
@@ -25,5 +22,5 @@ def exhibited(run: Watched, word: str | None = None) -> Watched:
     recording = recorded()
     if recording is None or recording.config != completed(run.config):
         return run
-    recorded_words = [one.text for one in recording.questions]
-    return recording if word is None or word in recorded_words else run
+    asked, recorded_words = ({one.text for one in some.questions} for some in (run, recording))
+    return recording if recorded_words <= asked else run

@@ -229,15 +229,17 @@ class Registry:
 
     def is_owner(self, id_: str, token: str) -> bool:
         """Whether this token commands that run."""
-        with self._lock:
-            known, digest = id_ in self._owners, self._owners.get(id_)
-        return is_token_of(token, digest if known else self.library.owner(id_))
+        return is_token_of(token, self._owner(id_))
 
     def is_owned(self, id_: str) -> bool:
         """Whether there is anybody who commands that run."""
+        return self._owner(id_) is not None
+
+    def _owner(self, id_: str) -> str | None:
+        """The digest of the token that commands a run."""
         with self._lock:
             known, digest = id_ in self._owners, self._owners.get(id_)
-        return (digest if known else self.library.owner(id_)) is not None
+        return digest if known else self.library.owner(id_)
 
     def control(self, id_: str, token: str) -> Run:
         """A run to command.
