@@ -68,6 +68,12 @@ def rewritten(data, change):
     return made.getvalue()
 
 
+def test_a_run_that_was_taken_away_in_mid_training_says_so_and_not_that_a_server_died(servers, paused):
+    home, stage = servers
+    opened = stage.get(bring(stage, home.library.file_of(paused)))
+    assert (opened.view.state, opened.view.reason) == ("paused", "Taken away as a file at step 5.")
+
+
 def test_what_a_killed_server_left_half_opened_goes_and_what_is_being_opened_stays(servers, paused):
     home, stage = servers
     for name, age in ((".opening-old", 7200), (".opening-new", 60)):
