@@ -143,9 +143,10 @@ def _stand_still(view: RunView) -> None:
 
 
 def _next_frame(view: RunView) -> None:
+    """Where there is none, and where the owner's step is followed again, the film ends."""
     at = selection.step()
     later = [frame.step for frame in view.frames if at is not None and frame.step > at]
-    if later:
+    if later and not selection.follows():
         selection.move_to(later[0])
     else:
         st.session_state["playing"] = False

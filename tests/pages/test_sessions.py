@@ -65,6 +65,9 @@ def test_who_follows_sees_the_film_that_the_owner_plays_and_may_play_one_of_thei
     assert guest.value("follow") is False
     assert guest.look().slider["at"] > 3
     assert owner.look().slider["at"] == 3
+    guest.set("follow", True)
+    assert not guest.value("playing")
+    assert guest.look().slider["at"] == 3
 
 
 def test_a_refusal_is_not_said_of_another_run(visit, monkeypatch):
