@@ -95,8 +95,13 @@ class Watcher:
         return time.monotonic() - began
 
     def plot(self, key: str, expression: str) -> object:
-        """Evaluate JavaScript on the picture's host element, called gd as Plotly does."""
-        return self.page.locator(f".st-key-{key} .live-figure").evaluate(f"gd => {expression}")
+        """Evaluate JavaScript on the picture's host element, called gd as Plotly does.
+
+        A busy server may have the picture made anew in that very moment: then it is waited for.
+        """
+        host = self.page.locator(f".st-key-{key} .live-figure")
+        self.until(lambda: host.evaluate("gd => Boolean(gd.layout)"), what=f"the picture {key}")
+        return host.evaluate(f"gd => {expression}")
 
 
 @pytest.fixture(scope="module")
