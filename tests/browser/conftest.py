@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
@@ -100,8 +100,41 @@ class Watcher:
         A busy server may have the picture made anew in that very moment: then it is waited for.
         """
         host = self.page.locator(f".st-key-{key} .live-figure")
-        self.until(lambda: host.evaluate("gd => Boolean(gd.layout)"), what=f"the picture {key}")
-        return host.evaluate(f"gd => {expression}")
+        found: list[list[object]] = []
+
+        def asked() -> bool:
+            found.append(host.evaluate(f"async gd => gd.layout ? [await (gd => {expression})(gd)] : []"))
+            return bool(found[-1])
+
+        self.until(asked, what=f"the picture {key}")
+        return found[-1][0]
+
+    def point(self, key: str, x: float, y: float, answered: Callable[[], object]) -> tuple[float, float]:
+        """Move the pointer about on a point of a picture's axes until the page answers.
+
+        A page that is still being laid out takes the picture away from under a pointer that stands still.
+
+        Returns:
+            Where on the page that is.
+        """
+        there = (
+            "(({left, top}, {xaxis, yaxis}) =>"
+            f" [left + xaxis._offset + xaxis.d2p({x}), top + yaxis._offset + yaxis.d2p({y})])"
+            "(gd.getBoundingClientRect(), gd._fullLayout)"
+        )
+        looks: list[tuple[float, float]] = []
+
+        def moved() -> bool:
+            looks.append(tuple(self.plot(key, there)))  # type: ignore[arg-type]
+            self.page.mouse.move(looks[-1][0] + len(looks) % 2, looks[-1][1])
+            return looks[-2:-1] == looks[-1:] and bool(answered())
+
+        self.until(moved, what=f"an answer to the pointer on {key}")
+        return looks[-1]
+
+    def press(self, key: str, x: float, y: float) -> None:
+        """Click on a point of a picture's axes, as soon as the picture has seen the pointer there."""
+        self.page.mouse.click(*self.point(key, x, y, lambda: self.plot(key, "Boolean(gd._hoverdata)")))
 
 
 @pytest.fixture(scope="module")

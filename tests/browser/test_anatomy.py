@@ -17,17 +17,6 @@ def inside(watch, stage="tokens", link="/?word=cat"):
         watch.until(lambda t=title: f"{t} " in shown_title(watch), what=title)
 
 
-def click_on(watch, key, row, column):
-    """Press the mouse in the middle of a cell of a picture's first map."""
-    x, y = watch.plot(
-        key,
-        f"[gd._fullLayout.xaxis._offset + gd._fullLayout.xaxis.l2p({column}),"
-        f" gd._fullLayout.yaxis._offset + gd._fullLayout.yaxis.l2p({row})]",
-    )
-    box = watch.page.locator(f".st-key-{key} .live-figure").bounding_box()
-    watch.page.mouse.click(box["x"] + x, box["y"] + y)
-
-
 def shown_title(watch):
     return watch.page.locator(".st-key-anatomy_title").inner_text()
 
@@ -55,9 +44,14 @@ def test_the_whole_walk_is_walked_by_keyboard_alone(watch):
 def test_a_click_on_a_score_shows_the_query_and_the_key_that_it_was_computed_from(watch):
     inside(watch, "scores", "/?word=cat&kind=cross")
     row, column = 2, 3
-    click_on(watch, "anatomy_picture", row, column)
-    formula = watch.page.locator(".st-key-anatomy_formula")
-    watch.until(lambda: formula.locator("annotation").all_text_contents()[1].count("q_{2} \\cdot k_{3}"))
+    numbers = watch.page.locator(".st-key-anatomy_formula annotation")
+
+    def explained(product):
+        return any(product in text for text in numbers.all_text_contents()[1:2])
+
+    watch.until(lambda: explained("\\cdot k_"), what="the numbers of a score, which come after the picture")
+    watch.press("anatomy_picture", column, row)
+    watch.until(lambda: explained("q_{2} \\cdot k_{3}"), what="the numbers of that score")
     score = watch.plot("anatomy_picture", f"gd.data[0].z[{row}][{column}]")
     strips = watch.plot("anatomy_picture", "gd.data.slice(-3).map((trace) => trace.z[0])")
     query, key, products = strips
@@ -68,8 +62,8 @@ def test_a_click_on_a_score_shows_the_query_and_the_key_that_it_was_computed_fro
 def test_a_cell_of_the_large_map_leads_to_how_it_came_about(watch):
     watch.open("/?word=banana")
     weight = watch.plot("live_map", "gd.data[0].z[3][2]")
-    click_on(watch, "live_map", row=3, column=2)
-    watch.page.wait_for_timeout(500)
+    watch.press("live_map", 2, 3)
+    watch.until(lambda: "stage=weights" in watch.page.url, what="the cell in the link")
     watch.page.get_by_role("link", name="How a cell came about").click()
     watch.page.wait_for_selector(".st-key-anatomy_picture svg.main-svg")
     watch.until(lambda: "Softmax " in shown_title(watch), what="the softmax")

@@ -15,15 +15,8 @@ def test_the_tree_is_drawn_told_and_drawn_anew(watch):
     watch.page.wait_for_selector(".st-key-beam_tree svg.main-svg")
     places = "Math.max(...gd.data.filter(t => t.mode === 'markers+text').flatMap(t => t.y))"
     assert watch.plot("beam_tree", places) == 4
-    x, y = watch.plot(
-        "beam_tree",
-        "[gd._fullLayout.xaxis._offset + gd._fullLayout.xaxis.l2p(1),"
-        " gd._fullLayout.yaxis._offset + gd._fullLayout.yaxis.l2p(2)]",
-    )
-    figure = watch.page.locator(".st-key-beam_tree .live-figure").bounding_box()
-    watch.page.mouse.move(figure["x"] + x, figure["y"] + y)
     told = watch.page.locator(".st-key-beam_tree .hoverlayer")
-    watch.until(lambda: "place 2" in (told.text_content() or ""), what="the numbers of the second beam")
+    watch.point("beam_tree", 1, 2, lambda: "place 2" in (told.text_content() or ""))
     watch.type("beam_width", "2")
     watch.until(lambda: watch.plot("beam_tree", places) == 2, what="a tree of two beams")
     assert "beam_width=2" in watch.page.url

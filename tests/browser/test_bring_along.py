@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
@@ -29,7 +27,7 @@ def test_a_first_visit_plays_the_recording_and_start_trains_a_model_of_its_own(w
     watch.click("time_play")
     watch.until(lambda: 0 < watch.number("live_map", "step") < 200)
     watch.click("run_start")
-    watch.until(lambda: re.search("training|finished", watch.status))
+    watch.until(lambda: watch.state in ("training", "finished"))
     watch.until(lambda: watch.number("live_map", "step") > 0)
     expect(watch.page.locator(".st-key-moment")).not_to_contain_text("Recorded")
 

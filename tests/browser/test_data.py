@@ -131,14 +131,7 @@ def test_a_row_that_is_chosen_is_drawn_and_a_token_under_the_pointer_keeps_its_l
     watch.until(lambda: "".join(watch.plot(key, "gd.data[1].text")) == letters, what="the chosen word")
     visible = "gd.layout.shapes.filter(s => s.opacity > 0 && s.visible !== false).length"
     assert watch.plot(key, visible) == len(letters)
-    x, y = watch.plot(
-        key,
-        "(() => { const box = gd.getBoundingClientRect(), f = gd._fullLayout;"
-        " return [box.left + f.margin.l + f.xaxis.d2p(gd.data[0].x[0]),"
-        " box.top + f.margin.t + f.yaxis.d2p(0)]; })()",
-    )
-    watch.page.mouse.move(x, y)
-    watch.until(lambda: watch.plot(key, visible) == 1, what="one line alone")
+    watch.point(key, watch.plot(key, "gd.data[0].x[0]"), 0, lambda: watch.plot(key, visible) == 1)
 
 
 def test_nothing_is_wider_than_the_page(watch):

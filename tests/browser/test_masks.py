@@ -53,21 +53,13 @@ def test_blocked_cells_have_no_weight_and_the_others_add_up_to_one(watch):
 
 def test_a_row_under_the_pointer_says_what_it_may_look_at(watch):
     masks_of(watch)
-    x, y = watch.plot(
-        "mask_layer",
-        "[gd._fullLayout.xaxis._offset + gd._fullLayout.xaxis.l2p(0),"
-        " gd._fullLayout.yaxis._offset + gd._fullLayout.yaxis.l2p(1)]",
-    )
     picture = watch.page.locator(".st-key-mask_layer .live-figure")
-    box = picture.bounding_box()
-    watch.page.mouse.move(box["x"] + x, box["y"] + y)
 
     def told() -> str:
         """In lines of its own, which the text runs together."""
         return picture.locator(".hoverlayer").text_content().replace(" ", "")
 
-    watch.until(lambda: "maylookat" in told(), what="the row in words")
-    assert "future" in told()
+    watch.point("mask_layer", 0, 1, lambda: "maylookat" in told() and "future" in told())
 
 
 def test_the_causal_mask_is_switched_off_in_mid_run_and_both_losses_part(watch):

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from benchmarks._viewer import Viewer
-from tests.browser.conftest import Watcher
+from tests.browser.conftest import PATIENCE, Watcher
 from tests.security.stranger import in_a_loop
 
 LONG = "/?steps=20000&goal=none&pace=20+steps%2Fs&layers_encoder=1&layers_decoder=1&heads=2&width=16"
@@ -87,6 +87,12 @@ def test_who_follows_stands_where_the_owner_stands_until_they_go_elsewhere(watch
     assert watch.number("live_map", "step") == 0
 
 
+async def until(condition):
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.05)
+
+
 def test_forged_presses_over_a_raw_connection_command_nothing(app, watch, started):
     """Of buttons that are disabled there, and of one on a page of their own that then names this run."""
     looking, own = Viewer(app, f"run={started}"), Viewer(app)
@@ -95,11 +101,12 @@ def test_forged_presses_over_a_raw_connection_command_nothing(app, watch, starte
         tasks = [asyncio.create_task(viewer.watch()) for viewer in (looking, own)]
         await asyncio.gather(looking.painted.wait(), own.painted.wait())
         for key in ("run_stop", "run_pause", "run_step"):
+            before = looking.full_runs
             await looking.press(key)
-            await asyncio.sleep(0.7)
+            await until(lambda before=before: looking.full_runs > before)
         own.query = f"run={started}"
         await own.press("run_step")
-        await asyncio.sleep(2.0)
+        await until(lambda: own.alerts)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

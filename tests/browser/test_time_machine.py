@@ -167,14 +167,10 @@ def test_a_word_is_spelled_letter_by_letter_with_the_row_lit_and_lines_that_answ
     weights = watch.plot("explore_map_figure", "gd.data[0].z.flat()")
     opacity = watch.plot("explore_lines_figure", "gd.layout.shapes.map(s => s.opacity)")
     assert opacity == pytest.approx(weights, abs=1e-3)
-    place = (
-        "(({x: left, y: top}, {xaxis: x, yaxis: y}, t) => [left + x._offset + x.d2p(t.x[2]),"
-        " top + y._offset + y.d2p(t.y[2])])(gd.getBoundingClientRect(), gd._fullLayout, gd.data[0])"
-    )
-    watch.page.mouse.move(*watch.plot("explore_lines_figure", place))
+    x, y = watch.plot("explore_lines_figure", "[gd.data[0].x[2], gd.data[0].y[2]]")
     shown = "gd.layout.shapes.map((s, i) => s.visible === false ? -1 : i).filter(i => i >= 0)"
     third_row = list(range(2 * len("[cat]"), 3 * len("[cat]")))
-    watch.until(lambda: watch.plot("explore_lines_figure", shown) == third_row, what="one token's lines")
+    watch.point("explore_lines_figure", x, y, lambda: watch.plot("explore_lines_figure", shown) == third_row)
     watch.page.mouse.move(0, 0)
     watch.until(
         lambda: len(watch.plot("explore_lines_figure", shown)) == len(weights), what="all lines again"
@@ -190,14 +186,7 @@ def test_ablation_and_a_blocked_cell_change_the_after_side_only(watch):
     watch.page.get_by_role("tab", name="Break").click()
     watch.page.wait_for_selector(".st-key-break_after_figure svg.main-svg")
     before = watch.plot("break_before_figure", "gd.data[0].z")
-    place = (
-        "(({x: left, y: top}, {xaxis: x, yaxis: y}) => [left + x._offset + x.d2p(1),"
-        " top + y._offset + y.d2p(0)])(gd.getBoundingClientRect(), gd._fullLayout)"
-    )
-    x, y = watch.plot("break_before_figure", place)  # row 1, column 2 of the head that is shown
-    watch.page.mouse.move(x, y)
-    watch.page.wait_for_timeout(300)
-    watch.page.mouse.click(x, y)
+    watch.press("break_before_figure", 1, 0)  # row 1, column 2 of the head that is shown
     blocked = "gd.data[0].z[0][1]"
     watch.until(lambda: watch.plot("break_after_figure", blocked) is None, what="the blocked cell")
     after = watch.plot("break_after_figure", "gd.data[0].z")

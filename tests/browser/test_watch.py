@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import Browser, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks._browser import Refreshes
+from tests.browser.conftest import Watcher
 
 LONG = "/?steps=5000&goal=none"
 """At full speed."""
@@ -44,8 +43,9 @@ def test_start_can_be_pressed_as_soon_as_it_is_there(app, browser: Browser):
         clearInterval(press);
         start.click();
     }, 1)""")
-    page.goto(app)
-    expect(page.locator(".st-key-run_status")).to_contain_text(re.compile("training|finished"))
+    page.goto(app + LONG)
+    visitor = Watcher(page, app)
+    visitor.until(lambda: visitor.state == "training")
     expect(page.locator(".st-key-run_start button")).to_contain_text("New run")
     expect(page.locator(RUNS)).to_have_count(1)
     page.locator(".st-key-run_stop button:enabled").click()
@@ -253,18 +253,17 @@ def test_a_finished_run_goes_on_at_a_stated_rate(watch):
 def test_a_click_on_a_small_map_keeps_it_large(watch):
     watch.open()
     before = watch.plot("live_map", "gd.layout.title.text")
-    strip = watch.page.locator(".st-key-live_maps .live-figure")
-    box = strip.bounding_box()
-    strip.click(position={"x": box["width"] * 0.7, "y": box["height"] * 0.4})
+    x, y = watch.plot("live_maps", "[gd.data[3].x[1], gd.data[3].y[1]]")
+    watch.press("live_maps", x, y)
     watch.until(lambda: "decoder 2 · head 2" in watch.plot("live_map", "gd.layout.title.text"))
-    strip.click(position={"x": box["width"] * 0.7, "y": box["height"] * 0.4})
+    watch.press("live_maps", x, y)
     watch.until(lambda: watch.plot("live_map", "gd.layout.title.text") == before)
 
 
 def test_values_show_under_the_pointer(watch):
     watch.open()
-    watch.page.locator(".st-key-live_map .nsewdrag").hover(position={"x": 100, "y": 100})
-    expect(watch.page.locator(".st-key-live_map .hoverlayer .hovertext")).to_contain_text("%")
+    told = watch.page.locator(".st-key-live_map .hoverlayer")
+    watch.point("live_map", 2, 1, lambda: "%" in (told.text_content() or ""))
 
 
 def test_pictures_follow_a_change_of_theme_in_place(watch):

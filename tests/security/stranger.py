@@ -80,9 +80,9 @@ class Stranger(Viewer):
         await self._rerun(self._socket)
 
     async def answered(self, asking: Any) -> None:
-        before = self._runs
+        before = self.full_runs
         await asking
-        await self.until(lambda: self._runs > before)
+        await self.until(lambda: self.full_runs > before)
 
     async def until(self, condition: Callable[[], object]) -> None:
         async with asyncio.timeout(SECONDS):

@@ -43,7 +43,7 @@ def environment():
 
 
 def launch(*arguments, n=2):
-    """What became of it; how a line ends is left as it was, for a bar draws itself anew without a new line."""
+    """What became of it; line ends are left as they were, for a bar draws itself anew without a new line."""
     done = subprocess.run(
         command(*arguments, n=n), cwd=ROOT, env=environment(), capture_output=True, timeout=120
     )
