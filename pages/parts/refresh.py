@@ -102,6 +102,11 @@ def audience() -> int:
     return len(_looked)
 
 
+def is_slow(view: RunView) -> bool:
+    """Whether the pace lets every step be seen."""
+    return view.pace is not None and view.pace <= 5.0
+
+
 def refresh_seconds(view: RunView, *, waiting: bool = False) -> float | None:
     """Seconds between two looks; None once nothing will move by itself.
 
@@ -109,7 +114,7 @@ def refresh_seconds(view: RunView, *, waiting: bool = False) -> float | None:
         waiting: a word that was typed has not been recorded yet.
     """
     few = audience() <= FEW  # asked first: whoever looks is counted
-    if waiting or (view.active and (view.pace or 99.0) <= 5.0):
+    if waiting or (view.active and is_slow(view)):
         seconds = SOON
     elif view.active and view.frame is None:
         seconds = BUILDING

@@ -18,6 +18,7 @@ from pages.parts.pictures import (
     sites_of,
     strip_picture,
 )
+from pages.parts.refresh import is_slow
 from pages.parts.tiles import chosen_tiles, n_choices
 from pages.parts.wording import by_length, outputs, samples
 from transformer.figures.curves import PINS
@@ -34,8 +35,8 @@ MASS = {
     "focus": "Highest weight of a row",
 }
 """What the curves of all heads show, by what a head is to find in the task."""
-MESSAGE_FRAMES = 4
-"""At a slow pace a message carries this many steps, so that one that comes late loses none."""
+MESSAGE_FRAMES, SLOW_FRAMES = 4, 8
+"""A message carries so many steps, and more at a slow pace, so that one that comes late loses none there."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def _strip_height(n_layers: int, n_heads: int) -> str:
 
 def _frames_to_draw(view: RunView) -> list[Frame]:
     """The newest frame, and before it those of the steps just taken."""
-    newest = list(view.frames[-MESSAGE_FRAMES:])
+    newest = list(view.frames[-(SLOW_FRAMES if is_slow(view) else MESSAGE_FRAMES) :])
     while len(newest) > 1 and newest[0].step + 1 != newest[1].step:
         newest.pop(0)
     return newest

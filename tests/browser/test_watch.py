@@ -205,7 +205,7 @@ def test_edited_settings_leave_the_run_alone_and_start_another_beside_it(watch):
 
 
 def test_at_a_slow_pace_every_step_is_drawn(watch):
-    watch.open("/?pace=5+steps%2Fs&goal=none&steps=10")
+    watch.open("/?pace=1+steps%2Fs&goal=none&steps=12")
     watch.page.evaluate("""() => {
         window.drawn = [];
         new MutationObserver(() => {
@@ -216,8 +216,8 @@ def test_at_a_slow_pace_every_step_is_drawn(watch):
     }""")
     watch.click("run_start")
     watch.until(lambda: watch.state == "finished")
-    watch.until(lambda: watch.number("live_map", "step") == 10)
-    assert watch.page.evaluate("window.drawn") == list(range(1, 11))
+    watch.until(lambda: watch.number("live_map", "step") == 12)
+    assert watch.page.evaluate("window.drawn") == list(range(1, 13))
 
 
 def test_a_run_is_commanded_from_the_keyboard(watch):

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from transformer.runs.slots import Slots
+from transformer.runs.turn import Turn
 
 
 @pytest.fixture
@@ -111,3 +112,16 @@ def test_of_many_threads_never_more_than_three_work_and_each_has_its_turn():
     assert max(most) <= 3
     assert slots.place(0) is None
     assert slots.take("next", lambda: None)  # nobody has kept a slot
+
+
+def test_a_stopped_run_waits_no_more_even_before_it_has_left_the_line(tiny, make_run, monkeypatch):
+    slots = Slots(1)
+    training, waiting = (make_run(tiny(steps=100_000), turn=Turn(slots)) for _ in range(2))
+    training.start().wait(30)
+    waiting.start().wait(30)
+    assert waiting.place == (1, 1)
+    monkeypatch.setattr(Turn, "leave", lambda turn: None)
+    waiting.stop().wait(30)
+    assert waiting.view.state == "stopped"
+    assert slots.place(waiting._turn) == (1, 1)
+    assert waiting.place is None

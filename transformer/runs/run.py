@@ -89,7 +89,7 @@ class Run(Steering):
     @property
     def place(self) -> tuple[int, int] | None:
         """(place, of how many) in the line of runs that wait to train; None where it does not wait."""
-        return self._turn.place
+        return self._turn.place if self.view.state == QUEUED else None  # it leaves a moment after its state
 
     @property
     def unseen(self) -> bool:
