@@ -181,7 +181,7 @@ def losses() -> Callable[[RunConfig], list[float]]:
 def until() -> Callable[[Callable[[], object]], None]:
     """Wait for something that another thread brings about."""
 
-    def wait(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    def wait(condition: Callable[[], object], seconds: float = 60.0) -> None:
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, "it did not happen in time"

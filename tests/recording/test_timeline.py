@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -241,7 +240,7 @@ def test_twenty_thousand_steps_of_the_default_model_stay_within_the_memory_of_a_
     weights = MappingProxyType({"all": np.zeros(n_weights // 4, np.float32)})
     maps = MappingProxyType({site: np.zeros(probes, np.float16) for site in sites})
     moments = (180, 181, 400, 950, 5000, 5001, 12_345, 19_990)
-    timeline, began, most = Timeline(), time.perf_counter(), 0
+    timeline, most = Timeline(), 0
     pattern = frame(0, sites=sites)
     for step in range(20_001):
         if step in moments:
@@ -258,7 +257,6 @@ def test_twenty_thousand_steps_of_the_default_model_stay_within_the_memory_of_a_
     for kept in (timeline.frames, timeline.snapshots):
         assert {0, *moments, 20_000} <= set(steps(kept))
     assert len(timeline.frames) > 30
-    assert time.perf_counter() - began < 5.0
 
 
 def _fields(made):

@@ -119,7 +119,7 @@ def test_at_pace_five_ten_steps_are_ten_frames_and_take_two_seconds(tiny, make_r
     run.start()
     assert ended(run) == "finished"
     assert steps(run) == list(range(11))
-    assert 1.7 < time.perf_counter() - began < 6.0
+    assert time.perf_counter() - began > 1.7
     assert 0.0 < run.view.steps_per_second <= 5.0
     assert run.view.seconds < 1.7  # only what was spent on training
 
