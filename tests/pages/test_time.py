@@ -75,7 +75,7 @@ def test_the_past_stands_still_in_every_panel_while_the_run_goes_on(training):
         assert training.badge == ":blue-badge[REVIEW] step **5** of 100,000, training continues"
         assert "**training**" in training.status
     assert shown == [dict.fromkeys(shown[0], 5)] * 3
-    assert run.view.frame.exact_step == 25  # there is a newer count, and it is not shown
+    assert run.view.frame.exact_step >= 25  # there is a newer count, and it is not shown
     assert number(training, r"held-out words, at step (\d+)") == 0
     frame = run.view.frame_at(5)
     assert training.says("**At step 5** the clearest head")
@@ -228,12 +228,13 @@ def test_the_film_shows_every_frame_once_and_ends_with_the_last(trained):
 
 
 def test_the_film_stops_and_goes_on_where_it_stands(trained):
+    first, second, third, *_ = [frame.step for frame in trained.run.view.frames if frame.step > 4]
     trained.stand(4).press("time_play")
-    assert trained.slider["at"] == 5
-    assert trained.look().slider["at"] == 10
+    assert trained.slider["at"] == first
+    assert trained.look().slider["at"] == second
     trained.press("time_play")
-    assert [trained.look().slider["at"] for _ in range(3)] == [10, 10, 10]
-    assert trained.press("time_play").slider["at"] == 15
+    assert [trained.look().slider["at"] for _ in range(3)] == [second] * 3
+    assert trained.press("time_play").slider["at"] == third
     trained.stand(2)  # a hand on the control stops it too
     assert [trained.look().slider["at"] for _ in range(2)] == [2, 2]
     trained.press("time_play").press("time_live")
@@ -241,11 +242,12 @@ def test_the_film_stops_and_goes_on_where_it_stands(trained):
 
 
 def test_the_film_plays_on_every_page(trained):
+    steps = [frame.step for frame in trained.run.view.frames if frame.step > 4]
     trained.stand(4).press("time_play").go("masks")
-    steps = [trained.drawn("mask_weights_figure").step, trained.look().drawn("mask_weights_figure").step]
-    assert steps == [10, 15]
+    shown = [trained.drawn("mask_weights_figure").step, trained.look().drawn("mask_weights_figure").step]
+    assert shown == steps[1:3]
     trained.go("explore")
-    assert trained.drawn("explore_map_figure").step == 20
+    assert trained.drawn("explore_map_figure").step == steps[3]
 
 
 def test_an_untrained_model_has_no_film(visit):
