@@ -17,6 +17,7 @@ import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
+from pages.parts import ask_break, mask_switches
 from transformer.config import RunConfig
 from transformer.runs import looks
 from transformer.runs.registry import REGISTRY
@@ -281,6 +282,13 @@ def shared() -> Iterator[Shared]:
 def many_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at a tiny model takes longer than its step: here that is no reason to look less often."""
     monkeypatch.setattr(looks, "LOOKING_ADVANCE", 1000.0)
+
+
+@pytest.fixture(autouse=True)
+def patient_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page waits for a change in its run's model for as long as a busy machine takes over one."""
+    for part in (ask_break, mask_switches):
+        monkeypatch.setattr(part, "OBEYED_SECONDS", 60.0)
 
 
 @pytest.fixture
