@@ -6,7 +6,7 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -255,9 +255,13 @@ class Shared:
         return {run._thread.name for run, _ in self.runs.values()}
 
 
-def end_all_runs(but: Shared | None = None) -> None:
-    """Forget every run and draft of the process, and wait for their threads."""
-    spared = but.threads() if but else set()
+def end_all_runs(but: Shared | None = None, elsewhere: Set[str] = frozenset()) -> None:
+    """Forget every run and draft of the process, and wait for their threads.
+
+    Args:
+        elsewhere: threads that are not of the pages under test.
+    """
+    spared = elsewhere | (but.threads() if but else set())
     for run in (*REGISTRY.listed(), *(draft for draft, _ in REGISTRY._drafts.values())):
         if isinstance(run, Run) and run._thread.name not in spared:
             run.close()
@@ -306,8 +310,9 @@ def visit(shared: Shared) -> Iterator[Callable[..., Visitor]]:
     ) -> Visitor:
         return Visitor((TINY if link is None else link) | more, session or {})
 
+    before = {thread.name for thread in threading.enumerate()}
     yield open_link
-    end_all_runs(but=shared)
+    end_all_runs(but=shared, elsewhere=before)
 
 
 @pytest.fixture

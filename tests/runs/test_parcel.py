@@ -28,16 +28,21 @@ from transformer.runs.tokens import new_token
 FUZZ = int(os.environ.get("HEADLIGHT_FUZZ", 0))
 
 
+def put_away(registry):
+    """End the threads of its runs."""
+    for run in registry.listed():
+        run.put_away()
+        if isinstance(run, Run):
+            run.join()
+
+
 @pytest.fixture
 def servers(tmp_path):
     """Where a run is trained, and where it is brought to."""
     both = tuple(Registry(Limits(), Library(tmp_path / name)) for name in ("home", "stage"))
     yield both
     for registry in both:
-        for run in registry.listed():
-            if isinstance(run, Run):
-                run.put_away()
-                run.join()
+        put_away(registry)
 
 
 @pytest.fixture
@@ -388,6 +393,7 @@ def check(parcel, place, damages):
         id_ = bring(registry, bytes(damaged))
     except InputError as error:
         refusal = str(error)
+    put_away(registry)
     (place / "runs").mkdir(exist_ok=True)
     assert [path.name for path in place.iterdir()] == ["runs"]
     assert [path.name for path in (place / "runs").iterdir()] == ([] if id_ is None else [id_])
