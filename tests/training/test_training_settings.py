@@ -93,7 +93,8 @@ def test_a_setting_changes_what_it_governs(name, value, tiny, monkeypatch):
                 TrainState.begin(config)
         return
     if shown_by == "folder":
-        Run(before).close()
+        (run := Run(before)).close()
+        run.join()
         with pytest.raises(InputError, match="^Logging to TensorBoard needs a folder"):
             Run(after)
         return
