@@ -62,7 +62,7 @@ def choose(run: Watched) -> None:
 
 def owns(run: Watched) -> bool:
     """Whether this visitor commands a run: nobody does what is trained elsewhere, or replayed."""
-    return isinstance(run, Run) and REGISTRY.is_owner(run.id, keyring.token_of(run.id))
+    return isinstance(run, Run) and REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id))
 
 
 def command(run: Watched) -> Run:
@@ -79,12 +79,12 @@ def command(run: Watched) -> Run:
 def only_watches() -> bool:
     """Whether the run on the screen is not this visitor's to command."""
     id_ = st.session_state.get("run")
-    return id_ is not None and not REGISTRY.is_owner(id_, keyring.token_of(id_))
+    return id_ is not None and not REGISTRY.owners.is_owner(id_, keyring.token_of(id_))
 
 
 def may_follow() -> bool:
     """Whether it is somebody else's, whose step this page can show; what a process trains is nobody's."""
-    return only_watches() and REGISTRY.is_owned(st.session_state["run"])
+    return only_watches() and REGISTRY.owners.is_owned(st.session_state["run"])
 
 
 def follows() -> bool:
@@ -99,7 +99,7 @@ def follows() -> bool:
 def step() -> int | None:
     """The step at which the screen stands; None where it follows the run (LIVE)."""
     if follows():
-        return REGISTRY.shown(st.session_state["run"])
+        return REGISTRY.owners.shown(st.session_state["run"])
     if "at_step" not in st.session_state:
         asked = st.query_params.get("step", "")
         st.session_state["at_step"] = int(asked) if asked.isdecimal() and len(asked) < 10 else None
@@ -124,7 +124,7 @@ def move_to(step: int) -> None:
 def _show(step: int | None) -> None:
     """To those who follow, where this visitor is the owner."""
     if run_id := st.session_state.get("run"):
-        REGISTRY.show(run_id, keyring.token_of(run_id), step)
+        REGISTRY.owners.show(run_id, keyring.token_of(run_id), step)
 
 
 def _stand(step: int | None) -> None:

@@ -34,7 +34,7 @@ def app() -> Iterator[str]:
     server, address = start_server()
     yield address
     server.terminate()
-    server.wait(10)
+    server.wait(60)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ def app(tmp_path_factory):
     server, address = start_server(HEADLIGHT_RUNS=runs, HEADLIGHT_RECORDING=str(SHIPPED))
     yield address
     server.terminate()
-    server.wait(10)
+    server.wait(60)
 
 
 def test_a_first_visit_plays_the_recording_and_start_trains_a_model_of_its_own(watch):

@@ -26,7 +26,7 @@ def test_a_cold_deep_link_shows_the_masks_inside_the_app(browser):
     finally:
         context.close()
         server.terminate()
-        server.wait(10)
+        server.wait(60)
 
 
 def masks_of(watch, link="/?word=cat"):

@@ -53,7 +53,7 @@ def app():
     )
     yield address
     server.terminate()
-    server.wait(10)
+    server.wait(60)
 
 
 def until_listening(process, port, said):
@@ -89,7 +89,7 @@ def proxy(app, tmp_path_factory):
     until_listening(process, port, place / "said")
     yield f"http://127.0.0.1:{port}/headlight"
     process.terminate()
-    process.wait(10)
+    process.wait(60)
 
 
 @pytest.fixture

@@ -48,9 +48,8 @@ def server(tmp_path):
         return made[-1]
 
     yield make
-    for run in [run for registry in made for run in registry.listed() if isinstance(run, Run)]:
-        run.close()
-        run.join()
+    for registry in made:
+        registry.close()
 
 
 @pytest.fixture
@@ -89,7 +88,7 @@ def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_a
     caplog.set_level(logging.INFO, logger="headlight.runs")
     registry, token = server(), new_token()
     run = begin(registry, at, token)
-    registry.show(run.id, token, 2)
+    registry.owners.show(run.id, token, 2)
     forget(run, 59)
     ask_for_something(registry, tiny)
     assert registry.listed() == [run]
@@ -97,12 +96,12 @@ def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_a
     ask_for_something(registry, tiny)
     assert registry.listed() == []
     assert f"evict {run.id[:6]}: {run.view.state} at step {run.view.step}, " in caplog.text
-    assert (registry._owners, registry._shown) == ({}, {})
+    assert (registry.owners._digests, registry.owners._shown) == ({}, {})
     run.join()
     assert not run._thread.is_alive()
     assert registry.glimpse(run.id).step == run.view.step
-    assert registry.is_owner(run.id, token)
-    assert not registry.is_owner(run.id, new_token())
+    assert registry.owners.is_owner(run.id, token)
+    assert not registry.owners.is_owner(run.id, new_token())
     back = registry.control(run.id, token)
     assert back is not run
     assert back.view.state == run.view.state

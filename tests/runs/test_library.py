@@ -9,11 +9,11 @@ import pytest
 
 from transformer.errors import InputError
 from transformer.runs.archive import Archive
-from transformer.runs.library import Library, digest_of, is_token_of
+from transformer.runs.library import Library
 from transformer.runs.limits import Limits
 from transformer.runs.registry import Registry
 from transformer.runs.remote import Remote
-from transformer.runs.tokens import new_token
+from transformer.runs.tokens import digest_of, is_token_of, new_token
 
 
 @pytest.fixture
@@ -27,11 +27,9 @@ def finished(registry, tiny, until):
     token = new_token()
     run = registry.draft(tiny(), ("frog", "ox"), token=token)
     registry.start(run)
-    until(lambda: run.view.state == "finished")
+    until(lambda: run.view.state == "finished" and run.kept)
     yield run, token
-    for one in registry.listed():
-        one.put_away()
-        one.join()
+    registry.close()
 
 
 def test_a_run_is_commanded_with_its_token_and_watched_without(registry, finished):
@@ -39,14 +37,14 @@ def test_a_run_is_commanded_with_its_token_and_watched_without(registry, finishe
     assert registry.get(run.id) is run
     assert registry.control(run.id, token) is run
     for wrong in ("", token[:-1], token + "A", run.id, digest_of(token)):
-        assert not registry.is_owner(run.id, wrong)
+        assert not registry.owners.is_owner(run.id, wrong)
         with pytest.raises(InputError, match="Only who has started this run may change it"):
             registry.control(run.id, wrong)
 
 
 def test_a_run_that_was_drafted_without_a_token_is_nobodys(registry, tiny):
     run = registry.draft(tiny())
-    assert not registry.is_owner(run.id, "")
+    assert not registry.owners.is_owner(run.id, "")
     registry.discard(run.id)
     run.join()
 
@@ -56,7 +54,7 @@ def test_ten_thousand_guessed_ids_find_nothing(registry, finished):
     for _ in range(10_000):
         guess = secrets.token_urlsafe(16)
         assert registry.get(guess) is None
-        assert not registry.is_owner(guess, token)
+        assert not registry.owners.is_owner(guess, token)
     assert [one.id for one in registry.listed()] == [run.id]
 
 
@@ -66,7 +64,7 @@ def test_ten_thousand_guessed_ids_find_nothing(registry, finished):
 def test_what_is_no_id_leads_nowhere(registry, finished, id_):
     assert registry.get(id_) is None
     assert registry.glimpse(id_) is None
-    assert not registry.is_owner(id_, finished[1])
+    assert not registry.owners.is_owner(id_, finished[1])
 
 
 def test_an_evicted_run_comes_back_from_disk_with_its_token_and_goes_on(registry, finished, tiny, until):
@@ -127,10 +125,10 @@ def test_a_folder_that_cannot_be_made_leaves_the_run_in_memory_and_says_so(tiny,
 
 def test_only_the_owner_moves_those_who_follow(registry, finished):
     run, token = finished
-    registry.show(run.id, new_token(), 3)
-    assert registry.shown(run.id) is None
-    registry.show(run.id, token, 3)
-    assert registry.shown(run.id) == 3
+    registry.owners.show(run.id, new_token(), 3)
+    assert registry.owners.shown(run.id) is None
+    registry.owners.show(run.id, token, 3)
+    assert registry.owners.shown(run.id) == 3
 
 
 def test_of_a_token_only_what_does_not_give_it_away_is_on_disk(registry, finished, tmp_path, until):

@@ -79,7 +79,7 @@ def asking(tmp_path_factory):
     server, address = start_server(None, "--secrets.files", str(secrets))
     yield address
     server.terminate()
-    server.wait(10)
+    server.wait(60)
 
 
 @pytest.mark.parametrize("page", PAGES[::-1])

@@ -40,7 +40,7 @@ def app(place):
         server, address = start_server(output=said, HEADLIGHT_RUNS=str(place / "runs"), **many)
         yield address
         server.terminate()
-        server.wait(10)
+        server.wait(60)
 
 
 def asked(address, method, path, body=None, headers=None):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import shutil
 import time
@@ -35,11 +33,6 @@ ROOM = 200_000_000
 """Bytes of the disk that are left to the runs that train."""
 OPENING, OPENING_SECONDS = ".opening-", 3600.0
 """Where a file is unpacked, and after how long nobody does so there any more."""
-
-
-def digest_of(token: str) -> str:
-    """What is kept of a token: enough to know it again, and not to make it."""
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 class Library:
@@ -197,8 +190,3 @@ class Library:
             named = (name for name, view in self.published().items() if view.id == id_)
             return self.folder / next(named, id_)
         return self.folder / id_
-
-
-def is_token_of(token: str, digest: str | None) -> bool:
-    """Whether this is the token; takes as long for one that is nearly right."""
-    return bool(token) and digest is not None and hmac.compare_digest(digest_of(token), digest)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import weakref
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.runs.library import Library, digest_of, is_token_of
+from transformer.runs.library import Library
 from transformer.runs.limits import Limits
 from transformer.runs.log import LOG, log_to_terminal, note, refusals
+from transformer.runs.owners import Owners
 from transformer.runs.parcel import FIELD
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
 from transformer.runs.slots import Slots
-from transformer.runs.tokens import new_token
+from transformer.runs.tokens import digest_of
 from transformer.runs.turn import Turn
 from transformer.runs.view import ENDED, PAUSED, RunView
 from transformer.runs.watched import Watched
@@ -23,6 +25,8 @@ from transformer.tasks import completed
 
 DRAFT_SECONDS = 900.0
 """An untrained model that nobody has looked at for this long is forgotten."""
+CLOSING_SECONDS = 10.0
+"""So long at most a server that ends waits for the steps that its runs are in."""
 
 
 class Registry:
@@ -45,11 +49,10 @@ class Registry:
             self.problem = f"A limit of this server cannot be read. {error} Then start the server again."
             LOG.error("%s", self.problem)
         self.library = library or Library(None)
+        self.owners = Owners(self.library)
         self.slots = Slots(self.limits.training)
         self._lock = threading.RLock()
         self._opening = threading.Lock()
-        self._owners: dict[str, str | None] = {}  # id to the digest of its token; None where nobody has one
-        self._shown: dict[str, int | None] = {}  # id to the step at which its owner stands
         self._runs: dict[str, Run | Remote] = {}
         self._drafts: dict[str, tuple[Run, float]] = {}
 
@@ -75,7 +78,7 @@ class Registry:
                 if now - seen > DRAFT_SECONDS:
                     self.discard(id_)
             self._drafts[run.id] = run, now
-            self._owners[run.id] = digest_of(token or new_token())  # without one nobody may
+            self.owners.appoint(run.id, token)
         return run
 
     def discard(self, id_: str) -> None:
@@ -83,7 +86,7 @@ class Registry:
         with self._lock:
             run, _ = self._drafts.pop(id_, (None, 0.0))
             if run is not None:
-                self._owners.pop(id_, None)
+                self.owners.forget(id_)
                 run.close()
 
     @refusals()
@@ -118,7 +121,7 @@ class Registry:
             self._drafts.pop(run.id, None)
             self._hold(run)
         if not known:
-            self.library.keep(run, self._owners.get(run.id) or "")
+            self.library.keep(run, self.owners.digest(run.id) or "")
 
     def _hold(self, run: Run | Remote) -> None:
         """Have a run at hand; if there are too many, others go: those first that a folder brings back.
@@ -143,8 +146,8 @@ class Registry:
                 self._put_away(run)
 
     def _put_away(self, run: Run | Remote) -> None:
-        for known in (self._runs, self._owners, self._shown):
-            known.pop(run.id, None)
+        self._runs.pop(run.id, None)
+        self.owners.forget(run.id)
         run.put_away()
         note("evict", run.view)
 
@@ -170,7 +173,7 @@ class Registry:
                 opened = self.library.reopen(id_, Turn(self.slots, self.limits))
                 if opened is not None:
                     with self._lock:
-                        self._owners.setdefault(id_, self.library.owner(id_))  # asked at every refresh
+                        self.owners.recall(id_)
                         self._hold(opened)
                 return opened or run
         return run
@@ -201,7 +204,7 @@ class Registry:
 
         Of one without an owner nothing is gained: whoever keeps it under a name goes on with it there.
         """
-        return isinstance(run, Remote) and self._owners.get(run.id) is not None and run.let_go
+        return isinstance(run, Remote) and self.owners.is_owned(run.id) and run.let_go
 
     def _at_hand(self, id_: str) -> Run | Remote | None:
         with self._lock:
@@ -225,22 +228,6 @@ class Registry:
         with self._lock:
             return list(self._runs.values())[::-1]
 
-    # Whose run it is.
-
-    def is_owner(self, id_: str, token: str) -> bool:
-        """Whether this token commands that run."""
-        return is_token_of(token, self._owner(id_))
-
-    def is_owned(self, id_: str) -> bool:
-        """Whether there is anybody who commands that run."""
-        return self._owner(id_) is not None
-
-    def _owner(self, id_: str) -> str | None:
-        """The digest of the token that commands a run."""
-        with self._lock:
-            known, digest = id_ in self._owners, self._owners.get(id_)
-        return digest if known else self.library.owner(id_)
-
     def control(self, id_: str, token: str) -> Run:
         """A run to command.
 
@@ -251,23 +238,33 @@ class Registry:
         if not isinstance(run, Run):
             why = "is not here any more" if run is None else "is not trained here"
             raise InputError(f"This run {why}. Start one of your own beside it.")
-        if not self.is_owner(id_, token):
+        if not self.owners.is_owner(id_, token):
             LOG.info("refuse command of %s", id_[:6])
             raise InputError("Only who has started this run may change it. Start one of your own beside it.")
         return run
 
-    def show(self, id_: str, token: str, step: int | None) -> None:
-        """The owner of a run stands at this step now, or follows it; whoever follows the owner does too."""
-        if self.is_owner(id_, token):
-            self._shown[id_] = step
+    def close(self) -> None:
+        """End the threads of all runs as they stand: what is kept in a folder goes on from there."""
+        with self._lock:
+            drafts = [run for run, _ in self._drafts.values()]
+            going = drafts + [run for run in self._runs.values() if isinstance(run, Run)]
+        for run in going:
+            run.halt()
+        end = time.monotonic() + CLOSING_SECONDS
+        for run in going:
+            run.join(max(0.0, end - time.monotonic()))
 
-    def shown(self, id_: str) -> int | None:
-        """The step at which a run's owner stands; None where the owner follows it."""
-        return self._shown.get(id_)
+
+def _of_this_process() -> Registry:
+    log_to_terminal()
+    registry = Registry(library=Library.of_environment())
+    # Python may not end in the middle of a step: torch would end it by force. `atexit` itself would be too
+    # late for what torch, if it is just being loaded, leaves to be done at the end.
+    weakref.finalize(sys.modules[__name__], registry.close)
+    return registry
 
 
 # Anchored outside the module, so that a reload of the source in development does not fork it.
-log_to_terminal()
-REGISTRY: Registry = sys.__dict__.setdefault(
-    "_headlight_registry", Registry(library=Library.of_environment())
-)
+if "_headlight_registry" not in sys.__dict__:
+    sys.__dict__["_headlight_registry"] = _of_this_process()
+REGISTRY: Registry = sys.__dict__["_headlight_registry"]

@@ -215,6 +215,10 @@ class Run(Steering):
 
         return self._thread.ask(obey)
 
+    def halt(self) -> None:
+        """The same at once, whatever else has been asked: the process ends."""
+        self._thread.halt()
+
     def live_in_memory(self, why: str) -> None:
         """Say why the run cannot be kept in a folder."""
         self._worker.publish(unsaved=why)

@@ -72,6 +72,12 @@ class RunThread(threading.Thread):
         """Build the model now, if that has been put off."""
         self._wanted.set()
 
+    def halt(self) -> None:
+        """End after the step it is in, whatever else has been asked."""
+        self.closing = True
+        self._commands.put(lambda: None)  # it may be waiting for one
+        self._wanted.set()
+
     # For commands, which it obeys itself.
 
     def train(self) -> None:
@@ -97,7 +103,7 @@ class RunThread(threading.Thread):
         try:
             if self._live and "torch" not in sys.modules:
                 self._wanted.wait(PAINTING_SECONDS)
-            if self._worker.view.state != FAILED:  # a saved one may only be looked at
+            if not self.closing and self._worker.view.state != FAILED:  # then it may only be looked at
                 self._worker.build(self._questions)
             self.ready.set()
             while not self.closing:
@@ -105,7 +111,8 @@ class RunThread(threading.Thread):
                 self._settle()
         except Exception as error:  # whatever it is, the page says it, and every other run goes on
             self._worker.fail(error)
-            note("fail", self._worker.view, f", {type(error).__name__}")
+            if not self.closing:  # a process that ends lets nothing be loaded any more
+                note("fail", self._worker.view, f", {type(error).__name__}")
         finally:
             self._turn.leave()
             self.ready.set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
 import secrets
 
@@ -12,3 +14,13 @@ SHAPE = re.compile(r"[A-Za-z0-9_-]{22}")
 def new_token() -> str:
     """A secret of 128 bits."""
     return secrets.token_urlsafe(16)
+
+
+def digest_of(token: str) -> str:
+    """What is kept of a token: enough to know it again, and not to make it."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def is_token_of(token: str, digest: str | None) -> bool:
+    """Whether this is the token; takes as long for one that is nearly right."""
+    return bool(token) and digest is not None and hmac.compare_digest(digest_of(token), digest)

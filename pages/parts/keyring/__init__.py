@@ -37,7 +37,7 @@ def token_of(id_: str) -> str:
 
 def hold(id_: str, token: str) -> bool:
     """Take a token, if it is one; returns whether the session may command that run now."""
-    if REGISTRY.is_owner(id_, token):
+    if REGISTRY.owners.is_owner(id_, token):
         tokens()[id_] = token
     return id_ in tokens()
 

@@ -1,0 +1,99 @@
+"""A server that is told to end: nothing that its runs have learned is lost, and none is left in mid-step."""
+
+from __future__ import annotations
+
+import signal
+from types import SimpleNamespace
+
+import pytest
+
+from tests.security.stranger import in_a_loop, visiting
+from tests.serving import start_server
+from transformer.runs import thread as thread_module
+from transformer.runs.library import Library
+from transformer.runs.limits import Limits
+from transformer.runs.registry import Registry
+from transformer.runs.resuming import unpack
+from transformer.runs.saved import saved_run
+from transformer.runs.tokens import new_token
+
+LONG = "layers_encoder=1&layers_decoder=1&heads=2&width=8&batch_size=4&goal=none&device=cpu&steps=100000"
+
+
+@pytest.fixture
+def server(tmp_path):
+    """Registries of one folder."""
+    made = []
+
+    def make():
+        made.append(Registry(Limits(training=1), Library(tmp_path / "runs")))
+        return made[-1]
+
+    yield make
+    for registry in made:
+        registry.close()
+
+
+def test_whatever_a_run_is_doing_its_folder_holds_it_as_it_stands_and_it_goes_on_from_there(
+    server, tiny, until, losses
+):
+    registry, tokens = server(), [new_token(), new_token()]
+    config = tiny(steps=400, evaluate_every=50)
+    training, waiting = (registry.draft(config, token=token) for token in tokens)
+    registry.start(training)
+    until(lambda: training.view.step > 3)
+    registry.start(waiting)
+    until(lambda: waiting.view.state == "queued")
+    registry.close()
+    assert not any(run._thread.is_alive() for run in (training, waiting))
+    assert (training.view.state, waiting.view.state) == ("training", "queued")
+    assert waiting.view.step == 0
+    for run in (training, waiting):
+        folder = registry.library.folder / run.id
+        state, _ = unpack(folder, saved_run(folder).view.config)
+        assert state.step == saved_run(folder).view.step == run.view.step
+    again = server()
+    for run, token in zip((training, waiting), tokens, strict=True):
+        back = again.control(run.id, token)
+        assert (back.view.state, back.view.step) == ("paused", run.view.step)
+        back.resume()
+        until(lambda back=back: back.view.state == "finished")
+        assert back.view.metrics.column("loss").tolist() == losses(config)
+
+
+def test_a_model_that_nobody_has_waited_for_is_not_built_any_more(server, tiny, monkeypatch):
+    monkeypatch.setattr(thread_module, "PAINTING_SECONDS", 600.0)
+    monkeypatch.setattr(thread_module, "sys", SimpleNamespace(modules={}))  # torch is not loaded yet
+    registry = server()
+    draft = registry.draft(tiny())
+    registry.close()
+    assert not draft._thread.is_alive()
+    assert draft.view.frame is None
+    assert draft.view.state == "idle"
+
+
+def test_a_server_that_is_stopped_while_a_run_trains_ends_as_it_should_and_loses_no_step(tmp_path):
+    async def watched(address):
+        async with visiting(address, LONG) as owner:
+            await owner.answered(owner.press("run_start"))
+            await owner.until(lambda: owner.step > 20)
+            return owner.step
+
+    with (tmp_path / "said").open("wb") as said:
+        process, address = start_server(output=said, HEADLIGHT_RUNS=str(tmp_path / "runs"))
+        try:
+            step = in_a_loop(watched(address))
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+            process.wait()
+    said = (tmp_path / "said").read_text()
+    assert "start" in said
+    for wrong in ("Traceback", "terminate called", "Abort", "Segmentation", "Exception"):
+        assert wrong not in said, said
+    (folder,) = (tmp_path / "runs").iterdir()
+    saved = saved_run(folder)
+    assert saved.can_go_on
+    assert saved.view.state == "paused"
+    assert saved.view.step >= step

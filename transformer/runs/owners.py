@@ -1,0 +1,56 @@
+"""Who commands which run, and at which step they stand."""
+
+from __future__ import annotations
+
+from transformer.runs.library import Library
+from transformer.runs.tokens import digest_of, is_token_of, new_token
+
+
+class Owners:
+    """The token of each run, as its digest. Safe to use from any thread.
+
+    Args:
+        library: knows those of the runs that are not in memory.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._digests: dict[str, str | None] = {}  # by the run's id; None where nobody has a token
+        self._shown: dict[str, int | None] = {}  # id to the step at which its owner stands
+
+    def appoint(self, id_: str, token: str) -> None:
+        """Who has this token commands that run; without one nobody does."""
+        self._digests[id_] = digest_of(token or new_token())
+
+    def recall(self, id_: str) -> None:
+        """Have the digest at hand, which is asked for at every refresh, of a run that comes from disk."""
+        self._digests.setdefault(id_, self._library.owner(id_))
+
+    def forget(self, id_: str) -> None:
+        """Let go of what is known of a run that leaves memory."""
+        self._digests.pop(id_, None)
+        self._shown.pop(id_, None)
+
+    def digest(self, id_: str) -> str | None:
+        """Of the token that commands a run; None where there is none."""
+        try:
+            return self._digests[id_]
+        except KeyError:
+            return self._library.owner(id_)
+
+    def is_owner(self, id_: str, token: str) -> bool:
+        """Whether this token commands that run."""
+        return is_token_of(token, self.digest(id_))
+
+    def is_owned(self, id_: str) -> bool:
+        """Whether there is anybody who commands that run."""
+        return self.digest(id_) is not None
+
+    def show(self, id_: str, token: str, step: int | None) -> None:
+        """The owner of a run stands at this step now, or follows it; whoever follows the owner does too."""
+        if self.is_owner(id_, token):
+            self._shown[id_] = step
+
+    def shown(self, id_: str) -> int | None:
+        """The step at which a run's owner stands; None where the owner follows it."""
+        return self._shown.get(id_)
