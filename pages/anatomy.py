@@ -8,6 +8,8 @@ from pages.parts import selection
 from pages.parts.asking import ask_word, asked_snapshot, step_box
 from pages.parts.entry import guard
 from pages.parts.exhibit import exhibited
+from pages.parts.keyring import keyring
+from pages.parts.lost import ELSEWHERE, lost_run
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
@@ -23,6 +25,7 @@ style()
 run = selection.chosen_run() or exhibited(selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
 seen = run.view
 run_list(run)
+lost_run(ELSEWHERE)
 
 with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
     word = ask_word(run, "anatomy")
@@ -63,3 +66,4 @@ def live(view: RunView) -> None:
 
 
 refreshing(run, seen, live, every=interval, fixed=fixed)
+keyring()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts import selection
 from pages.parts.beginnings import task_chosen
 from pages.parts.data_examples import draw_examples
 from pages.parts.data_facts import what_it_is
@@ -16,6 +17,7 @@ from pages.parts.entry import guard
 from pages.parts.style import style
 
 guard("data")
+selection.chosen_run()  # it stays in the link
 go_to_watch()
 style()
 

@@ -12,6 +12,8 @@ from pages.parts.ask_spell import draw_spell, spell_controls
 from pages.parts.asking import ask_word, asked_snapshot, model_of, step_box
 from pages.parts.entry import guard
 from pages.parts.exhibit import exhibited
+from pages.parts.keyring import keyring
+from pages.parts.lost import ELSEWHERE, lost_run
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
@@ -42,6 +44,7 @@ run = selection.chosen_run() or exhibited(selection.draft(PRESETS[DEFAULT_PRESET
 seen = run.view
 selection.kind(run.config.model)  # takes the link's, and gives up one that this model does not have
 run_list(run)
+lost_run(ELSEWHERE)
 
 with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
     word = ask_word(run, "explore")
@@ -100,3 +103,4 @@ def live(view: RunView) -> None:
 
 refreshing(run, seen, live, every=interval, fixed=fixed)
 take_away(run, word)
+keyring()

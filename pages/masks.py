@@ -10,8 +10,10 @@ from pages.parts.commands import obey
 from pages.parts.controls import controls
 from pages.parts.entry import guard
 from pages.parts.heads import head_choice
+from pages.parts.keyring import keyring
 from pages.parts.kinds import kind_choice
 from pages.parts.live_figure import live_figure
+from pages.parts.lost import lost_run
 from pages.parts.mask_switches import mask_problem, mask_switches, masks_pending
 from pages.parts.mask_words import batch_table, explained, two_losses, without_masks
 from pages.parts.pictures import curves_picture, sites_of
@@ -26,6 +28,7 @@ from pages.parts.wording import outputs, status_line
 from pages.parts.words import probe_words
 from transformer.anatomy.stages import stages
 from transformer.errors import InputError
+from transformer.insight.names import full_head_name
 from transformer.runs.view import FAILED, RunView
 
 PANELS = {
@@ -45,6 +48,7 @@ model = run.config.model
 if "word" not in st.session_state and "word" not in st.query_params:
     st.session_state["word"] = min((question.text for question in run.questions), key=len)  # with padding
 
+lost_run("Another model stands here; press Start to train it.")
 with st.container(key="mask_switches", horizontal=True, vertical_alignment="center", gap="medium"):
     mask_switches(run)
     two = st.container(key="two_losses", width="stretch")
@@ -127,8 +131,8 @@ def live(view: RunView) -> None:
             st.caption(
                 ":gray-background[ ╱ ] the **causal** mask: it lies in the future &nbsp; "
                 ":orange-background[ • ] the **padding** mask: it is no letter &nbsp; plain: allowed. "
-                f"“{word}” in its batch of {len(run.questions)} words · {site}, head {head + 1} · model of "
-                f"step {snapshot.step:,} · seed {view.config.seed}. "
+                f"“{word}” in its batch of {len(run.questions)} words · {full_head_name(site, head)} · "
+                f"model of step {snapshot.step:,} · seed {view.config.seed}. "
                 "In the weights every row adds up to 100 % over its allowed cells."
             )
         else:
@@ -149,3 +153,4 @@ def live(view: RunView) -> None:
 
 
 refreshing(run, seen, live, every=interval, fixed=fixed)
+keyring()

@@ -22,9 +22,11 @@ from pages.parts.beginnings import fill, values_of
 from pages.parts.commands import obey
 from pages.parts.controls import controls
 from pages.parts.exhibit import exhibited
+from pages.parts.keyring import keyring
 from pages.parts.kinds import kind_choice
 from pages.parts.live_figure import Kept
 from pages.parts.look_inside import look_inside_link
+from pages.parts.lost import lost_run
 from pages.parts.model_size import at_once
 from pages.parts.painted import once_painted
 from pages.parts.presets import DEFAULT_PRESET, PRESETS, look_for
@@ -58,9 +60,8 @@ run = run or selection.draft(at_once(config)) or selection.draft(PRESETS[DEFAULT
 run = obey(run, config, edited=bool(changed(run, config)))
 seen = run.view  # one look for the whole page: what has changed since, the refresh below finds out
 with notice:
-    if st.session_state.get("lost_run"):  # said until a run is started or opened
-        st.info("The run of this link is no longer on this server. Press Start for one of your own.")
-    elif config is not None and at_once(config) is None and seen.state == "idle":
+    lost_run("Press Start for one of your own.")
+    if config is not None and at_once(config) is None and seen.state == "idle":
         st.info(
             "The model of these settings is large: it is built when you press Start. Until then a small "
             "one stands here."
@@ -166,3 +167,4 @@ st.caption(
 run_list(run)
 share(run, config or run.config)
 take_away(shown, word)
+keyring()

@@ -291,6 +291,13 @@ def facts_of(folder):
     return json.loads((folder / "run.json").read_text(encoding="utf-8"))
 
 
+def test_a_goal_may_be_set_like_any_other_setting(train):
+    few = ("--steps", "2", "--set", "d_model=8", "--set", "n_heads=2")
+    assert train(*few)[0] == 0  # there is nothing to reach
+    assert train(*few, "--set", "goal=0.5")[0] == 1  # in two steps it is not reached
+    assert train(*few, "--target", "0.5", "--set", "goal=null")[0] == 0
+
+
 def test_an_interrupted_run_goes_on_to_the_end_of_its_plan(
     train, resume, losses, tiny, tmp_path, monkeypatch
 ):

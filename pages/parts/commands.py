@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import selection
+from pages.parts import keyring, selection
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
@@ -69,7 +69,7 @@ def problem() -> None:
 
 def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
     """Train the untrained model that is on the screen, or a new one beside the run that is."""
-    REGISTRY.admit(selection.visitor())  # before a model is built for nothing
+    REGISTRY.admit(keyring.visitor())  # before a model is built for nothing
     watched, before = run, None
     if edited or run.view.state != IDLE or not selection.owns(run):
         watched, before = selection.new_draft(config, run), run.id

@@ -34,7 +34,7 @@ def _opened() -> None:
         return
     token = keyring.new_token()
     try:
-        run = REGISTRY.open_file(file.getvalue(), visitor=selection.visitor(), token=token)
+        run = REGISTRY.open_file(file.getvalue(), visitor=keyring.visitor(), token=token)
     except InputError as error:
         st.session_state["open_problem"] = str(error)
         return

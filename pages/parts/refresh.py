@@ -123,7 +123,7 @@ def refresh_seconds(view: RunView, *, waiting: bool = False) -> float | None:
     elif view.active or (view.state == IDLE and speed() is None):  # the machine is being measured
         seconds = ALONE
     else:
-        # Someone else may let it go on, or go to another step; or another run of the list moves.
-        moving = view.state == PAUSED or selection.only_watches() or MOVING & {*selection.known_states()}
+        # Another page may let it go on, or go to another step; or another run of the list moves.
+        moving = view.state == PAUSED or selection.may_be_moved() or MOVING & {*selection.known_states()}
         return 2.0 if moving else None
     return seconds if few else TOGETHER

@@ -8,7 +8,6 @@ import streamlit as st
 
 from pages.parts import selection
 from pages.parts.beginnings import fill
-from pages.parts.keyring import keyring
 from pages.parts.open_run import open_run
 from pages.parts.wording import STATE_SIGNS
 from transformer.runs.registry import REGISTRY
@@ -39,7 +38,6 @@ def run_list(current: Watched) -> None:
         open_run()
         if REGISTRY.problem:
             st.error(REGISTRY.problem)
-        keyring()
 
 
 def _button(label: str, run: RunView, current: Watched) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,12 +19,6 @@ from transformer.tasks import task_of
 
 READY_SECONDS = 1.5
 """A new model is on the screen within this time at most; a large one comes later by itself."""
-
-
-def visitor() -> str:
-    """This session, whose runs are counted together."""
-    name: str = st.session_state.setdefault("visitor", secrets.token_urlsafe(8))
-    return name
 
 
 def chosen_run() -> Watched | None:
@@ -72,7 +65,7 @@ def command(run: Watched) -> Run:
         InputError: it is another visitor's, or trained elsewhere.
     """
     commanded = REGISTRY.control(run.id, keyring.token_of(run.id))
-    commanded.visitor = commanded.visitor or visitor()  # one from disk counts as whose it is now
+    commanded.visitor = commanded.visitor or keyring.visitor()  # one from disk counts as whose it is now
     return commanded
 
 
@@ -80,6 +73,12 @@ def only_watches() -> bool:
     """Whether the run on the screen is not this visitor's to command."""
     id_ = st.session_state.get("run")
     return id_ is not None and not REGISTRY.owners.is_owner(id_, keyring.token_of(id_))
+
+
+def may_be_moved() -> bool:
+    """Whether another page may let the run on the screen go on: its owner's, or one more of one's own."""
+    id_ = st.session_state.get("run")
+    return id_ is not None and (only_watches() or REGISTRY.owners.are_several(id_))
 
 
 def may_follow() -> bool:
@@ -273,7 +272,7 @@ def new_draft(config: RunConfig, old: Watched | None) -> Watched:
     """An untrained model with the words of the run that it replaces, as far as they may be asked."""
     words = None if old is None else _askable(old, config) or None
     token = keyring.new_token()
-    run = REGISTRY.draft(config, words, visitor=visitor(), token=token)
+    run = REGISTRY.draft(config, words, visitor=keyring.visitor(), token=token)
     keyring.hold(run.id, token)
     if old is None:
         return run

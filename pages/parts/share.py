@@ -14,6 +14,9 @@ from transformer.runs.registry import REGISTRY
 from transformer.runs.view import IDLE
 from transformer.runs.watched import Watched
 
+ALONE = ("localhost", "127.0.0.1", "::1")
+"""How a machine calls itself."""
+
 
 def share(run: Watched, config: RunConfig) -> None:
     """Draw both links in the sidebar.
@@ -38,6 +41,11 @@ def share(run: Watched, config: RunConfig) -> None:
                 with st.container(key="owner_link"):
                     owner = {"run": run.id, "owner": keyring.token_of(run.id)}
                     st.code(_link(owner), language=None, wrap_lines=True)
+            if urlsplit(st.context.url or "").hostname in ALONE:
+                st.caption(
+                    "This address leads there on this machine only. For other devices, open the page by the "
+                    "machine's name in the network; the README says how to start the app for that."
+                )
         st.markdown("These settings, ready to start:")
         st.code(_link(query), language=None, wrap_lines=True)
 

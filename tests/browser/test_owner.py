@@ -63,12 +63,17 @@ def test_a_link_of_the_owner_hands_command_to_another_device_and_is_gone_from_it
 ):
     watch.page.get_by_text("Share a link").click()
     link = watch.page.locator(".st-key-owner_link code").inner_text()
+    expect(watch.page.get_by_text("on this machine only")).to_be_visible()
     assert f"run={started}" in link
     guest.open(link.removeprefix(guest.app))
     expect(guest.page.locator(".st-key-run_stop button")).to_be_enabled()
     guest.until(lambda: "owner=" not in guest.page.url)
     guest.click("run_stop")
     watch.until(lambda: watch.state == "stopped")
+    guest.until(lambda: guest.state == "stopped")
+    stood = watch.number("live_map", "step")
+    guest.click("run_continue")
+    watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > stood)
 
 
 def test_who_follows_stands_where_the_owner_stands_until_they_go_elsewhere(watch, guest, started):

@@ -91,7 +91,7 @@ def test_the_head_chooses_whose_scores_are_shown(visit):
     expected = frame.map(frame.row_of("cat"), "decoder.1.self")[2]
     n = len(expected)
     np.testing.assert_allclose(masks.table("mask_weights_figure")[:n, :n], expected, atol=2e-3)
-    assert masks.says("decoder.1.self, head 3")
+    assert masks.says("dec 2 self · head 3 · model of step")
 
 
 def test_the_masks_are_those_of_the_run_that_is_being_watched(visit, long):

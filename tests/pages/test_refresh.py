@@ -42,6 +42,9 @@ def test_what_stands_still_is_not_looked_at_again_unless_it_is_measured_or_may_g
     assert refresh_seconds(view(active=False, state="paused")) == 2.0
     monkeypatch.setattr(refresh.selection, "known_states", lambda: ("finished", "training"))
     assert refresh_seconds(view(active=False, state="finished")) == 2.0  # for the list says so
+    monkeypatch.setattr(refresh.selection, "known_states", lambda: ("finished",))
+    monkeypatch.setattr(refresh.selection, "may_be_moved", lambda: True)
+    assert refresh_seconds(view(active=False, state="finished")) == 2.0  # another page may let it go on
     monkeypatch.setattr(calibration, "_speed", None)
     assert refresh_seconds(view(active=False, state="idle")) == 1.0
 

@@ -134,6 +134,7 @@ def test_the_links_to_share_lead_to_this_run_and_to_these_settings(visit):
     visitor.press("run_start").until("finished")
     run, owner, again = [dict(parse_qsl(urlsplit(code.value).query)) for code in visitor.at.code]
     assert run == {"run": visitor.run.id}
+    assert not visitor.says("This address leads there on this machine only")  # nothing here says that it does
     assert owner.keys() == {"run", "owner"}
     assert "run" not in again
     assert "owner" not in again
@@ -153,7 +154,9 @@ def test_who_opens_a_run_sees_the_run_that_it_grew_out_of(visit):
 def test_the_run_and_the_list_stay_the_same_on_every_page(visit):
     visitor = visit().press("run_start").until("finished")
     run = visitor.run
-    for page in ("masks", "train"):
+    for page in ("masks", "data", "train"):
+        visitor.at.query_params.clear()  # as navigation does
         visitor.go(page)
         assert visitor.run is run
-        assert listed(visitor) == [run.id]
+        assert visitor.link["run"] == run.id
+        assert listed(visitor) == ([] if page == "data" else [run.id])

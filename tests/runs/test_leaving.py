@@ -89,6 +89,7 @@ def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_a
     registry, token = server(), new_token()
     run = begin(registry, at, token)
     registry.owners.show(run.id, token, 2)
+    assert all(registry.owners.enter(run.id, token, page) for page in ("one", "another"))
     forget(run, 59)
     ask_for_something(registry, tiny)
     assert registry.listed() == [run]
@@ -96,6 +97,7 @@ def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_a
     ask_for_something(registry, tiny)
     assert registry.listed() == []
     assert f"evict {run.id[:6]}: {run.view.state} at step {run.view.step}, " in caplog.text
+    assert not registry.owners.are_several(run.id)
     assert (registry.owners._digests, registry.owners._shown) == ({}, {})
     run.join()
     assert not run._thread.is_alive()

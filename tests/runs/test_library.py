@@ -131,6 +131,17 @@ def test_only_the_owner_moves_those_who_follow(registry, finished):
     assert registry.owners.shown(run.id) == 3
 
 
+def test_a_second_page_with_the_token_is_told_from_the_first_and_one_without_is_none(registry, finished):
+    run, token = finished
+    owners = registry.owners
+    assert owners.enter(run.id, token, "a laptop")
+    assert owners.enter(run.id, token, "a laptop")
+    assert not owners.enter(run.id, new_token(), "a stranger")
+    assert not owners.are_several(run.id)
+    assert owners.enter(run.id, token, "a phone")
+    assert owners.are_several(run.id)
+
+
 def test_of_a_token_only_what_does_not_give_it_away_is_on_disk(registry, finished, tmp_path, until):
     run, token = finished
     until(lambda: run.kept)  # the folder's own thread writes no more

@@ -114,10 +114,10 @@ def test_who_opens_a_file_owns_that_run_and_not_the_one_that_it_was(servers, pau
     home, stage = servers
     data = home.library.file_of(paused)
     here, there = bring(home, data, token="one"), bring(stage, data, token="other")
-    assert home.is_owner(here, "one")
-    assert not home.is_owner(paused.id, "one")
-    assert not home.is_owner(here, "other")
-    assert stage.is_owner(there, "other")
+    assert home.owners.is_owner(here, "one")
+    assert not home.owners.is_owner(paused.id, "one")
+    assert not home.owners.is_owner(here, "other")
+    assert stage.owners.is_owner(there, "other")
     assert len({here, there, paused.id}) == 3
 
 
@@ -285,7 +285,7 @@ def test_names_that_lead_out_of_the_folder_are_passed_over(servers, paused, tmp_
         path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() == b"it was written"
     ]
     assert written == []
-    assert stage.is_owner(id_, "a token")
+    assert stage.owners.is_owner(id_, "a token")
 
 
 def test_a_run_of_a_larger_machine_trains_with_the_processors_that_are_here(servers, paused):

@@ -88,7 +88,7 @@ def test_a_run_whose_process_ended_is_paused_and_says_why(saved, state):
     read = saved_run(folder)
     assert (read.view.state, read.view.reason) == (
         "paused",
-        "Its server ended when this run stood at step 6.",
+        "Its process ended when this run stood at step 6.",
     )
     assert not read.can_go_on
 

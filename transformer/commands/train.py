@@ -279,6 +279,7 @@ def _config(arguments: argparse.Namespace, held: dict[str, Any]) -> RunConfig:
         "device": arguments.device,
     }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    changes["goal"] = arguments.target  # without --target all steps are run
     if arguments.tensorboard:
         changes["tensorboard"] = True
     for setting in arguments.set:
@@ -291,7 +292,7 @@ def _config(arguments: argparse.Namespace, held: dict[str, Any]) -> RunConfig:
             read = value  # plain text needs no quotes
         changes[name] = tuple(read) if isinstance(read, list) else read
     config.check_names(changes)
-    return config.with_changes(**changes, goal=arguments.target)  # without --target all steps are run
+    return config.with_changes(**changes)
 
 
 def _follow(run: Run) -> RunView:

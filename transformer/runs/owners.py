@@ -16,6 +16,7 @@ class Owners:
     def __init__(self, library: Library) -> None:
         self._library = library
         self._digests: dict[str, str | None] = {}  # by the run's id; None where nobody has a token
+        self._pages: dict[str, set[str]] = {}  # id to the open pages that have commanded it, or could have
         self._shown: dict[str, int | None] = {}  # id to the step at which its owner stands
 
     def appoint(self, id_: str, token: str) -> None:
@@ -28,8 +29,8 @@ class Owners:
 
     def forget(self, id_: str) -> None:
         """Let go of what is known of a run that leaves memory."""
-        self._digests.pop(id_, None)
-        self._shown.pop(id_, None)
+        for known in (self._digests, self._pages, self._shown):
+            known.pop(id_, None)
 
     def digest(self, id_: str) -> str | None:
         """Of the token that commands a run; None where there is none."""
@@ -45,6 +46,17 @@ class Owners:
     def is_owned(self, id_: str) -> bool:
         """Whether there is anybody who commands that run."""
         return self.digest(id_) is not None
+
+    def enter(self, id_: str, token: str, visitor: str) -> bool:
+        """A visitor (an open page) comes with this token; returns whether they command that run."""
+        if not self.is_owner(id_, token):
+            return False
+        self._pages.setdefault(id_, set()).add(visitor)
+        return True
+
+    def are_several(self, id_: str) -> bool:
+        """Whether another page of the owner's may command a run too: what one asks, the others are to see."""
+        return len(self._pages.get(id_, ())) > 1
 
     def show(self, id_: str, token: str, step: int | None) -> None:
         """The owner of a run stands at this step now, or follows it; whoever follows the owner does too."""

@@ -67,7 +67,7 @@ def saved_run(folder: Path, reading: Reading | None = None) -> Saved:
     state, reason = facts.state, facts.reason
     if state not in ENDED:
         state = PAUSED
-        reason = reason or f"Its server ended when this run stood at step {facts.step:,}."
+        reason = reason or f"Its process ended when this run stood at step {facts.step:,}."
     view = replace(
         view,
         state=state,

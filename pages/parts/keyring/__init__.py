@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
 import streamlit as st
@@ -10,7 +11,7 @@ from pages.parts.served import loading
 from transformer.runs.registry import REGISTRY
 from transformer.runs.tokens import new_token
 
-__all__ = ["hold", "keyring", "new_token", "own_runs", "token_of", "tokens"]
+__all__ = ["hold", "keyring", "new_token", "own_runs", "token_of", "tokens", "visitor"]
 
 _KEY = "keyring"
 MOST = 50
@@ -35,24 +36,35 @@ def token_of(id_: str) -> str:
     return tokens().get(id_, "")
 
 
+def visitor() -> str:
+    """This session, whose runs are counted together."""
+    name: str = st.session_state.setdefault("visitor", secrets.token_urlsafe(8))
+    return name
+
+
 def hold(id_: str, token: str) -> bool:
     """Take a token, if it is one; returns whether the session may command that run now."""
-    if REGISTRY.owners.is_owner(id_, token):
+    if REGISTRY.owners.enter(id_, token, visitor()):
         tokens()[id_] = token
     return id_ in tokens()
 
 
 def keyring() -> None:
-    """Let the browser keep the session's tokens, and tell those that it has kept before."""
-    _component(
-        key=_KEY,
-        height="content",
-        data=tuple(own_runs().items()),
-        on_found_change=_found,
-    )
+    """Let the browser keep the session's tokens, and tell those that it has kept before.
+
+    The last thing of a page: what the browser tells runs it again, and whatever comes after would be cut off.
+    """
+    with st.sidebar:
+        _component(
+            key=_KEY,
+            height="content",
+            data=(tuple(own_runs().items()), st.session_state.get("keys_told", False)),
+            on_found_change=_found,
+        )
 
 
 def _found() -> None:
+    st.session_state["keys_told"] = True
     sent = st.session_state[_KEY].found  # whatever a visitor sends
     for one in sent[:MOST][::-1] if isinstance(sent, list) else ():
         match one:

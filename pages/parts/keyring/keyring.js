@@ -2,7 +2,6 @@
 
 const PLACE = "headlight-runs";
 const MOST = 50; // the newest
-const asked = new WeakSet(); // where the server has been told already
 
 function kept() {
   try {
@@ -12,18 +11,18 @@ function kept() {
   }
 }
 
-export default function keyring({ data, parentElement, setTriggerValue }) {
+export default function keyring({ data: [runs, told], setTriggerValue }) {
   const own = kept();
-  const unknown = Object.entries(own).filter(([id]) => !data.some(([known]) => known === id));
-  for (const [id, token] of data) own[id] ??= { token, at: Date.now() };
+  const unknown = Object.entries(own).filter(([id]) => !runs.some(([known]) => known === id));
+  for (const [id, token] of runs) own[id] ??= { token, at: Date.now() };
   const newest = Object.entries(own).sort(([, a], [, b]) => b.at - a.at).slice(0, MOST);
   try {
     localStorage.setItem(PLACE, JSON.stringify(Object.fromEntries(newest)));
   } catch {
     // full or forbidden: the session knows its tokens, and a reload only watches
   }
-  if (unknown.length && !asked.has(parentElement)) {
-    asked.add(parentElement);
+  // A server that has been started again has not been told, whatever this page has told the one before.
+  if (unknown.length && !told) {
     setTriggerValue("found", unknown.map(([id, { token, at }]) => [id, token, at]));
   }
 }

@@ -1,0 +1,15 @@
+"""A link whose run is gone: the page says so, and what there is to do instead."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+ELSEWHERE = "Another model stands here; on Watch, press Start for one of your own."
+"""For the pages that have no Start button."""
+
+
+def lost_run(instead: str) -> None:
+    """Say it until a run is started or opened."""
+    with st.container():  # what comes below keeps its place in the page
+        if st.session_state.get("lost_run"):
+            st.info(f"The run of this link is no longer on this server. {instead}")
