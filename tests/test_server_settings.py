@@ -28,6 +28,7 @@ RECOMMENDED = {
     "server.enableXsrfProtection": True,
     "server.enableCORS": True,  # the check of the Origin; off would let any site talk to the server
     "browser.gatherUsageStats": False,
+    "global.minCachedMessageSize": 1e9,  # see test_who_comes_back_is_sent_everything_whole in tests/security
     "client.showErrorDetails": "type",
     "client.toolbarMode": "viewer",
 }

@@ -27,11 +27,14 @@ class Stranger(Viewer):
         """Of the elements that have come."""
         self.texts: list[str] = []
         self.session = ""
+        self.references = 0
+        """Messages that have come as the name of one that had come before."""
         self._claimed: dict[str, WidgetState] = {}
 
     def _take(self, socket: Any, data: bytes) -> None:
         super()._take(socket, data)
         message = ForwardMsg.FromString(data)
+        self.references += bool(message.ref_hash)
         if message.WhichOneof("type") == "new_session":
             self.session = message.new_session.initialize.session_id
 
@@ -98,10 +101,16 @@ def in_a_loop(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 @asynccontextmanager
 async def visiting(
-    address: str, query: str = "", page: str = "", headers: dict[str, str] | None = None
+    address: str,
+    query: str = "",
+    page: str = "",
+    headers: dict[str, str] | None = None,
+    before: Stranger | None = None,
 ) -> AsyncIterator[Stranger]:
-    """Someone who has opened a page and follows it."""
+    """Someone who has opened a page and follows it; in the browser they had before the connection broke."""
     stranger = Stranger(address, query, page)
+    if before is not None:
+        stranger.query, stranger._seen = before.query, before._seen
     stranger.headers |= headers or {}
     following = asyncio.create_task(stranger.watch())
     try:

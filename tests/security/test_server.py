@@ -106,6 +106,22 @@ def test_the_page_of_who_has_cleared_them_goes_on_as_well(app, page):
     assert in_a_loop(clear()) == []
 
 
+def test_who_comes_back_is_sent_everything_whole_and_nothing_by_a_name_whose_place_may_be_missing(app):
+    async def come_back():
+        async with visiting(app, "goal=none&steps=20&device=cpu") as owner:
+            await owner.answered(owner.press("run_start"))
+            await owner.until(lambda: any("**finished**" in text for text in owner.texts))
+        async with visiting(app, owner.query, "masks") as visitor:
+            await visitor.answered(visitor.ask())
+        async with visiting(app, visitor.query, "masks", before=visitor) as again:
+            await again.answered(again.ask())
+            return again.references, again.received
+
+    references, received = in_a_loop(come_back())
+    assert references == 0
+    assert received > 50_000
+
+
 # What may be sent.
 
 
