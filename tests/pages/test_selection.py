@@ -77,7 +77,7 @@ def test_a_click_pins_a_head_for_every_page_and_a_second_lets_go(trained):
     assert "decoder 2 · head 4" in trained.drawn("explore_map_figure").changing["title.text"]
     trained.go("masks").set("kind", "cross")
     assert trained.value("mask_head") == ("decoder.1.cross", 3)
-    assert trained.says("decoder.1.cross, head 4")
+    assert trained.says("dec 2 cross · head 4")
     trained.go("explore").click("explore_strip_figure", 7)
     assert "head" not in trained.link
     clearest = trained.run.view.frame.clearest

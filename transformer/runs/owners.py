@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from transformer.runs.library import Library
+from collections.abc import Callable
+
 from transformer.runs.tokens import digest_of, is_token_of, new_token
 
 
@@ -10,11 +11,11 @@ class Owners:
     """The token of each run, as its digest. Safe to use from any thread.
 
     Args:
-        library: knows those of the runs that are not in memory.
+        kept: tells the digest of a run that is not in memory; None where there is none.
     """
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, kept: Callable[[str], str | None]) -> None:
+        self._kept = kept
         self._digests: dict[str, str | None] = {}  # by the run's id; None where nobody has a token
         self._pages: dict[str, set[str]] = {}  # id to the open pages that have commanded it, or could have
         self._shown: dict[str, int | None] = {}  # id to the step at which its owner stands
@@ -25,7 +26,7 @@ class Owners:
 
     def recall(self, id_: str) -> None:
         """Have the digest at hand, which is asked for at every refresh, of a run that comes from disk."""
-        self._digests.setdefault(id_, self._library.owner(id_))
+        self._digests.setdefault(id_, self._kept(id_))
 
     def forget(self, id_: str) -> None:
         """Let go of what is known of a run that leaves memory."""
@@ -37,7 +38,7 @@ class Owners:
         try:
             return self._digests[id_]
         except KeyError:
-            return self._library.owner(id_)
+            return self._kept(id_)
 
     def is_owner(self, id_: str, token: str) -> bool:
         """Whether this token commands that run."""

@@ -49,7 +49,7 @@ class Registry:
             self.problem = f"A limit of this server cannot be read. {error} Then start the server again."
             LOG.error("%s", self.problem)
         self.library = library or Library(None)
-        self.owners = Owners(self.library)
+        self.owners = Owners(lambda id_: self.library.owner(id_))
         self.slots = Slots(self.limits.training)
         self._lock = threading.RLock()
         self._opening = threading.Lock()
