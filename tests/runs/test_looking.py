@@ -6,6 +6,7 @@ import pytest
 
 from transformer.recording.recorder import Recorder
 from transformer.runs import looks
+from transformer.runs.published import Published
 
 
 @pytest.fixture
@@ -59,3 +60,18 @@ def test_frames_that_cost_little_are_as_many_as_ever(make_run, tiny, monkeypatch
     monkeypatch.setattr(looks, "LOOKING_ADVANCE", 100.0)
     steps, _ = steps_of_frames(make_run, tiny(steps=30, evaluate_every=30, goal=None))
     assert set(steps) >= {0, 1, 2, 3, 4, 5, 10, 15, 20, 25, 30}
+
+
+def test_whoever_sees_the_first_frame_finds_the_weights_that_it_is_of(make_run, tiny, monkeypatch):
+    seen, change = [], Published.change
+
+    def noted(self, changed):
+        change(self, changed)
+        seen.append(self.view)
+
+    monkeypatch.setattr(Published, "change", noted)
+    run = make_run(tiny())
+    assert run.ready.wait(60)
+    framed = [view for view in seen if view.frames]
+    assert framed
+    assert [view.step for view in framed if not view.snapshots] == []

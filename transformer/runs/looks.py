@@ -64,8 +64,8 @@ class Looks:
         from transformer.training.evaluation import LIVE_WORDS, evaluate
 
         self.evaluation = evaluate(self._state, self._state.task.held_out()[:LIVE_WORDS])
+        self._take_snapshot()  # first: who has seen an idle run's frame does not look again
         self._make_frame()
-        self._take_snapshot()
 
     def go_on(self, memory: Memory) -> None:
         """Have seen what the saved run had seen."""
