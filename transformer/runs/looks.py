@@ -64,7 +64,7 @@ class Looks:
         from transformer.training.evaluation import LIVE_WORDS, evaluate
 
         self.evaluation = evaluate(self._state, self._state.task.held_out()[:LIVE_WORDS])
-        self._take_snapshot()  # first: who has seen an idle run's frame does not look again
+        self._add_snapshot()  # published with the frame: who has seen an idle run's frame does not look again
         self._make_frame()
 
     def go_on(self, memory: Memory) -> None:
@@ -196,7 +196,9 @@ class Looks:
         (site, head), score = frame.best
         if turned is None and score >= THRESHOLD:
             turned = (frame.step, site, head)
-        self._published.publish(frames=self._timeline.frames, turned_at=turned)
+        self._published.publish(
+            frames=self._timeline.frames, snapshots=self._timeline.snapshots, turned_at=turned
+        )
         self._last_frame_at = time.perf_counter()
         if frame.step > 0:
             self._looking += self._last_frame_at - began
@@ -209,7 +211,11 @@ class Looks:
         self._published.publish(moments=self._moments.found)
 
     def _take_snapshot(self) -> None:
-        """Keep the weights of this step."""
+        """Keep the weights of this step, for everybody to ask."""
+        self._add_snapshot()
+        self._published.publish(snapshots=self._timeline.snapshots)
+
+    def _add_snapshot(self) -> None:
         weights = {
             name: tensor.cpu().numpy().copy() for name, tensor in self._state.model.state_dict().items()
         }
@@ -217,4 +223,3 @@ class Looks:
         snapshot = Snapshot(step=self._state.step, weights=weights, interventions=taken)
         self._large = self._timeline.is_large(snapshot.nbytes)
         self._timeline.add_snapshot(snapshot)
-        self._published.publish(snapshots=self._timeline.snapshots)
