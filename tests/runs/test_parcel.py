@@ -22,18 +22,9 @@ from transformer.runs.metrics import COLUMNS
 from transformer.runs.parcel import pack, unpack
 from transformer.runs.registry import Registry
 from transformer.runs.remote import FREE_SECONDS
-from transformer.runs.run import Run
 from transformer.runs.tokens import new_token
 
 FUZZ = int(os.environ.get("HEADLIGHT_FUZZ", 0))
-
-
-def put_away(registry):
-    """End the threads of its runs."""
-    for run in registry.listed():
-        run.put_away()
-        if isinstance(run, Run):
-            run.join()
 
 
 @pytest.fixture
@@ -42,7 +33,7 @@ def servers(tmp_path):
     both = tuple(Registry(Limits(), Library(tmp_path / name)) for name in ("home", "stage"))
     yield both
     for registry in both:
-        put_away(registry)
+        registry.close()
 
 
 @pytest.fixture
@@ -393,7 +384,7 @@ def check(parcel, place, damages):
         id_ = bring(registry, bytes(damaged))
     except InputError as error:
         refusal = str(error)
-    put_away(registry)
+    registry.close()
     (place / "runs").mkdir(exist_ok=True)
     assert [path.name for path in place.iterdir()] == ["runs"]
     assert [path.name for path in (place / "runs").iterdir()] == ([] if id_ is None else [id_])

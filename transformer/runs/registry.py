@@ -246,8 +246,8 @@ class Registry:
     def close(self) -> None:
         """End the threads of all runs as they stand: what is kept in a folder goes on from there."""
         with self._lock:
-            drafts = [run for run, _ in self._drafts.values()]
-            going = drafts + [run for run in self._runs.values() if isinstance(run, Run)]
+            going = [run for run, _ in self._drafts.values()]
+            going += [run for run in self._runs.values() if isinstance(run, Run)]
         for run in going:
             run.halt()
         end = time.monotonic() + CLOSING_SECONDS

@@ -103,7 +103,7 @@ class RunThread(threading.Thread):
         try:
             if self._live and "torch" not in sys.modules:
                 self._wanted.wait(PAINTING_SECONDS)
-            if not self.closing and self._worker.view.state != FAILED:  # then it may only be looked at
+            if not self.closing and self._worker.view.state != FAILED:  # a failed one is only looked at
                 self._worker.build(self._questions)
             self.ready.set()
             while not self.closing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
 import streamlit as st
@@ -38,7 +37,7 @@ def token_of(id_: str) -> str:
 
 def visitor() -> str:
     """This session, whose runs are counted together."""
-    name: str = st.session_state.setdefault("visitor", secrets.token_urlsafe(8))
+    name: str = st.session_state.setdefault("visitor", new_token())
     return name
 
 
