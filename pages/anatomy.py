@@ -10,6 +10,7 @@ from pages.parts.entry import guard
 from pages.parts.exhibit import exhibited
 from pages.parts.keyring import keyring
 from pages.parts.lost import ELSEWHERE, lost_run
+from pages.parts.plain import refuse
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
@@ -56,7 +57,7 @@ def live(view: RunView) -> None:
         refused = str(error)
     with named:
         if refused:
-            st.error(refused)
+            refuse(refused)
         elif snapshot is None:
             st.markdown("Building the untrained model…")
         else:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.parts import selection
 from pages.parts.beginnings import task_chosen
+from pages.parts.brought import brought
 from pages.parts.data_examples import draw_examples
 from pages.parts.data_facts import what_it_is
 from pages.parts.data_pairs import bring_pairs
@@ -14,6 +15,7 @@ from pages.parts.data_settings import chosen, data_settings
 from pages.parts.data_tokenizer import bring_tokenizer
 from pages.parts.data_tokens import draw_tokens
 from pages.parts.entry import guard
+from pages.parts.keyring import keyring
 from pages.parts.style import style
 
 guard("data")
@@ -36,8 +38,8 @@ if values["task"] == "pairs":
             bring_pairs()
         with right, st.container(key="pairs_report"):
             pairs_report()
-    if "own_pairs" in st.session_state:
-        values["pairs"] = st.session_state["own_pairs"].digest  # as the report has just made them
+    own = brought().pairs
+    values["pairs"] = own.digest if own else None  # as the report has just made them
 else:
     said, button = st.columns([3.6, 1], vertical_alignment="center", gap="medium")
     said.markdown(what_it_is(values["task"]))
@@ -57,3 +59,4 @@ with st.container(key="data_tokens"):
     if values["tokenizer"] == "file":
         bring_tokenizer()
     draw_tokens(data.tokens, example)
+keyring()

@@ -14,6 +14,7 @@ from pages.parts.entry import guard
 from pages.parts.exhibit import exhibited
 from pages.parts.keyring import keyring
 from pages.parts.lost import ELSEWHERE, lost_run
+from pages.parts.plain import refuse
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
@@ -94,7 +95,7 @@ def live(view: RunView) -> None:
             st.markdown(f"The model of step **{snapshot.step:,}** answers.")
     with problem:
         if refused:
-            st.error(refused)
+            refuse(refused)
         else:
             st.markdown("")
     draw(run, view, snapshot, answer, parts)

@@ -17,6 +17,7 @@ from pages.parts.lost import lost_run
 from pages.parts.mask_switches import mask_problem, mask_switches, masks_pending
 from pages.parts.mask_words import batch_table, explained, two_losses, without_masks
 from pages.parts.pictures import curves_picture, sites_of
+from pages.parts.plain import plain, refuse
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.pressing import buttons_row
 from pages.parts.refresh import refresh_seconds, refreshing
@@ -126,13 +127,13 @@ def live(view: RunView) -> None:
             )
     with problem:
         if refused:
-            st.error(refused)
+            refuse(refused)
         elif drawn:
             st.caption(
                 ":gray-background[ ╱ ] the **causal** mask: it lies in the future &nbsp; "
                 ":orange-background[ • ] the **padding** mask: it is no letter &nbsp; plain: allowed. "
-                f"“{word}” in its batch of {len(run.questions)} words · {full_head_name(site, head)} · "
-                f"model of step {snapshot.step:,} · seed {view.config.seed}. "
+                f"“{plain(word)}” in its batch of {len(run.questions)} words · "
+                f"{full_head_name(site, head)} · model of step {snapshot.step:,} · seed {view.config.seed}. "
                 "In the weights every row adds up to 100 % over its allowed cells."
             )
         else:

@@ -12,7 +12,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.asking import model_of
 from pages.parts.live_figure import live_figure
+from pages.parts.plain import refuse
 from transformer.errors import InputError
+from transformer.figures.picture import escaped
 from transformer.figures.tree import beam_tree
 from transformer.runs.view import RunView, Snapshot
 from transformer.runs.watched import Watched
@@ -83,7 +85,7 @@ def draw_beams(
         refused = str(error)
     with parts.problem:
         if refused:
-            st.error(refused)
+            refuse(refused)
         else:
             st.markdown("")
     if found is None:
@@ -101,7 +103,7 @@ def draw_beams(
                     found.tree.nodes,
                     [_short(token) for token in found.tokens],
                     title=f"<b>{_beams_of(found.width)}</b> · step {found.step:,}"
-                    f"<br><span style='font-size:0.75em'>“{html.escape(found.question.text, quote=False)}” · "
+                    f"<br><span style='font-size:0.75em'>“{escaped(found.question.text)}” · "
                     f"length penalty {found.length_penalty:g} · seed {view.config.seed}</span>",
                     step=found.step,
                 )

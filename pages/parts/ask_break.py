@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from pages.parts.asking import model_of
 from pages.parts.kinds import kind_choice
 from pages.parts.live_figure import live_figure
 from pages.parts.pictures import sites_of
+from pages.parts.plain import plain, refuse
 from pages.parts.readings import head_options, reading_map
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
@@ -136,17 +138,21 @@ def _block_controls(run: Watched, word: str) -> None:
             persist_state="session",
         )
         if "block_problem" in st.session_state:
-            st.error(st.session_state["block_problem"])
+            refuse(st.session_state["block_problem"])
         for i, block in enumerate(_blocks(run, word)):
             st.button(
-                f"✕ {block.text()}", key=f"unblock_{i}", type="tertiary", on_click=_note, args=("unblock", i)
+                f"✕ {plain(block.text())}",
+                key=f"unblock_{i}",
+                type="tertiary",
+                on_click=_note,
+                args=("unblock", i),
             )
 
 
 def _in_training(run: Watched, view: RunView, taken: Interventions) -> None:
     """The same in the run itself, which then trains on without it."""
     if view.interventions:
-        st.caption(f"In force in the run: {view.interventions.text()}.")
+        st.caption(f"In force in the run: {plain(view.interventions.text())}.")
     with st.container(key="break_training"):
         own = selection.owns(run)
         ready = own and view.state not in (IDLE, FAILED)
@@ -172,7 +178,7 @@ def _in_training(run: Watched, view: RunView, taken: Interventions) -> None:
                 args=("continue",),
             )
         if "intervene_problem" in st.session_state:
-            st.error(st.session_state["intervene_problem"])
+            refuse(st.session_state["intervene_problem"])
 
 
 def _note(what: str, number: int = 0) -> None:
@@ -294,13 +300,15 @@ def draw_break(
         refused = str(error)
     with parts.problem:
         if refused:
-            st.error(refused)
+            refuse(refused)
         else:
+            taken = plain(parts.taken.text()) if parts.taken else "nothing yet"
+            there = (
+                f" (there already: {plain(snapshot.interventions.text())})" if snapshot.interventions else ""
+            )
             st.caption(
-                f"Taken away here: {parts.taken.text() if parts.taken else 'nothing yet'}. The left side "
-                "is the model of this step as it was"
-                + (f" (there already: {snapshot.interventions.text()})" if snapshot.interventions else "")
-                + "; held-out words are the 200 of the live curve."
+                f"Taken away here: {taken}. The left side is the model of this step as it was{there}; "
+                "held-out words are the 200 of the live curve."
             )
     before = " · before, switched off" if (site, head) in snapshot.interventions.ablated else " · before"
     with parts.text_before:
@@ -339,8 +347,8 @@ def _block_clicked(_trace: int, point: object) -> None:
 def _verdict(name: str, answer: Answer, exact: tuple[int, int] | None) -> str:
     mark = "<b class='yes'>✓</b>" if answer.right else "<b class='not'>✗</b>"
     right = f"{exact[0]} / {exact[1]} held-out words right" if exact else ""
-    text = answer.output + ("" if answer.stopped else "…")
+    text = html.escape(answer.output) + ("" if answer.stopped else "…")
     return (
         f"<div class='hl-verdict' data-right='{exact[0] if exact else ''}'><small>{name}</small> "
-        f"{answer.question.text} → <b>{text or '(nothing)'}</b> {mark}<br><em>{right}</em></div>"
+        f"{html.escape(answer.question.text)} → <b>{text or '(nothing)'}</b> {mark}<br><em>{right}</em></div>"
     )

@@ -14,6 +14,7 @@ from pages.parts.kinds import kind_choice
 from pages.parts.live_figure import live_figure
 from pages.parts.look_inside import look_at_cell, look_inside_link
 from pages.parts.pictures import counts, sites_of
+from pages.parts.plain import plain
 from pages.parts.readings import reading_lines, reading_map, reading_strip
 from transformer.figures.bars import next_token_bars
 from transformer.figures.maps import tile_at
@@ -198,7 +199,7 @@ def _next(reading: Reading, row: int) -> Array | None:
 
 def _narration(answer: Answer, reading: Reading, site: str, head: int, lit: int | None, aim: str) -> str:
     axes = reading.axes[site]
-    return narrate(
+    said = narrate(
         reading.maps[site][head],
         axes.kind,
         reading.tokens(axes.query),
@@ -206,6 +207,7 @@ def _narration(answer: Answer, reading: Reading, site: str, head: int, lit: int 
         **counts(answer, aim),
         row=lit,
     )
+    return plain(said)
 
 
 def _pin(trace: int, sites: list[str], n_heads: int) -> None:

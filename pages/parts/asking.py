@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from pages.parts import selection
+from pages.parts.plain import plain, refuse
 from pages.parts.words import what_to_type
 from transformer.errors import InputError
 from transformer.interventions import Interventions
@@ -49,9 +50,9 @@ def ask_word(run: Watched, page: str) -> str:
     try:
         word = run.task.question(typed or "").text
     except InputError as error:
-        st.error(str(error), width="stretch")
+        refuse(error)
         if error.offer:
-            st.button(f"Ask “{error.offer}”", key="explore_offer", on_click=_take, args=(error.offer,))
+            st.button(f"Ask “{plain(error.offer)}”", key="explore_offer", on_click=_take, args=(error.offer,))
     asked_before = word == st.session_state.get("asked_word_text")
     short = not run.task.question(word).too_long  # a longer one would pad all the others
     if word not in words and short and not asked_before and run.view.state != FAILED and selection.owns(run):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import keyring, selection
+from pages.parts.plain import refuse
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
@@ -64,7 +65,7 @@ def _do(asked: str, run: Run, config: RunConfig | None) -> Run:
 def problem() -> None:
     """Show why the last command could not be obeyed, until the next one is given."""
     if "problem" in st.session_state:
-        st.error(st.session_state["problem"])
+        refuse(st.session_state["problem"])
 
 
 def _start(run: Watched, config: RunConfig, edited: bool) -> Run:

@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.parts.plain import refuse
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, capped
 from transformer.tasks.pairs.reading import Reading
@@ -114,5 +115,5 @@ def checked(values: dict[str, Any], boxes: dict[str, Callable[..., Any]]) -> Cap
         return Caps(**values)
     except InputError as error:
         with boxes[error.field or "most_pairs"]:  # type: ignore[attr-defined]
-            st.error(str(error))
+            refuse(error)
         return None

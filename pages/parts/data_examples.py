@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ import streamlit as st
 from pages.parts.data_facts import held_out, nobody_knows, supply
 from pages.parts.data_settings import Chosen
 from pages.parts.live_figure import live_figure
+from pages.parts.plain import plain
 from transformer.figures.alignment import Aligned, alignment
 from transformer.figures.histogram import length_histogram
 from transformer.tasks import PATTERNS, Task
@@ -134,18 +134,12 @@ def _list(side: str, label: str, shown: dict[str, list[Pair]]) -> None:
 
 
 def _row(pair: Pair) -> str:
-    kind = f" :gray[:small[{plain_markdown(pair.pattern)}]]" if pair.pattern else ""
-    return f"{plain_markdown(_short(pair.source))} → **{plain_markdown(_short(pair.target))}**{kind}"
+    kind = f" :gray[:small[{plain(pair.pattern)}]]" if pair.pattern else ""
+    return f"{plain(_short(pair.source))} → **{plain(_short(pair.target))}**{kind}"
 
 
 def _short(text: str) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
-
-
-def plain_markdown(text: str) -> str:
-    """A text as it is: signs that mean something to Markdown are escaped."""
-    escaped = re.sub(r"([\\`*_{}\[\]()#|~$:<>&+-])", r"\\\1", text)
-    return re.sub(r"^(\d+)\.", r"\1\\.", escaped)  # at the beginning it would number a list
 
 
 def aligned(corpus: Corpus, task: Task | None, pair: Pair) -> Aligned:

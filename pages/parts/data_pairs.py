@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.parts.data_caps import put_caps, suggested
-from pages.parts.data_examples import plain_markdown
+from pages.parts.plain import plain
 from transformer.errors import InputError
 from transformer.tasks.pairs.limits import MAX_BYTES, MAX_LINES, MIN_PAIRS
 from transformer.tasks.pairs.reading import Reading, read_pairs
@@ -136,4 +136,4 @@ def _read(files: Sequence[tuple[str, bytes]]) -> Brought:
 
 
 def _named(name: str) -> str:
-    return name if name == PASTED else f"“{plain_markdown(shortened(name))}”"
+    return name if name == PASTED else f"“{plain(shortened(name))}”"

@@ -5,8 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts.beginnings import OWN, reset, task_chosen
+from pages.parts.brought import bring_pairs
+from pages.parts.brought import brought as brought_before
 from pages.parts.data_caps import caps_widgets, checked
 from pages.parts.data_pairs import Brought, brought, refusal
+from pages.parts.plain import plain, refuse
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, capped
 from transformer.tasks.pairs.own import OwnPairs
@@ -17,9 +20,14 @@ def pairs_report() -> None:
     """Draw the report; the pairs that it ends with are those of the task from then on."""
     refused, found = refusal(), brought()
     if refused:
-        st.error(refused)
+        refuse(refused)
         if found is not None:
             st.caption(f"The pairs of {found.name} stay in use.")
+    own = brought_before().pairs
+    if found is None and own is not None:
+        st.markdown(kept_line(own))
+        _train_button(ready=True)
+        return
     if found is None:
         if not refused:
             st.info(
@@ -35,17 +43,21 @@ def pairs_report() -> None:
     caps = checked(values, boxes)
     made = None if caps is None else _made(found, caps)
     if isinstance(made, OwnPairs):
-        st.session_state["own_pairs"] = made
+        bring_pairs(made)
         st.markdown(kept_line(made))
     elif made is not None:
-        st.error(str(made))
+        refuse(made)
+    _train_button(ready=isinstance(made, OwnPairs))
+
+
+def _train_button(*, ready: bool) -> None:
     st.button(
         "Train on these",
         key="pairs_train",
         type="primary",
         icon=":material/play_arrow:",
         width="stretch",
-        disabled=not isinstance(made, OwnPairs),
+        disabled=not ready,
         on_click=_to_training,
         help="Go to Watch with the task “pairs” and settings that fit it; Start begins there.",
     )
@@ -68,14 +80,14 @@ def _read(found: Brought) -> None:
         return
     n_skipped = sum(some.count for some in reading.skipped)
     with st.expander(
-        f"{n_skipped:,} skipped: {reading.skipped[0].reason}{_more(found)}", key="pairs_skipped"
+        f"{n_skipped:,} skipped: {plain(reading.skipped[0].reason)}{_more(found)}", key="pairs_skipped"
     ):
         st.table(
             {
-                "left out because of": [some.reason for some in reading.skipped],
+                "left out because of": [plain(some.reason) for some in reading.skipped],
                 "lines": [f"{some.count:,}" for some in reading.skipped],
                 "such as": [
-                    " · ".join(f"line {one.line:,}: {one.text}" for one in some.examples)
+                    " · ".join(f"line {one.line:,}: {plain(one.text)}" for one in some.examples)
                     for some in reading.skipped
                 ],
             }

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from pages.parts.beginnings import base, begin, task_chosen, values_of
-from pages.parts.task_settings import task_choice, task_settings, tokenizer_settings
+from pages.parts.task_settings import say_what_is_wrong, task_choice, task_settings, tokenizer_settings
 from transformer.config import TrainConfig
 from transformer.errors import InputError
 from transformer.tasks import Task, corpus_of, task_of
@@ -45,7 +45,6 @@ def data_settings() -> dict[str, Any]:
         boxes["task"] = boxes["topology"] = st.container()
         task_settings(values["task"], defaults, values, boxes)
         tokenizer_settings(defaults, values, boxes)
-        boxes["tokenizer_file"] = boxes["tokenizer"]
         st.caption("Task and tokens are the same choices as on Watch: what is changed here is changed there.")
     return {**values, "boxes": boxes}
 
@@ -61,6 +60,6 @@ def chosen(values: dict[str, Any]) -> Chosen:
             task = task_of(config)
     except InputError as error:
         with boxes.get(error.field or "", st.sidebar):
-            st.error(str(error))
+            say_what_is_wrong(error, values)
     st.session_state["data_task"] = task  # else that of a person's own pairs would be made anew at every turn
     return Chosen(values["task"], config and config.train, corpus, task)

@@ -6,7 +6,10 @@ import re
 
 import streamlit as st
 
+from pages.parts.brought import bring_tokenizer as hold_tokenizer
+from pages.parts.brought import brought
 from pages.parts.data_pairs import most_megabytes
+from pages.parts.plain import plain, refuse
 from transformer.errors import InputError
 from transformer.tasks.files import keep_tokenizer
 from transformer.tasks.tokenizer import from_hub
@@ -50,9 +53,9 @@ def bring_tokenizer() -> None:
         if "tokenizer_refused" not in st.session_state:
             st.rerun()  # the sidebar has been read without it
     if "tokenizer_refused" in st.session_state:
-        st.error(st.session_state["tokenizer_refused"])
-    if "own_tokenizer" in st.session_state:
-        st.caption(f"In use: **{st.session_state.get('own_tokenizer_name', 'tokenizer.json')}**")
+        refuse(st.session_state["tokenizer_refused"])
+    if brought().tokenizer is not None:
+        st.caption(f"In use: **{plain(brought().tokenizer_name or 'tokenizer.json')}**")
 
 
 def _uploaded() -> None:
@@ -85,8 +88,7 @@ def _fetched(name: str) -> None:
 
 
 def _keep(content: str, name: str) -> None:
-    st.session_state["own_tokenizer"] = keep_tokenizer(content)
-    st.session_state["own_tokenizer_name"] = name
+    hold_tokenizer(keep_tokenizer(content), name)
     st.session_state.pop("tokenizer_refused", None)
 
 

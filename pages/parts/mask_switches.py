@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import selection
+from pages.parts.plain import refuse
 from transformer.errors import InputError
 from transformer.interventions import MASKS
 from transformer.runs.view import FAILED, RunView
@@ -48,7 +49,7 @@ def masks_pending(view: RunView) -> bool:
 def mask_problem() -> None:
     """Why a mask could not be switched, until the next one is."""
     if "mask_problem" in st.session_state:
-        st.error(st.session_state["mask_problem"])
+        refuse(st.session_state["mask_problem"])
 
 
 def _wanted(view: RunView) -> dict[str, bool]:

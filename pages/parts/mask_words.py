@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 
+from pages.parts.plain import plain
 from transformer.insight.names import full_head_name
 from transformer.interventions import PAD
 from transformer.runs.view import Frame
@@ -63,7 +64,7 @@ def _looking_at_padding(frame: Frame) -> str:
     }
     site, head = max(shares, key=lambda one: shares[one])
     return (
-        f"**No padding mask:** in “{frame.probes[row].text}”, [PAD] gets "
+        f"**No padding mask:** in “{plain(frame.probes[row].text)}”, [PAD] gets "
         f"{sum(shares.values()) / len(shares):.0%} of all attention, and {shares[site, head]:.0%} of that of "
         f"{full_head_name(site, head)}. What it writes depends on it, so words are filled up as in training."
     )

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.parts import keyring, selection
 from pages.parts.beginnings import fill
+from pages.parts.plain import refuse
 from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
 
@@ -15,7 +16,7 @@ def open_run() -> None:
     most = min(REGISTRY.limits.upload_mb, int(st.get_option("server.maxUploadSize")))
     with st.popover("Open a run", icon=":material/folder_open:", width="stretch"):
         if problem := st.session_state.get("open_problem"):
-            st.error(problem)  # above: on a low screen what comes below the file is out of sight
+            refuse(problem)  # above: on a low screen what comes below the file is out of sight
         st.file_uploader(
             "A run that was taken away as one file",
             type="zip",

@@ -11,7 +11,7 @@ import numpy as np
 from transformer.figures.curves import Series, curves, highest_loss
 from transformer.figures.labels import map_axes, tile_name, wrong_predictions
 from transformer.figures.maps import large_map, map_strip
-from transformer.figures.picture import Picture
+from transformer.figures.picture import Picture, escaped
 from transformer.figures.score_curves import score_curves
 from transformer.insight.names import full_head_name, short_head_name, shortened
 from transformer.insight.narrator import narrate
@@ -52,7 +52,7 @@ def large_picture(frame: Frame, word: str, site: str, head: int, seed: int, outl
         frame.map(row, site)[head],
         map_axes(frame.axes[site], probe, probe.expected),
         title=f"<b>{short_head_name(site, head)}</b> · step {frame.step:,}<br><span style='font-size:0.75em'>"
-        f"{frame.role(site, head)} · “{shortened(probe.text)}” · seed {seed}{fed}</span>",
+        f"{frame.role(site, head)} · “{escaped(shortened(probe.text))}” · seed {seed}{fed}</span>",
         step=frame.step,
         wrong=wrong_rows(frame, probe, site),
         outlined=cells,

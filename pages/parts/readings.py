@@ -10,7 +10,7 @@ from pages.parts.pictures import fed_with
 from transformer.figures.labels import map_axes, tile_name, wrong_predictions
 from transformer.figures.lines import line_view
 from transformer.figures.maps import MapAxes, large_map, map_strip
-from transformer.figures.picture import Array, Picture
+from transformer.figures.picture import Array, Picture, escaped
 from transformer.insight.names import full_head_name, short_head_name, shortened
 from transformer.insight.rollout import pooled, rollout
 from transformer.insight.scores import THRESHOLD
@@ -61,7 +61,7 @@ def reading_map(
     forced = reading is answer.forced
     expected = reading.to_write(answer.expected)
     wrong = wrong_predictions(reading.axes[site], expected, reading.predicted) if forced else {}
-    asked = shortened(answer.question.text)
+    asked = escaped(shortened(answer.question.text))
     fed = fed_with(reading is not answer.free)  # where nobody knows the answer, both are what it wrote
     return large_map(
         _weights(reading, site, head, pool),

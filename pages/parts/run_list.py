@@ -9,6 +9,7 @@ import streamlit as st
 from pages.parts import selection
 from pages.parts.beginnings import fill
 from pages.parts.open_run import open_run
+from pages.parts.plain import plain, refuse
 from pages.parts.wording import STATE_SIGNS
 from transformer.runs.registry import REGISTRY
 from transformer.runs.view import ENDED, RunView
@@ -34,10 +35,10 @@ def run_list(current: Watched) -> None:
                 watched = {run.id: run.view for run in REGISTRY.listed()}
                 for name, run in published.items():
                     view = watched.get(run.id, run)  # as the page says it
-                    _button(f"{name} · {_label(view)}", view, current)
+                    _button(f"{plain(name)} · {_label(view)}", view, current)
         open_run()
         if REGISTRY.problem:
-            st.error(REGISTRY.problem)
+            refuse(REGISTRY.problem)
 
 
 def _button(label: str, run: RunView, current: Watched) -> None:
@@ -60,7 +61,7 @@ def _label(view: RunView) -> str:
     both = (model.n_encoder_layers, model.n_decoder_layers)
     layers = "+".join(map(str, sizes.get(model.topology, both)))
     heads = "1 head" if model.n_heads == 1 else f"{model.n_heads} heads"
-    name = "" if view.config.recipe == "default" else f"{view.config.recipe} · "
+    name = "" if view.config.recipe == "default" else f"{plain(view.config.recipe)} · "
     sign, seed = STATE_SIGNS[view.state], view.config.seed
     return f"{sign} {name}seed {seed} · {layers} · {heads} · d {model.d_model} · {now}"
 

@@ -17,6 +17,8 @@ from transformer.runs.view import Frame, RunView
 from transformer.runs.watched import Watched
 from transformer.tasks import task_of
 
+BESIDE, MOST_BESIDE = "with", 12
+"""Parameter of a link that shows earlier runs too, and how many of them are looked up."""
 READY_SECONDS = 1.5
 """A new model is on the screen within this time at most; a large one comes later by itself."""
 
@@ -35,8 +37,20 @@ def chosen_run() -> Watched | None:
         _stand(None)
         return None
     if run is not None:
+        _note_beside()
         choose(run)
     return run
+
+
+def _note_beside() -> None:
+    """Earlier runs that the owner's link shows too: named by their ids, which nobody guesses."""
+    named = st.query_params.get(BESIDE)
+    if named is None or named == st.session_state.get("beside"):
+        return
+    known: list[str] = st.session_state.setdefault("known_runs", [])
+    found = [id_ for id_ in named.split(",")[:MOST_BESIDE] if REGISTRY.glimpse(id_) is not None]
+    known += [id_ for id_ in found if id_ not in known]
+    st.session_state["beside"] = ",".join(found) or None
 
 
 def choose(run: Watched) -> None:
@@ -227,6 +241,7 @@ def keep_in_link(word: str | None = None) -> None:
     else:
         at = None if follows() else step()
     parts = {
+        BESIDE: st.session_state.get("beside"),
         "step": at,
         "word": word or st.session_state.get("word"),
         "kind": _chosen_kind(),
@@ -300,16 +315,31 @@ def known_states() -> tuple[str, ...]:
     return tuple(run.view.state for run in REGISTRY.listed() if run.id in known)
 
 
+def parent_of(view: RunView) -> RunView | None:
+    """The run that this one was started beside, where this visitor may see it.
+
+    Who has started a run saw that one too. Others see it only where a link of the owner names it.
+    """
+    if view.after is None:
+        return None
+    started_here = REGISTRY.owners.is_owner(view.id, keyring.token_of(view.id))
+    if not started_here and view.after not in st.session_state.get("known_runs", ()):
+        return None
+    return REGISTRY.glimpse(view.after)
+
+
+def parents(view: RunView) -> Iterator[RunView]:
+    """The run that this one was started beside, the one before that, and so on, as far as seen."""
+    while (parent := parent_of(view)) is not None:
+        yield (view := parent)
+
+
 def known_runs(run: Watched | None) -> Iterator[RunView]:
-    """Runs that this visitor has started, opened, or that the present one grew out of; newest first.
+    """Runs that this visitor has started or opened, or beside which they started one; newest first.
 
     Other visitors' runs are not listed: a run is known by its link.
     """
     ids: list[str] = st.session_state.setdefault("known_runs", [])
-    ancestor = None if run is None else run.view
-    while ancestor is not None and ancestor.after:
-        ancestor = REGISTRY.glimpse(ancestor.after)
-        if ancestor is not None and ancestor.id not in ids:
-            ids.insert(0, ancestor.id)
+    ids[:0] = [parent.id for parent in parents(run.view) if parent.id not in ids][::-1] if run else []
     every = [*(id_ for id_ in keyring.own_runs() if id_ not in ids), *ids]
     return (found for id_ in reversed(every) if (found := REGISTRY.glimpse(id_)) is not None)

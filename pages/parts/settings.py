@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.parts.beginnings import GOALS, base, begin, beginnings, reset, values_of
 from pages.parts.model_size import model_size
-from pages.parts.task_settings import task_settings, tokenizer_settings, whole
+from pages.parts.task_settings import say_what_is_wrong, task_settings, tokenizer_settings, whole
 from transformer.config import DEVICES, PRECISIONS, RunConfig
 from transformer.errors import InputError
 from transformer.runs.calibration import speed
@@ -87,7 +87,7 @@ def settings() -> RunConfig | None:
     config, problem = _checked(base(), values)
     if problem is not None:
         with boxes.get(problem.field or "", st.sidebar):
-            st.error(str(problem))
+            say_what_is_wrong(problem, values)
     with boxes["size"]:
         st.caption(model_size(config) if config else "")
     return config

@@ -35,7 +35,7 @@ def share(run: Watched, config: RunConfig) -> None:
         if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
             st.markdown("This run, as it trains. Who opens it watches, and cannot change it:")
             with st.container(key="run_link"):
-                st.code(_link({"run": run.id}), language=None, wrap_lines=True)
+                st.code(_link({"run": run.id} | _beside(run)), language=None, wrap_lines=True)
             if selection.owns(run):
                 st.markdown("The same with command over it, for another device of **your own**:")
                 with st.container(key="owner_link"):
@@ -48,6 +48,20 @@ def share(run: Watched, config: RunConfig) -> None:
                 )
         st.markdown("These settings, ready to start:")
         st.code(_link(query), language=None, wrap_lines=True)
+
+
+def _beside(run: Watched) -> dict[str, str]:
+    """Ask the owner whether the link shows the runs before this one too, as far as they are theirs."""
+    parents = [parent.id for parent in selection.parents(run.view) if keyring.token_of(parent.id)]
+    if not parents or not st.toggle(
+        f"With the {len(parents)} runs before it" if len(parents) > 1 else "With the run before it",
+        key="share_parents",
+        persist_state="session",
+        help="Off: the link opens this run and no other. On: also those that it was started from, with their "
+        "words and curves.",
+    ):
+        return {}
+    return {selection.BESIDE: ",".join(parents[: selection.MOST_BESIDE])}
 
 
 def _link(query: dict[str, str]) -> str:

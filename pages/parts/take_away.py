@@ -9,7 +9,10 @@ import streamlit as st
 
 from pages.parts import selection
 from pages.parts.pictures import sites_of
+from pages.parts.plain import plain
+from transformer.runs.brought import Brought
 from transformer.runs.registry import REGISTRY
+from transformer.runs.run import Run
 from transformer.runs.view import Frame, RunView
 from transformer.runs.watched import Watched
 
@@ -22,7 +25,7 @@ def take_away(run: Watched, word: str) -> None:
             st.caption("Train first: there is nothing to take away yet.")
             return
         word = view.frame.probes[view.frame.row_of(word)].text  # of one that is no probe nothing is recorded
-        st.caption(f"Of this run up to now, for “{word}” and the head that is shown large.")
+        st.caption(f"Of this run up to now, for “{plain(word)}” and the head that is shown large.")
         name = f"headlight-seed{view.config.seed}"
         of_word = name + "-" + re.sub(r"\W+", "-", word)[:40].strip("-")
         filmed, written = _film_problem(view, word), _script_problem(view)
@@ -53,6 +56,7 @@ def take_away(run: Watched, word: str) -> None:
                 disabled=problems.get(key) is not None,
                 help=problems.get(key),
             )
+        private = isinstance(run, Run) and run.brought != Brought() and not selection.owns(run)
         st.download_button(
             "The whole run, to open in another Headlight (ZIP)",
             data=lambda: REGISTRY.library.file_of(run),
@@ -61,6 +65,8 @@ def take_away(run: Watched, word: str) -> None:
             key="run_download",
             type="tertiary",
             on_click="ignore",
+            disabled=private,
+            help="It holds what the run's owner brought: only the owner takes it along." if private else None,
         )
         if any(moment.kind == "intervention" for moment in view.moments):
             st.caption(

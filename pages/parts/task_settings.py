@@ -9,7 +9,11 @@ from typing import Any
 
 import streamlit as st
 
+from pages.parts import selection
+from pages.parts.brought import brought
+from pages.parts.plain import plain, refuse
 from transformer.config import GRAMMARS, LANGUAGES, LETTER_TASKS, TASKS, TOKENIZERS
+from transformer.errors import InputError
 from transformer.tasks import PATTERNS
 
 ABOUT = {
@@ -71,9 +75,23 @@ def task_settings(task: str, defaults: dict[str, Any], values: dict[str, Any], b
     add("patterns", lambda: _patterns(task))
     add("adjectives", lambda: whole("Adjectives", "adjectives", defaults, _ADJECTIVES_HELP))
     if task == "pairs":
-        own = st.session_state.get("own_pairs")
-        values["pairs"] = own.digest if own else st.query_params.get("pairs")
+        own = brought().pairs
+        values["pairs"] = own.digest if own else None
         boxes["pairs_upload"] = st.container()
+
+
+def say_what_is_wrong(problem: InputError, values: dict[str, Any]) -> None:
+    """Show why the settings cannot be used; what has not been brought yet is no mistake."""
+    absent = values.get("pairs", "") is None or values.get("tokenizer_file", "") is None
+    if not absent:
+        refuse(problem)
+    elif selection.only_watches():
+        st.info(
+            "This run learns what its owner brought, which stays with the owner. Bring your own on the page "
+            "Your data, or choose another task."
+        )
+    else:
+        st.info(plain(str(problem)))
 
 
 def tokenizer_settings(defaults: dict[str, Any], values: dict[str, Any], boxes: dict[str, Any]) -> None:
@@ -88,8 +106,9 @@ def tokenizer_settings(defaults: dict[str, Any], values: dict[str, Any], boxes: 
     )
     boxes["tokenizer"] = st.container()
     if values["tokenizer"] == "file":
-        file = st.session_state.get("own_tokenizer")
+        file = brought().tokenizer
         values["tokenizer_file"] = file.digest if file else None
+        boxes["tokenizer_file"] = boxes["tokenizer"]
     drop_infinite("vocabulary")
     values["vocabulary"] = st.number_input(
         "Most tokens of a side",

@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts import selection
+from pages.parts.plain import plain
 from pages.parts.time_slider import time_slider
 from transformer.runs.view import ENDED, TRAINING, RunView
 
@@ -75,7 +76,7 @@ def moments(view: RunView) -> None:
         st.caption("Moments: steps worth jumping to, found by the app. They are pinned on the curves too.")
         for i, moment in enumerate(view.moments):
             st.button(
-                f"step {moment.step:,} · {moment.text}",
+                f"step {moment.step:,} · {plain(moment.text)}",
                 key=f"moment_{i}",
                 type="tertiary",
                 on_click=selection.look_at,

@@ -10,11 +10,13 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts import selection
 from pages.parts.heads import head_choice
 from pages.parts.pictures import sites_of
+from pages.parts.plain import plain
 from pages.parts.stages import begin_focus, draw_panels, focus, passage_of
 from pages.parts.wording import KIND_NAMES, SETTING_NAMES
 from transformer.anatomy.stages import Focus, Stage, chapters, position_table, positions, stages
 from transformer.config import ModelConfig, RunConfig
 from transformer.errors import InputError
+from transformer.figures.picture import escaped
 from transformer.runs.view import RunView, Snapshot
 
 POSITIONS = "positions"
@@ -235,7 +237,7 @@ def draw_stage(
         parts.picture.skeleton(height=300)
         return
     with parts.title:
-        st.markdown(f"**{stage.title}** :gray[{stage.shape}]. {stage.sentence}")
+        st.markdown(f"**{stage.title}** :gray[{stage.shape}]. {plain(stage.sentence)}")
     with parts.formula:
         st.latex(stage.formula)
         st.latex(stage.numbers)
@@ -243,7 +245,7 @@ def draw_stage(
         draw_panels(
             stage.panels,
             sources=stage.sources,
-            title=f"<span style='font-size:0.75em'>“{word}” · step {snapshot.step:,} · "
+            title=f"<span style='font-size:0.75em'>“{escaped(word)}” · step {snapshot.step:,} · "
             f"seed {view.config.seed} · {parts.chapter}</span>",
             step=snapshot.step,
             key="anatomy_figure",

@@ -18,6 +18,7 @@ from pages.parts.pictures import (
     sites_of,
     strip_picture,
 )
+from pages.parts.plain import plain
 from pages.parts.refresh import is_slow
 from pages.parts.tiles import chosen_tiles, n_choices
 from pages.parts.wording import by_length, outputs, samples
@@ -92,7 +93,7 @@ def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> 
             kept=places.kept,
         )
     with places.narrator:
-        st.markdown(narration(frame, choice.word, site, head))
+        st.markdown(plain(narration(frame, choice.word, site, head)))
     with places.strip:
         live_figure(
             [strip_picture(frame, choice.word, shown_sites, shown_heads, (site, head)) for frame in frames],
@@ -103,7 +104,8 @@ def draw(view: RunView, frame: Frame | None, choice: Choice, places: Places) -> 
             kept=places.kept,
         )
     at = None if selection.step() is None else frame.step
-    before = REGISTRY.get(view.after)
+    parent = selection.parent_of(view)
+    before = None if parent is None else REGISTRY.get(parent.id)
     with places.curves:
         live_figure(
             [curves_picture(view, before.view if before else None, at)],

@@ -6,6 +6,7 @@ import html
 from typing import Any
 
 from pages.parts.mask_words import without_masks
+from pages.parts.plain import plain
 from transformer.config import RunConfig
 from transformer.insight.names import examples_of, head_name
 from transformer.insight.scores import AIMS, THRESHOLD, TURNED
@@ -142,7 +143,7 @@ def in_line(place: tuple[int, int], slots: int) -> str:
 def moment(view: RunView, look_for: str) -> str:
     """The one sentence that says what is going on, from the numbers of the run."""
     if view.state == FAILED:
-        return f"**The run failed.** {view.reason}"
+        return f"**The run failed.** {plain(view.reason)}"
     frame = view.frame
     if frame is None:
         return "Building the untrained model…"
@@ -167,14 +168,14 @@ def moment(view: RunView, look_for: str) -> str:
         )
     if view.state == RECORDED:
         return f"**Recorded before, with these settings:** press **Start** to train your own. {now}"
-    return f"{now} {view.reason}" if view.reason else now
+    return f"{now} {plain(view.reason)}" if view.reason else now
 
 
 def unlearned(word: str) -> str:
     """The sentence beside a word that the recording on the first page does not know."""
     return (
-        f"**Your own model answers “{word}”, and has learned nothing yet:** press **Start**. The recording "
-        "knows the other words."
+        f"**Your own model answers “{plain(word)}”, and has learned nothing yet:** press **Start**. The "
+        "recording knows the other words."
     )
 
 
@@ -186,12 +187,12 @@ def looking_back(view: RunView, frame: Frame) -> str:
         f"weight on {AIMS[frame.aim]}"
     )
     now += "." if score < THRESHOLD else f": {FOUND[frame.aim]}."
-    here = [moment.text for moment in view.moments if moment.step == frame.step]
+    here = [plain(moment.text) for moment in view.moments if moment.step == frame.step]
     later = [moment for moment in view.moments if moment.step > frame.step]
     if here:
         now += f" ★ {'; '.join(here).capitalize()}."
     if later:
-        now += f" Next moment, step {later[0].step:,}: {later[0].text}."
+        now += f" Next moment, step {later[0].step:,}: {plain(later[0].text)}."
     return now
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import selection
+from pages.parts.plain import plain, refuse
 from transformer.config import LETTER_TASKS
 from transformer.errors import InputError
 from transformer.runs.watched import Watched
@@ -29,6 +30,7 @@ def probe_words(run: Watched) -> str:
                 "Word",
                 words,
                 key="word",
+                format_func=plain,
                 required=True,
                 persist_state="session",
                 label_visibility="collapsed",
@@ -77,7 +79,7 @@ def what_to_type(run: Watched) -> str:
         "numbers": "A number in digits" if train.to_words else "A number in words",
         "pairs": "Anything in the language of your questions",
     }.get(train.task, "A sentence of the words that this grammar has, in any order")
-    return f"{known}, such as: {example}. At most {run.task.limit} tokens."
+    return f"{known}, such as: {plain(example)}. At most {run.task.limit} tokens."
 
 
 def _typed() -> None:
@@ -115,6 +117,6 @@ def _problem() -> None:
     """Why the word cannot be asked, with one that can, until the next word is typed."""
     message, offer = st.session_state.get("word_problem", (None, None))
     if message:
-        st.error(message)
+        refuse(message)
     if offer:
-        st.button(f"Ask “{offer}”", key="offered_word", on_click=_ask, args=(offer,))
+        st.button(f"Ask “{plain(offer)}”", key="offered_word", on_click=_ask, args=(offer,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Set
@@ -79,6 +80,11 @@ def unpacked(packed: dict[str, Any]) -> np.ndarray:
         return np.frombuffer(data, dtype="<f4").astype(float)
     codes = np.frombuffer(data, dtype="<u2").reshape(packed["shape"])
     return np.where(codes == 65535, np.nan, codes / 65534)
+
+
+def unescaped(markdown: str) -> str:
+    """What a person reads where Markdown has a sign escaped."""
+    return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", markdown)
 
 
 class Visitor:
@@ -199,8 +205,13 @@ class Visitor:
 
     @property
     def texts(self) -> list[str]:
+        """What stands on the page, as a person reads it."""
         kinds = ("markdown", "caption", "html", "info", "warning", "error")
-        return [element.value for kind in kinds for element in getattr(self.at, kind, self.at.get(kind))]
+        return [
+            element.value if kind == "html" else unescaped(element.value)
+            for kind in kinds
+            for element in getattr(self.at, kind, self.at.get(kind))
+        ]
 
     @property
     def status(self) -> str:
@@ -208,7 +219,7 @@ class Visitor:
 
     @property
     def errors(self) -> list[str]:
-        return [error.value for error in self.at.error]
+        return [unescaped(error.value) for error in self.at.error]
 
     def says(self, part: str) -> bool:
         return any(part in text for text in self.texts)

@@ -288,7 +288,8 @@ def tokenizer_json(*words):
 
 def test_an_uploaded_tokenizer_is_used_and_a_bad_one_leaves_it(data):
     page = data(task="en-fr", tokenizer_kind="file")
-    assert "There is no tokenizer.json yet" in page.errors[0]
+    assert page.errors == []
+    assert page.says("There is no tokenizer.json yet")
     good = tokenizer_json("the", "cat", "le", "chat", "sees")
     page.at.file_uploader(key="tokenizer_upload").set_value(("mine.json", good.encode(), "application/json"))
     page.look()
@@ -345,7 +346,7 @@ def test_pasted_pairs_are_reported_step_by_step_and_become_the_examples(bring):
     assert page.says(
         f"**TSV, 2 columns**, what you pasted: **{len(PAIRS)}** pairs read of {len(PAIRS)} lines"
     )
-    own = page.value("own_pairs")
+    own = page.value("brought").pairs
     assert page.says(f"{len(PAIRS)} read")
     assert page.says(f"**{len(own.capped.pairs)} kept**")
     assert page.says(f"**{len(own.held_out())}** are held out with all their translations")
@@ -368,11 +369,11 @@ def test_lines_that_gave_no_pair_are_listed_with_their_reason(bring):
 def test_one_file_or_two_aligned_ones_can_be_uploaded(bring):
     page = bring(("both.tsv", TSV.encode()))
     assert page.says("“both.tsv”")
-    digest = page.value("own_pairs").digest
+    digest = page.value("brought").pairs.digest
     sides = ["\n".join(side).encode() for side in zip(*PAIRS, strict=True)]
     upload(page, ("a.en", sides[0]), ("a.fr", sides[1]))
     assert page.says("two aligned files**, “a.en” and “a.fr”")
-    assert page.value("own_pairs").digest == digest  # the same pairs by another way
+    assert page.value("brought").pairs.digest == digest  # the same pairs by another way
 
 
 def test_a_file_that_is_added_to_another_stands_by_itself_where_it_can(bring):
@@ -394,12 +395,12 @@ def test_a_file_that_cannot_be_used_is_refused_in_place_and_the_last_good_pairs_
     bring, name, content, message
 ):
     page = bring()
-    own = page.value("own_pairs")
+    own = page.value("brought").pairs
     upload(page, (name, content))
     assert len(page.errors) == 1
     assert message in page.errors[0]
     assert page.says("The pairs of what you pasted stay in use.")
-    assert page.value("own_pairs") is own
+    assert page.value("brought").pairs is own
     assert page.enabled("pairs_train")
     upload(page)
     assert page.errors == []  # taken off the list
@@ -408,7 +409,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_place_and_the_last_good_pairs_
 def test_more_than_may_be_pasted_is_refused_whatever_the_browser_says(bring):
     page = bring(text="The cat sees it.\tLe chat le voit.\n" * 4000)
     assert "too much to paste" in page.errors[0]
-    assert "own_pairs" not in page.at.session_state
+    assert "brought" not in page.at.session_state
 
 
 def test_a_refused_file_does_not_touch_a_run_that_is_training(bring, slow):
@@ -422,37 +423,37 @@ def test_a_refused_file_does_not_touch_a_run_that_is_training(bring, slow):
 
 def test_each_cap_works_at_once_and_is_said(bring):
     page = bring()
-    before = page.value("own_pairs")
+    before = page.value("brought").pairs
     page.set("pairs_most", 150)
-    assert len(page.value("own_pairs").capped.pairs) == 150
+    assert len(page.value("brought").pairs.capped.pairs) == 150
     assert page.says("150 at most 150 pairs")
     page.set("pairs_most", None).set("pairs_longest_source", 5)
     assert page.says("at least 5 must")  # nothing is left
     assert not page.enabled("pairs_train")
     page.set("pairs_longest_source", 8).set("pairs_swap", True)
-    swapped = page.value("own_pairs").capped
+    swapped = page.value("brought").pairs.capped
     assert {(t, s) for s, t in swapped.pairs} == set(before.capped.pairs)
     page.set("pairs_lower", False)
-    assert all(source.startswith("Le ") for source, _ in page.value("own_pairs").capped.pairs)
+    assert all(source.startswith("Le ") for source, _ in page.value("brought").pairs.capped.pairs)
 
 
 @pytest.mark.parametrize("key", ["longest_source", "longest_target", "min_frequency"])
 @pytest.mark.parametrize("value", [0, -3])
 def test_a_cap_that_cannot_be_is_answered_and_the_last_pairs_stay(bring, key, value):
     page = bring()
-    own = page.value("own_pairs")
+    own = page.value("brought").pairs
     page.set(f"pairs_{key}", value)
     assert page.errors == [f"{key}={value} is no whole number from 1; choose at least 1."]
-    assert page.value("own_pairs") is own
+    assert page.value("brought").pairs is own
     assert not page.enabled("pairs_train")
 
 
 def test_what_was_brought_and_its_caps_outlive_a_visit_to_another_page(bring):
     page = bring().set("pairs_longest_target", 9).set("pairs_swap", True)
-    own = page.value("own_pairs")
+    own = page.value("brought").pairs
     page.go("masks").go("data")
     assert (page.value("pairs_longest_target"), page.value("pairs_swap")) == (9, True)
-    assert page.value("own_pairs") is own
+    assert page.value("brought").pairs is own
     assert page.says("what you pasted")
 
 
@@ -460,7 +461,7 @@ def test_text_of_a_file_is_shown_as_text(bring):
     marked = [(f"**{a}** <i>x</i> $y$ [{i}](http://z)", f"`{b}` ![p](q)") for i, (a, b) in enumerate(PAIRS)]
     page = bring(text="\n".join("\t".join(pair) for pair in marked))
     page.set("pairs_longest_source", None).set("pairs_longest_target", None).set("pairs_min_frequency", 1)
-    known = dict(page.value("own_pairs").capped.pairs)
+    known = dict(page.value("brought").pairs.capped.pairs)
     assert all(known[source] == target for source, target in examples(page, "data_trained"))
     for option in page.at.radio(key="data_trained").options:
         assert "](" not in option
@@ -469,7 +470,7 @@ def test_text_of_a_file_is_shown_as_text(bring):
 
 def test_train_on_these_goes_to_watch_where_start_trains_on_them(bring):
     page = bring(steps=3)
-    own = page.value("own_pairs")
+    own = page.value("brought").pairs
     page.press("pairs_train")
     assert "run_start" in page.keys  # it is Watch now, of which the test's own browser is to be told
     page.go("train").press("run_start").until("finished")
@@ -503,8 +504,54 @@ def test_every_control_has_a_help_text(data, task):
 def test_no_page_of_the_data_brings_the_pairs_to_others(bring, visit):
     bring()
     other = visit(task="pairs").go("data")
-    assert "own_pairs" not in other.at.session_state
+    assert "brought" not in other.at.session_state
     assert other.says("Bring sentences with their translations")
+
+
+def reloaded(visit, page, link, path="train"):
+    """A new session of the browser that this page is in: it tells what it has kept."""
+    session = page.at.session_state
+    runs = [[id_, token, 0] for id_, token in session["tokens"].items() if id_ != session.get("draft")]
+    visitor = visit(link).go(path)
+    return visitor.send("keyring", "found", [runs, session["brought_name"]])
+
+
+def test_uploaded_pairs_are_there_again_after_a_reload(bring, visit):
+    page = bring()
+    again = reloaded(visit, page, {"task": "pairs"}, "data")
+    assert again.errors == []
+    assert again.value("brought").pairs is page.value("brought").pairs
+    assert again.says("kept**")
+    again.press("pairs_train")
+    assert again.errors == []
+    assert again.enabled("run_start")
+
+
+def test_a_run_on_uploaded_pairs_goes_on_after_a_reload_as_if_nothing_had_happened(bring, visit):
+    page = bring().press("pairs_train").go("train").set("steps", 2).press("run_start").until("finished")
+    del page.at.session_state["brought_name"]  # held for the run alone
+    page.at.session_state["brought_name"] = "another"
+    again = reloaded(visit, page, {"run": page.run.id})
+    assert again.errors == []
+    assert not again.says("**Changed:**")
+    again.press("run_start").once(lambda: again.run is not page.run).until("finished")
+    assert again.run.config == page.run.config
+
+
+def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_pairs(bring, visit):
+    page = bring().press("pairs_train").go("train").set("steps", 2).press("run_start").until("finished")
+    viewer = visit({"run": page.run.id})
+    assert viewer.errors == []
+    assert viewer.says("This run learns what its owner brought")
+    assert viewer.drawn("live_map_figure").step == 2
+    assert not viewer.enabled("run_start")
+    assert next(b for b in viewer.at.get("download_button") if b.key == "run_download").proto.disabled
+    viewer.go("data")
+    assert viewer.errors == []
+    assert "brought" not in viewer.at.session_state
+    assert not any(source in text for text in viewer.texts for source, _ in PAIRS)
+    forged = visit({"task": "pairs", "pairs": page.run.config.train.pairs}).go("data")
+    assert forged.says("Bring sentences with their translations")
 
 
 def test_json_lines_are_read_too(bring):

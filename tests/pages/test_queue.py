@@ -100,8 +100,8 @@ def test_a_value_beyond_a_limit_is_refused_beside_its_box_whoever_sends_it(
     visitor = visit(layers_encoder=2, layers_decoder=2)
     draft, good = visitor.run, visitor.value(key)
     visitor.set(key, value)
-    (answer,) = visitor.at.sidebar.error
-    assert answer.value.startswith(message)
+    (answer,) = visitor.errors
+    assert answer.startswith(message)
     assert not visitor.enabled("run_start")
     visitor.at.session_state["asked"] = "start"  # as if the button had been pressed nevertheless
     visitor.look()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, urlsplit
 
+import numpy as np
+import pytest
+
 from tests.pages.conftest import KEYS, TINY
 from transformer.runs.limits import Limits
 from transformer.runs.registry import REGISTRY
@@ -143,12 +146,45 @@ def test_the_links_to_share_lead_to_this_run_and_to_these_settings(visit):
     assert [code.value for code in guest.at.code if "owner" in code.value] == []
 
 
-def test_who_opens_a_run_sees_the_run_that_it_grew_out_of(visit):
+@pytest.fixture
+def second(visit):
+    """A visitor whose second run, on the screen, was started beside the first."""
     owner = visit(seed=1).press("run_start").until("finished")
     first = owner.run
-    owner.set("seed", 2).press("run_start").once(lambda: owner.run is not first).until("finished")
-    guest = visit({"run": owner.run.id})
-    assert set(listed(guest)) == {owner.run.id, first.id}
+    return owner.set("seed", 2).press("run_start").once(lambda: owner.run is not first).until("finished")
+
+
+def ghost(visitor):
+    """Losses of an earlier run that the curves show behind those of this one."""
+    losses = visitor.drawn("live_curves_figure").arrays["0.y"]
+    return losses[~np.isnan(losses)]
+
+
+def test_a_shared_link_opens_its_run_and_no_other(visit, second):
+    guest = visit({"run": second.run.id})
+    assert listed(guest) == [second.run.id]
+    assert len(ghost(guest)) == 0
+    assert not [key for key in guest.keys if key == "share_parents"]
+    assert listed(second) == [second.run.id, second.run.view.after]
+    assert len(ghost(second)) == 3
+
+
+def test_the_owner_may_show_the_runs_before_it_too(visit, second):
+    second.set("share_parents", True)
+    link = next(code.value for code in second.at.code if "run=" in code.value and "owner=" not in code.value)
+    guest = visit(dict(parse_qsl(urlsplit(link).query)))
+    assert listed(guest) == listed(second)
+    assert len(ghost(guest)) == 3
+    guest.at.query_params.clear()  # as navigation does
+    assert guest.go("masks").link["with"] == second.run.view.after
+
+
+def test_who_starts_a_run_beside_another_s_sees_that_one_and_not_what_it_grew_out_of(visit, second):
+    guest = visit({"run": second.run.id}).set("seed", 3).press("run_start")
+    own = guest.once(lambda: guest.run is not second.run).until("finished").run
+    token = guest.at.session_state["tokens"][own.id]
+    again = visit({"run": own.id, "owner": token})
+    assert listed(again) == [own.id, second.run.id]
 
 
 def test_the_run_and_the_list_stay_the_same_on_every_page(visit):

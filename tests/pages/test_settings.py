@@ -50,8 +50,8 @@ def test_an_impossible_setting_is_answered_in_place_and_cannot_be_started(visit,
     visitor = visit()
     draft, good = visitor.run, visitor.value(key)
     visitor.set(key, value)
-    (answer,) = visitor.at.sidebar.error
-    assert answer.value.startswith(message)
+    (answer,) = visitor.errors
+    assert answer.startswith(message)
     assert visitor.value(key) == value  # what was typed stays, to be mended
     assert not visitor.enabled("run_start")
     assert visitor.run is draft  # the model that is there stays on the screen
@@ -153,8 +153,8 @@ def test_the_preset_of_ones_own_pairs_asks_for_them_and_leaves_the_model_that_is
     visitor = visit(seed=5)
     before = visitor.run
     visitor.set("preset", "Your own pairs")
-    (answer,) = visitor.errors
-    assert answer.startswith("There are no pairs yet; upload or paste some on the page Your data")
+    assert visitor.errors == []  # nothing is wrong yet
+    assert visitor.says("There are no pairs yet; upload or paste some on the page Your data")
     assert shown(visitor) == of(PRESETS["Your own pairs"].config)
     assert visitor.run is before
     assert not visitor.enabled("run_start")

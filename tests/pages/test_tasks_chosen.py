@@ -148,7 +148,7 @@ def test_a_task_of_other_lengths_is_refused_where_one_stack_writes_in_place(watc
 
 def test_without_pairs_the_task_says_where_to_bring_them(visit):
     visitor = visit({}).set("task", "pairs")
-    assert any("upload or paste some on the page Your data" in error for error in visitor.errors)
+    assert visitor.says("upload or paste some on the page Your data")
     assert not visitor.enabled("run_start")
 
 

@@ -10,6 +10,7 @@ import pytest
 import streamlit as st
 
 from pages.parts import time_control
+from pages.parts.plain import plain
 from tests.pages.conftest import LONG
 from transformer.figures.curves import PINS
 from transformer.interventions import Interventions
@@ -281,7 +282,7 @@ def test_a_moment_is_a_button_and_a_pin_and_both_go_to_its_step(visit):
     visitor.step()
     (moment,) = visitor.run.view.moments
     assert visitor.slider["moments"] == [[3, moment.text]]
-    assert visitor.at.button(key="moment_0").label == f"step 3 · {moment.text}"
+    assert visitor.at.button(key="moment_0").label == f"step 3 · {plain(moment.text)}"
     visitor.press("moment_0")
     assert panels(visitor) == dict.fromkeys(panels(visitor), 3)
     assert visitor.says("★ Ablated decoder layer 1 (cross), head 2.")

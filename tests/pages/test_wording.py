@@ -109,7 +109,7 @@ def test_the_moment_names_the_head_that_turned_the_step_and_its_score(view):
         "it reads the word backwards (83% on the mirrored letter)."
     )
     ended = replace(turned, state="finished", reason="Goal reached at step 140.")
-    assert moment(ended, "").endswith("(83% on the mirrored letter). Goal reached at step 140.")
+    assert moment(ended, "").endswith("(83% on the mirrored letter). Goal reached at step 140\\.")
 
 
 def test_without_a_pattern_the_moment_says_how_far_it_is(view):
@@ -124,7 +124,7 @@ def test_without_a_pattern_the_moment_says_how_far_it_is(view):
 def test_before_the_first_frame_and_after_a_failure_the_moment_says_so(view):
     assert moment(replace(view, frames=()), "") == "Building the untrained model…"
     failed = replace(view, state="failed", reason="No memory.")
-    assert moment(failed, "") == "**The run failed.** No memory."
+    assert moment(failed, "") == "**The run failed.** No memory\\."
 
 
 def test_words_right_are_counted_with_the_step_at_which_they_were(view):

@@ -24,6 +24,7 @@ from transformer.figures import colors
 from transformer.figures.curves import Series, curves, highest_loss
 from transformer.figures.labels import tile_name
 from transformer.figures.maps import large_map, map_strip
+from transformer.figures.picture import escaped
 from transformer.insight.blocking import BY_HAND, FUTURE, PADDING
 from transformer.insight.names import examples_of, short_head_name, shortened
 from transformer.insight.scores import THRESHOLD
@@ -164,7 +165,7 @@ def _probe(frame: Frame, probe: Probe) -> dict[str, Any]:
     return {
         "letters": probe.marked,
         "right": probe.right if probe.forced else None,
-        "wrong": wrong_rows(frame, probe.text, writing),
+        "wrong": {i: escaped(would) for i, would in wrong_rows(frame, probe.text, writing).items()},
     }
 
 
@@ -186,10 +187,12 @@ def _word(frames: Sequence[Frame], text: str, kinds: dict[str, dict[str, Any]]) 
         unlit = [[False] * len(maps[0])] * len(sites)
         large = large_map(maps[0][0], axes, title="", step=0)
         strip = map_strip(maps, axes, names=names, lit=unlit, chosen=None, step=0)
-        drawn[kind] = {"large": large.spec, "strip": strip.spec, "names": names, "rows": axes.rows}
+        drawn[kind] = {"large": large.spec, "strip": strip.spec, "names": names, "rows": _labels(axes.rows)}
         if not probe.forced:  # the tokens are the model's own, and others at every step
             shown = [axes_of(frames[number], text, sites[0], whole) for number in numbers]
-            drawn[kind]["changing"] = [{"rows": one.rows, "columns": one.columns} for one in shown]
+            drawn[kind]["changing"] = [
+                {"rows": _labels(one.rows), "columns": _labels(one.columns)} for one in shown
+            ]
     first = frames[numbers[0]]
     remarks = {
         "unknown": not probe.forced,
@@ -200,7 +203,7 @@ def _word(frames: Sequence[Frame], text: str, kinds: dict[str, dict[str, Any]]) 
     return {
         "frames": numbers,
         "asked": first.step,
-        "short": shortened(text, LONGEST),
+        "short": escaped(shortened(text, LONGEST)),
         "fed": fed_with(whole, text),
         "remark": next((remark for remark, holds in remarks.items() if holds), ""),
         "drawn": drawn,
@@ -211,6 +214,10 @@ def _word(frames: Sequence[Frame], text: str, kinds: dict[str, dict[str, Any]]) 
             for site in whole.axes
         },
     }
+
+
+def _labels(tokens: Sequence[str]) -> list[str]:
+    return [escaped(token) for token in tokens]
 
 
 def _curves(view: RunView) -> dict[str, Any]:

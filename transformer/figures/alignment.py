@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from transformer.figures import colors
-from transformer.figures.picture import Picture
+from transformer.figures.picture import Picture, escaped
 
 BETWEEN = 1.4
 """Space between two tokens, in letters."""
@@ -163,8 +163,3 @@ def _asked(pair: Aligned, column: int, links: Sequence[tuple[int, ...]], known: 
 
 def _listed(tokens: Sequence[str]) -> str:
     return " · ".join(f"<b>{escaped(token)}</b>" for token in tokens)
-
-
-def escaped(text: str) -> str:
-    """A token as it is: Plotly reads tags."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from transformer.figures.cells import LETTER, LINE, Table
+from transformer.figures.picture import escaped
 
 WIDTH, HEIGHT = 900.0, 330.0
 """Pixels that an arrangement is made for, if nothing else is said; it stretches with the picture."""
@@ -176,7 +177,7 @@ def column_ticks(labels: Sequence[str], width: float) -> tuple[list[float], list
         taken[line].append(spans[n])
         lines[n] = line
     shown = sorted(lines)
-    return [places[n] for n in shown], ["<br>" * lines[n] + texts[n] for n in shown], len(taken)
+    return [places[n] for n in shown], ["<br>" * lines[n] + escaped(texts[n]) for n in shown], len(taken)
 
 
 def _span(middle: float, text: str) -> tuple[float, float]:
@@ -193,7 +194,7 @@ def row_ticks(labels: Sequence[str], height: float) -> tuple[list[float], list[s
     step = _step(LINE - 2, height)
     runs = [run for n, run in enumerate(_runs(labels)) if n % step == 0]
     places = [start + (count - 1) / 2 for start, count in runs]
-    return places, [labels[start] + (f" ×{count}" if count > 1 else "") for start, count in runs]
+    return places, [escaped(labels[start]) + (f" ×{count}" if count > 1 else "") for start, count in runs]
 
 
 def _step(needed: float, given: float) -> int:

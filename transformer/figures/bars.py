@@ -11,7 +11,7 @@ import numpy as np
 
 from transformer.figures import colors
 from transformer.figures.maps import TITLE
-from transformer.figures.picture import Array, Picture
+from transformer.figures.picture import Array, Picture, escaped
 
 PANELS = ("right letters as input<br>(teacher-forced)", "its own letters as input<br>(free-running)")
 ENDED = "writing has ended"
@@ -82,7 +82,7 @@ def _bars(
         else:
             kind, mark = OTHERS, ""
         bars[kind, place] = probabilities[token]
-        labels[place] = f"{mark}{tokens[token]}"
+        labels[place] = f"{mark}{escaped(tokens[token])}"
     return bars, labels
 
 

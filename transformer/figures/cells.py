@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.picture import Array
+from transformer.figures.picture import Array, escaped
 from transformer.insight.blocking import BOTH, BY_HAND, FUTURE, OPEN, PADDING
 
 BLOCKED = {
@@ -111,15 +111,15 @@ def _width_of_numbers(table: Table) -> float:
 
 def _hovers(table: Table, codes: Array, letters: int) -> list[list[str]]:
     """What the pointer shows of each cell, in lines of so many letters."""
-    sentences = ["<br>" + "<br>".join(wrap(text, letters)) for text in table.hover_rows] or [""] * len(
-        table.rows
-    )
-    rows = [f"{label or table.name}" for label in table.rows]
+    sentences = [escaped("\n".join(["", *wrap(text, letters)])) for text in table.hover_rows]
+    sentences = [text.replace("\n", "<br>") for text in sentences] or [""] * len(table.rows)
+    rows = [escaped(label or table.name) for label in table.rows]
     column = f"{table.column_title} " if table.column_title == "feature" else ""
+    columns = [f"{column}{escaped(label)}" for label in table.columns]
     return [
         [
-            f"{rows[i]} · {column}{label}<br><b>{_said(table, i, j, int(codes[i, j]))}</b>{sentences[i]}"
-            for j, label in enumerate(table.columns)
+            f"{rows[i]} · {columns[j]}<br><b>{_said(table, i, j, int(codes[i, j]))}</b>{sentences[i]}"
+            for j in range(len(columns))
         ]
         for i in range(len(table.rows))
     ]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.picture import Array, Picture
+from transformer.figures.picture import Array, Picture, escaped
 
 MAX_POINTS = 500
 PINS = 7
@@ -217,7 +217,7 @@ def _pins(moments: tuple[tuple[int, str], ...], planned: int) -> dict[str, Any]:
         lines = []
         for step, text in sorted(moments):
             if abs(step - pin[0]) < PINS_APART * planned or (step, text) == pin:
-                line = "<br>".join(textwrap.wrap(f"step {step:,}: {text}", 36))
+                line = "<br>".join(map(escaped, textwrap.wrap(f"step {step:,}: {text}", 36)))
                 lines.append(f"<b>{line}</b>" if (step, text) == pin else line)
         return "<br>".join(lines)
 

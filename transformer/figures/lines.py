@@ -10,7 +10,7 @@ import numpy as np
 
 from transformer.figures import colors
 from transformer.figures.maps import TITLE, MapAxes
-from transformer.figures.picture import Array, Picture
+from transformer.figures.picture import Array, Picture, escaped
 
 LETTER = 0.026
 """Share of the picture's width that one letter of a label needs where the picture is narrow."""
@@ -63,7 +63,9 @@ def _line(row: int, column: int, opacity: float, lit_row: int | None) -> dict[st
 def _spec(axes: MapAxes, lit_row: int | None, title_lines: int) -> str:
     n_rows, n_columns = len(axes.rows), len(axes.columns)
     size = 16 if max(n_rows, n_columns) <= 10 else 14 if max(n_rows, n_columns) <= 14 else 12
-    rows = [f"<b>{label}</b>" if row == lit_row else label for row, label in enumerate(axes.rows)]
+    rows = [escaped(label) for label in axes.rows]
+    if lit_row is not None:
+        rows[lit_row] = f"<b>{rows[lit_row]}</b>"
     left, right = (
         min(WIDEST, LETTER * (2 + max(map(len, labels), default=0))) for labels in (axes.rows, axes.columns)
     )
@@ -86,7 +88,7 @@ def _spec(axes: MapAxes, lit_row: int | None, title_lines: int) -> str:
     }
     data = [
         _tokens(0, rows, "middle left", size),
-        _tokens(1, list(axes.columns), "middle right", size),
+        _tokens(1, [escaped(token) for token in axes.columns], "middle right", size),
     ]
     return json.dumps({"data": data, "layout": layout})
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.picture import Array, Picture
+from transformer.figures.picture import Array, Picture, escaped
 
 ZERO_TO_ONE = {"zmin": 0.0, "zmax": 1.0, "colorscale": colors.WEIGHTS}
 TITLE = {"x": 0.01, "xanchor": "left", "y": 1, "yanchor": "top", "pad": {"t": 18}, "font": {"size": 16}}
@@ -52,7 +52,7 @@ def large_map(
         lit_row: the row that matters now, in a frame.
     """
     _check(weights, axes)
-    labels = [_marked(label, (wrong or {}).get(i)) for i, label in enumerate(axes.rows)]
+    labels = [_marked(escaped(label), (wrong or {}).get(i)) for i, label in enumerate(axes.rows)]
     return Picture(
         spec=_large_spec(axes, tuple(outlined), lit_row, _taken(weights, axes)),
         arrays={"0.z": weights},
@@ -62,7 +62,7 @@ def large_map(
 
 
 def _marked(label: str, would_write: str | None) -> str:
-    return label if would_write is None else f"{label} <b>✗</b> {would_write}"
+    return label if would_write is None else f"{label} <b>✗</b> {escaped(would_write)}"
 
 
 @lru_cache(maxsize=64)
@@ -101,7 +101,8 @@ def _large_spec(
         "title": TITLE | {"text": ""},
         "margin": {"l": 4, "r": 0, "t": 48, "b": 4},
         "xaxis": _column_axis(axes.columns, axes.column_title, size),
-        "yaxis": _token_axis(axes.rows, axes.row_title, size) | {"range": [n_rows - 0.5, -0.5]},
+        "yaxis": _token_axis([escaped(label) for label in axes.rows], axes.row_title, size)
+        | {"range": [n_rows - 0.5, -0.5]},
         "shapes": [_outline(row, column) for row, column in outlined]
         + ([] if lit_row is None else [_frame_of(lit_row, n_columns)]),
         "uirevision": json.dumps([axes.rows, axes.columns]),
@@ -219,13 +220,13 @@ def _strip_spec(
         "xaxis": {
             **hidden,
             "tickvals": [tile * step_x + i for tile in range(n_across) for i in range(n_columns)],
-            "ticktext": list(axes.columns) * n_across,
+            "ticktext": [escaped(token) for token in axes.columns] * n_across,
             "range": [-1.0, (n_across - 1) * step_x + n_columns],
         },
         "yaxis": {
             **hidden,
             "tickvals": [tile * step_y + i for tile in range(n_down) for i in range(n_rows)],
-            "ticktext": list(axes.rows) * n_down,
+            "ticktext": [escaped(label) for label in axes.rows] * n_down,
             "range": [(n_down - 1) * step_y + n_rows - 0.3, -0.7 - n_rows * 0.22],
         },
         "annotations": annotations,
@@ -238,7 +239,7 @@ def _strip_spec(
 def _column_axis(tokens: Sequence[str], title: str, size: int) -> dict[str, Any]:
     """Letters stand below their columns; words lean, for they are wider."""
     if any(len(token) > 2 and not token.startswith("[") for token in tokens):
-        return _token_axis(tokens, title, min(size, 14)) | {"tickangle": -40}
+        return _token_axis([escaped(token) for token in tokens], title, min(size, 14)) | {"tickangle": -40}
     return _token_axis(_lowered(tokens), title, size)
 
 
@@ -247,26 +248,27 @@ def _lowered(tokens: Sequence[str]) -> list[str]:
     labels = []
     for token, run in groupby(tokens):
         n = len(list(run))
+        text = escaped(token)
         if len(token) <= 3:
-            labels += [token] * n
+            labels += [text] * n
         else:
-            together = f"<br>{token}" if n == 1 else f"<br>{token} ×{n}"
+            together = f"<br>{text}" if n == 1 else f"<br>{text} ×{n}"
             labels += [together if i == n // 2 else "" for i in range(n)]
     return labels
 
 
-def _token_axis(tokens: Sequence[str], title: str, size: int) -> dict[str, Any]:
+def _token_axis(labels: Sequence[str], title: str, size: int) -> dict[str, Any]:
     """Positions are the axis, tokens only its labels: a repeated letter keeps its own column.
 
     The margin that Plotly makes for a title forgets part of its height: less standoff, and it touches labels.
     """
     return {
-        "tickvals": list(range(len(tokens))),
-        "ticktext": list(tokens),
+        "tickvals": list(range(len(labels))),
+        "ticktext": list(labels),
         "tickfont": {"size": size},
         "tickangle": 0,
         "title": {"text": title, "font": {"size": 13}, "standoff": 12},
-        "range": [-0.5, len(tokens) - 0.5],
+        "range": [-0.5, len(labels) - 0.5],
         "showgrid": False,
         "showline": False,
         "zeroline": False,

@@ -23,7 +23,7 @@ from transformer.figures.cells import (
     cell_traces,
 )
 from transformer.figures.maps import TITLE
-from transformer.figures.picture import Picture
+from transformer.figures.picture import Picture, escaped
 from transformer.insight.blocking import OPEN
 
 SATURATED, MANY = 0.97, 300
@@ -172,14 +172,14 @@ def _axes(box: Box, inside: Sequence[Table], suffix: str) -> dict[str, Any]:
 
 def _named(table: Table, width: int) -> str:
     """The name of a table, in the colour of its role."""
-    text = "<br>".join(wrap(table.name, width))
+    text = "<br>".join(map(escaped, wrap(table.name, width)))
     color = ROLES.get(table.role)
     return f'<span style="color:{color}"><b>{text}</b></span>' if color else text
 
 
 def _heading(table: Table, box: Box) -> dict[str, Any]:
     return {
-        "text": _named(table, 60) if table.role in ROLES else f"<b>{table.name}</b>",
+        "text": _named(table, 60) if table.role in ROLES else f"<b>{escaped(table.name)}</b>",
         "xref": "paper",
         "yref": "paper",
         "x": box.left / box.sheet,

@@ -38,6 +38,11 @@ class Picture:
         return figure
 
 
+def escaped(text: str) -> str:
+    """A text as it is, for titles, labels and hover texts: Plotly reads tags and entities in them."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def _set(layout: dict[str, Any], path: str, value: Any) -> None:
     """Follow a Plotly path such as "annotations[2].text" and put the value there."""
     *steps, last = path.replace("[", ".[").split(".")

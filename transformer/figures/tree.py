@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from typing import Any, Protocol
 
 from transformer.figures import colors
 from transformer.figures.maps import TITLE
-from transformer.figures.picture import Picture
+from transformer.figures.picture import Picture, escaped
 
 PRUNED, KEPT, FINISHED, CHOSEN = "pruned", "kept", "finished", "chosen"
 LOOKS: dict[str, dict[str, Any]] = {
@@ -168,12 +167,12 @@ def _labels(
     """The tokens of these nodes, in one of the types."""
     texts, hovers = [], []
     for i in of:
-        node, token = nodes[i], html.escape(tokens[i], quote=False)
+        node, token = nodes[i], escaped(tokens[i])
         share = math.exp(node.log_probability)
         text = f"<b>{token}</b>" if node.fate == CHOSEN else token
         texts.append(f"{text}<br><span style='font-size:0.6em'>{share:.0%}</span>" if shares else text)
         hovers.append(
-            f"<b>{html.escape(' '.join(_so_far(nodes, tokens, i)), quote=False)}</b>"
+            f"<b>{escaped(' '.join(_so_far(nodes, tokens, i)))}</b>"
             f"<br>{100 * share:.3g} % for {token} after what stands before it"
             f"<br>{100 * math.exp(node.total):.3g} % for all of it, score {node.score:.3f}"
             f"<br>place {node.rank} · {MEANING[node.fate]}"

@@ -45,10 +45,15 @@ def store(path: Path, arrays: Mapping[str, Array], facts: str) -> None:
     Raises:
         OSError: the disk is full, or the folder cannot be written.
     """
+    write_whole(path, as_bytes(arrays, facts))
+
+
+def as_bytes(arrays: Mapping[str, Array], facts: str) -> bytes:
+    """The content of the file that `store` writes."""
     from safetensors.numpy import save  # not before the first page is painted
 
     metadata = {_FACTS: facts, _ORDER: json.dumps(list(arrays))}
-    write_whole(path, save({n: np.asarray(a, order="C") for n, a in arrays.items()}, metadata))
+    return save({n: np.asarray(a, order="C") for n, a in arrays.items()}, metadata)
 
 
 class Stored(Mapping[str, Array]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from transformer.errors import InputError
-from transformer.recording.stored import Stored, store, stored_facts, write_whole
+from transformer.recording.stored import Stored, as_bytes, stored_facts, write_whole
 from transformer.recording.timeline import MEMORY_LIMIT
 from transformer.runs.archive import FRAMES, METRICS, SNAPSHOTS, TRAINING, Archive
 from transformer.runs.brought import PAIRS, TOKENIZER
@@ -22,6 +22,7 @@ from transformer.runs.frames import read_fields
 from transformer.runs.limits import Limits
 from transformer.runs.machine import processors
 from transformer.runs.saved import Saved
+from transformer.runs.tokens import new_token
 from transformer.runs.view import ENDED, MAX_WORDS, RunView
 from transformer.tasks import Task, completed, task_of
 
@@ -38,23 +39,39 @@ _STEPS = re.compile(rf"({FRAMES}|{SNAPSHOTS})/\d{{6,12}}\.safetensors", re.ASCII
 
 
 def pack(folder: Path) -> bytes:
-    """The file of a run that is kept in this folder, without its owner's secret.
+    """The file of a run that is kept in this folder, with another id and nothing that leads to other runs.
 
     Raises:
         InputError: it holds no run, or cannot be read.
     """
-    packed = BytesIO()
+    packed, id_ = BytesIO(), new_token()
+
+    def alone(facts: Facts) -> Facts:
+        return replace(facts, id=id_, after=None)
+
     try:
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as into:
             for name in _names(folder):
                 try:
-                    into.writestr(name, (folder / name).read_bytes())
+                    into.writestr(name, _content(folder, name, alone))
                 except FileNotFoundError:  # none of this kind, or thinned out meanwhile
                     if name == FILE:
                         raise
     except OSError as error:
         raise InputError(f"This run cannot be packed into a file ({error.strerror}). Try again.") from error
     return packed.getvalue()
+
+
+def _content(folder: Path, name: str, changed: Callable[[Facts], Facts]) -> bytes:
+    """A file of a run's folder, with what it says of the run changed. Raises FileNotFoundError."""
+    path = folder / name
+    if name == FILE:
+        return as_json(changed(read_facts(folder)))
+    if name == TRAINING and path.exists():
+        facts = changed(read_fields(path, {"run": Facts})["run"])
+        others = msgspec.json.decode(stored_facts(path), type=dict[str, msgspec.Raw])
+        return as_bytes(Stored(path).whole(), msgspec.json.encode({**others, "run": facts}).decode())
+    return path.read_bytes()
 
 
 def _names(folder: Path) -> Iterator[str]:
@@ -137,12 +154,9 @@ def settle(folder: Path, id_: str) -> None:
             reason = f"Taken away as a file at step {facts.step:,}."
         return replace(facts, id=id_, config=config, threads=threads, reason=reason)
 
-    write_whole(folder / FILE, as_json(settled(read_facts(folder))))
-    path = folder / TRAINING
-    if path.exists():
-        facts = settled(read_fields(path, {"run": Facts})["run"])
-        others = msgspec.json.decode(stored_facts(path), type=dict[str, msgspec.Raw])
-        store(path, Stored(path).whole(), msgspec.json.encode({**others, "run": facts}).decode())
+    for name in _FIRST:
+        if (folder / name).exists():
+            write_whole(folder / name, _content(folder, name, settled))
 
 
 def check(saved: Saved, limits: Limits) -> None:

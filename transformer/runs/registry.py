@@ -9,6 +9,7 @@ import weakref
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
+from transformer.runs.brought import Returning
 from transformer.runs.library import Library
 from transformer.runs.limits import Limits
 from transformer.runs.log import LOG, log_to_terminal, note, refusals
@@ -50,6 +51,8 @@ class Registry:
             LOG.error("%s", self.problem)
         self.library = library or Library(None)
         self.owners = Owners(lambda id_: self.library.owner(id_))
+        self.returning = Returning()
+        """What visitors brought, for a reload."""
         self.slots = Slots(self.limits.training)
         self._lock = threading.RLock()
         self._opening = threading.Lock()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from transformer.config import RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.interventions import Interventions
+from transformer.runs.brought import brought_to
 from transformer.runs.changes import check_change, switched
 from transformer.runs.machine import check_machine
 from transformer.runs.steering import Steering
@@ -64,7 +65,8 @@ class Run(Steering):
         words = words if saved is None else saved.words
         self.questions = [self.task.question(word) for word in words or self._first]
         """The probes; changed by the thread alone."""
-        self._held = () if saved is None else saved.held  # what a person brought, as long as the run
+        self.brought = brought_to(config.train) if saved is None else saved.held
+        """What a person brought to it, held as long as the run is."""
         self._kept = 0 if saved is None else saved.kept
         turn, worker = turn or Turn(), Worker(config, archive, live, saved, spread)
         super().__init__(worker, RunThread(worker, turn, self.questions, live=live), turn)

@@ -18,7 +18,7 @@ from transformer.recording.frame import Frame
 from transformer.recording.snapshot import Snapshot
 from transformer.recording.stored import SUFFIX, Stored, stored_facts
 from transformer.runs.archive import FRAMES, METRICS, SNAPSHOTS, TRAINING
-from transformer.runs.brought import saved_data
+from transformer.runs.brought import Brought, saved_data
 from transformer.runs.facts import Facts, read_facts
 from transformer.runs.frames import read_fields, read_frame
 from transformer.runs.log import LOG
@@ -48,7 +48,7 @@ class Saved:
     """Whether the folder holds what the next training step needs."""
     damage: str
     """What is wrong with it, in words; empty where it is not there, or whole."""
-    held: tuple[object, ...]
+    held: Brought
     """What a person brought; the run's task can be made for as long as this is held."""
 
 

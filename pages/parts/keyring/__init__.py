@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from pages.parts.served import loading
+from transformer.runs.brought import Brought
 from transformer.runs.registry import REGISTRY
 from transformer.runs.tokens import new_token
 
@@ -48,6 +49,13 @@ def hold(id_: str, token: str) -> bool:
     return id_ in tokens()
 
 
+def remember(brought: Brought) -> None:
+    """Let the browser find again what the visitor brought."""
+    st.session_state["brought_name"] = REGISTRY.returning.keep(
+        brought, st.session_state.get("brought_name", "")
+    )
+
+
 def keyring() -> None:
     """Let the browser keep the session's tokens, and tell those that it has kept before.
 
@@ -57,15 +65,22 @@ def keyring() -> None:
         _component(
             key=_KEY,
             height="content",
-            data=(tuple(own_runs().items()), st.session_state.get("keys_told", False)),
+            data=(
+                tuple(own_runs().items()),
+                st.session_state.get("brought_name", ""),
+                st.session_state.get("keys_told", False),
+            ),
             on_found_change=_found,
         )
 
 
 def _found() -> None:
     st.session_state["keys_told"] = True
-    sent = st.session_state[_KEY].found  # whatever a visitor sends
-    for one in sent[:MOST][::-1] if isinstance(sent, list) else ():
-        match one:
-            case [str(id_), str(token), *_]:
-                hold(id_, token)
+    match st.session_state[_KEY].found:  # whatever a visitor sends
+        case [list(runs), str(name)]:
+            for one in runs[:MOST][::-1]:
+                match one:
+                    case [str(id_), str(token), *_]:
+                        hold(id_, token)
+            if "brought" not in st.session_state and (found := REGISTRY.returning.get(name)) is not None:
+                st.session_state["brought"], st.session_state["brought_name"] = found, name

@@ -1,6 +1,8 @@
 // Keeps the tokens of this browser's own runs where they outlive a reload: in its local storage, and in no link.
+// Beside them stands the name under which the server holds what the visitor brought (pairs, a tokenizer).
 
 const PLACE = "headlight-runs";
+const BROUGHT = "headlight-brought";
 const MOST = 50; // the newest
 
 function kept() {
@@ -11,18 +13,28 @@ function kept() {
   }
 }
 
-export default function keyring({ data: [runs, told], setTriggerValue }) {
+function keptName() {
+  try {
+    return localStorage.getItem(BROUGHT) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+export default function keyring({ data: [runs, brought, told], setTriggerValue }) {
   const own = kept();
+  const name = keptName();
   const unknown = Object.entries(own).filter(([id]) => !runs.some(([known]) => known === id));
   for (const [id, token] of runs) own[id] ??= { token, at: Date.now() };
   const newest = Object.entries(own).sort(([, a], [, b]) => b.at - a.at).slice(0, MOST);
   try {
     localStorage.setItem(PLACE, JSON.stringify(Object.fromEntries(newest)));
+    if (brought) localStorage.setItem(BROUGHT, brought);
   } catch {
     // full or forbidden: the session knows its tokens, and a reload only watches
   }
   // A server that has been started again has not been told, whatever this page has told the one before.
-  if (unknown.length && !told) {
-    setTriggerValue("found", unknown.map(([id, { token, at }]) => [id, token, at]));
+  if ((unknown.length || (name && !brought)) && !told) {
+    setTriggerValue("found", [unknown.map(([id, { token, at }]) => [id, token, at]), name]);
   }
 }

@@ -71,6 +71,11 @@ class OwnPairs:
         self.longest_target = max(len(self.tgt.units(target)) for _, target in capped.pairs)
         """Units of the longest target, held out or not."""
 
+    @property
+    def nbytes(self) -> int:
+        """About what these pairs take in memory."""
+        return sum(200 + len(source) + len(target) for source, target in self.capped.pairs)
+
     def _pair(self, source: str, held_out: bool) -> Pair:
         return Pair(source, self._targets[source][0], held_out=held_out)
 

@@ -1,0 +1,19 @@
+"""Text that a person typed or a file brought, shown as it is: Streamlit's Markdown finds no markup in it."""
+
+from __future__ import annotations
+
+import re
+
+import streamlit as st
+
+_PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$:<>&@=])")
+
+
+def plain(text: str) -> str:
+    """The same text for Markdown: no emphasis, link, picture, formula, colour, icon or HTML comes of it."""
+    return _PUNCTUATION.sub(r"\\\1", text)
+
+
+def refuse(message: object) -> None:
+    """Say why something cannot be used; the message may quote what somebody typed."""
+    st.error(plain(str(message)), width="stretch")
