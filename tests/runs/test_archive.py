@@ -224,7 +224,12 @@ def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path):
 def test_a_folder_in_which_a_run_was_killed_before_it_was_kept_takes_another(tiny, make_run, until, tmp_path):
     folder = tmp_path / "run"
     first = Archive(folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["frames", "run.lock", "snapshots"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "frames",
+        "run.lock",
+        "snapshots",
+        "writer.json",
+    ]
     with pytest.raises(InputError, match="^Another process trains the run in "):
         Archive(folder)
     first.close()

@@ -78,7 +78,9 @@ def folders(tiny_run, tmp_path_factory):
 
 
 def files(folder):
-    return sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "run.lock")
+    return sorted(
+        path for path in folder.rglob("*") if path.is_file() and path.name not in ("run.lock", "writer.json")
+    )
 
 
 def odd_bytes(draw, most):

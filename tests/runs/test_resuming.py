@@ -26,6 +26,7 @@ from transformer.interventions import Block, Interventions
 from transformer.recording.stored import Stored, store, stored_facts
 from transformer.runs import archive as module
 from transformer.runs.archive import Archive
+from transformer.runs.claim import WRITER
 from transformer.runs.metrics import COLUMNS
 from transformer.runs.run import Run
 from transformer.runs.saved import saved_run
@@ -45,7 +46,8 @@ def facts_of(folder):
 
 
 def contents(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != WRITER)
+    return {path: path.read_bytes() for path in files}
 
 
 def numbers(view):

@@ -11,6 +11,7 @@ frames/000120.safetensors     everything recorded at step 120
 snapshots/000120.safetensors  the weights at step 120, and what was taken away from the model
 training.safetensors          all that the next step depends on: weights, optimiser, random state
 run.lock                      held by the process that writes here
+writer.json                   which process that is
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from transformer.recording.snapshot import Snapshot
 from transformer.recording.stored import SUFFIX, Array, store, write_whole
 from transformer.runs.board import Board
 from transformer.runs.brought import write_brought
-from transformer.runs.claim import LOCK, lock_of
+from transformer.runs.claim import LOCK, WRITER, Claim
 from transformer.runs.facts import FILE, as_json, facts_of
 from transformer.runs.frames import write_frame
 from transformer.runs.view import RunView
@@ -52,7 +53,7 @@ Training = tuple[Mapping[str, Array], Mapping[str, object]]
 def _is_unused(folder: Path) -> bool:
     """Whether it is empty, or holds no more than a run that was killed before it was kept leaves there."""
     made = (folder / FRAMES, folder / SNAPSHOTS)
-    found = (path for path in folder.iterdir() if path != folder / LOCK)
+    found = (path for path in folder.iterdir() if path.name not in (LOCK, WRITER))
     return all(path in made and path.is_dir() and not any(path.iterdir()) for path in found)
 
 
@@ -90,8 +91,7 @@ class Archive:
                 raise InputError(f"The folder {folder} is not empty; choose a new one.", "out")
             (folder / FRAMES).mkdir(exist_ok=True)
             (folder / SNAPSHOTS).mkdir(exist_ok=True)
-            self._lock = lock_of(folder)
-            self._lock.acquire()
+            self._claim = Claim(folder)
         except Timeout as error:
             raise InputError(f"Another process trains the run in {folder}; watch it, or stop it.") from error
         except OSError as error:
@@ -147,7 +147,7 @@ class Archive:
             self._changed.notify_all()
         if self._thread.is_alive():
             self._thread.join()
-        self._lock.release()
+        self._claim.release()
 
     @property
     def whole(self) -> bool:

@@ -1,34 +1,76 @@
-"""Who writes in a run's folder: one process at a time, as long as it holds the lock."""
+"""Who writes in a run's folder: one process at a time, which holds a lock and leaves a note of who it is."""
 
 from __future__ import annotations
 
+import os
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+import msgspec
+import psutil
+from filelock import FileLock
 
-LOCK = "run.lock"
+from transformer.recording.stored import write_whole
+
+LOCK, WRITER = "run.lock", "writer.json"
+SILENT_SECONDS = 15.0
+"""Another machine's process is known by its writing alone: after so long without any it counts as gone."""
 
 
-def lock_of(folder: Path) -> FileLock:
-    """To be acquired by who wants to write there; it never waits."""
-    return FileLock(folder / LOCK, blocking=False, thread_local=False)
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    """The process that writes in a folder."""
+
+    host: str
+    pid: int
+    started: float
+    """When that process began, in seconds since 1970: its number may be another's later."""
+
+
+class Claim:
+    """Holds a folder for this process; others read the note and never touch the lock.
+
+    Raises:
+        filelock.Timeout: another process holds it.
+        OSError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._note = folder / WRITER
+        self._lock = FileLock(folder / LOCK, blocking=False, thread_local=False)
+        self._lock.acquire()
+        with suppress(OSError):  # on a full disk the lock alone keeps others from writing
+            write_whole(self._note, msgspec.json.encode(_this_process()))
+
+    def release(self) -> None:
+        """Let others write there."""
+        with suppress(OSError):
+            self._note.unlink()
+        self._lock.release()
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process writes there now, as far as this machine can tell."""
+    """Whether a process writes there now, as far as its note tells."""
+    note = folder / WRITER
     try:
-        with lock_of(folder):
-            return False
-    except Timeout:
+        writer = msgspec.json.decode(note.read_bytes(), type=Writer)
+        if writer.host != socket.gethostname():
+            newest = max(path.stat().st_mtime for path in folder.iterdir() if path.is_file())
+            return time.time() - newest < SILENT_SECONDS
+        return abs(psutil.Process(writer.pid).create_time() - writer.started) < 1.0
+    except psutil.AccessDenied:
         return True
-    except OSError:
+    except (OSError, ValueError, psutil.NoSuchProcess):
         return False
 
 
 def is_free(folder: Path) -> bool:
     """Whether no process writes there now, and this one may."""
-    try:
-        with lock_of(folder):
-            return True
-    except (Timeout, OSError):
-        return False
+    return not is_held(folder) and os.access(folder, os.W_OK)
+
+
+def _this_process() -> Writer:
+    return Writer(host=socket.gethostname(), pid=os.getpid(), started=psutil.Process().create_time())
