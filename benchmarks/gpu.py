@@ -43,10 +43,7 @@ gradient written and read twice; two running means read and written."""
 
 def begun(config: RunConfig, *, eager: bool) -> TrainState:
     """A training, with graphs or without."""
-    state = TrainState.begin(config)
-    if eager:
-        state.graphs = None
-    return state
+    return TrainState.begin(config.with_changes(cuda_graphs=not eager))
 
 
 def step_ms(config: RunConfig, *, eager: bool, stretches: int) -> float:

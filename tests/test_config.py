@@ -71,6 +71,7 @@ CHANGED = RunConfig(
         warmup_steps=4,
         schedule="cosine",
         clip=None,
+        cuda_graphs=True,
         precision="bfloat16",
         label_smoothing=0.1,
         evaluate_every=6,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import torch
 
+from transformer.bounded import BoundedCache
 from transformer.config import RunConfig
 from transformer.decoding import Beams, Decoding, beams_of, spell, write
 from transformer.errors import InputError
@@ -24,6 +25,8 @@ from transformer.tasks import Batch, Question, task_of
 
 HELD_OUT_WORDS = 200
 """Words on which two models are compared: the same as those of the live curve."""
+QUESTIONS = BoundedCache(256 * 2**20)
+"""Models and traces that were made for questions, of all visitors of this process."""
 KEPT_TREES = 32
 """Of one snapshot, the beams of this many questions are kept."""
 WORDS_PER_LENGTH = 25
@@ -151,6 +154,11 @@ class Asked:
         check_interventions(known, axes_of(self._model), config.model.n_heads, (), ())
         self._model.intervene(interventions, self.task.src_tokenizer.id_of)
         self._axes = axes_of(self._model)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the model."""
+        return sum(tensor.nbytes for tensor in self._model.state_dict().values())
 
     def answer(self, text: str) -> Answer:
         """Let the model spell the answer to a word, and look at it on the way.
@@ -342,7 +350,11 @@ def _each_in_its_time(readings: list[Reading]) -> Reading:
     return replace(last, maps=maps, probabilities=probabilities, predicted=tuple(predicted))
 
 
-@lru_cache(maxsize=16)
 def asked(config: RunConfig, snapshot: Snapshot, interventions: Interventions = NOTHING) -> Asked:
     """The model of a snapshot, built once for as long as it is asked for."""
-    return Asked(config, snapshot, interventions)
+
+    def nbytes(made: Asked) -> int:
+        return made.nbytes + snapshot.nbytes  # the key holds the weights that the model was built from
+
+    key = "asked", config, snapshot, interventions
+    return QUESTIONS.get(key, lambda: Asked(config, snapshot, interventions), nbytes)

@@ -310,6 +310,8 @@ class TrainConfig(_Json):
     precision: str = "float32"
     """Of a training step's products: float32, or bfloat16 (half the memory, faster on most GPUs; weights,
     norms of the gradient and whatever is looked at stay float32)."""
+    cuda_graphs: bool = False
+    """Whether, on one CUDA GPU, a whole step is captured once and then replayed as one graph."""
     label_smoothing: float = 0.0
     """Share of the target's probability that is spread over all tokens."""
     evaluate_every: int = 25
@@ -380,7 +382,7 @@ class TrainConfig(_Json):
         _choice(self, "decoding", ("greedy", "beam"))
         _whole(self, "beam_width", 1, 16)
         _number(self, "length_penalty", 0.0, 2.0)
-        _flag(self, "tensorboard")
+        _flag(self, "tensorboard", "cuda_graphs")
 
     @property
     def steps_per_epoch(self) -> int | None:

@@ -48,6 +48,7 @@ def values_of(config: RunConfig) -> dict[str, Any]:
         "seed": config.seed,
         "device": config.device,
         "precision": train.precision,
+        "cuda_graphs": train.cuda_graphs,
         "threads": config.threads,
         "recipe": config.recipe if config.recipe in RECIPES else OWN,
         "topology": model.topology,

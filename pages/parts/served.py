@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from functools import cache
 from pathlib import Path
 
 _STATIC = Path(__file__).parents[2] / "static"  # Streamlit serves this folder beside app.py
@@ -24,6 +25,14 @@ def serve(source: Path, name: str) -> str:
 
 def loading(script: Path) -> str:
     """What a component is given instead of its script: a few lines that load it, named by its content."""
-    digest = hashlib.sha256(script.read_bytes()).hexdigest()[:10]
-    name = serve(script, f"{script.stem}-{digest}.js")
-    return _LOADER.read_text(encoding="utf-8").replace("SCRIPT", name)
+    return _LOADER.read_text(encoding="utf-8").replace("SCRIPT", _named(script))
+
+
+@cache
+def serve_script(script: Path) -> None:
+    """Have the script of a component served; call it where the component is mounted."""
+    serve(script, _named(script))
+
+
+def _named(script: Path) -> str:
+    return f"{script.stem}-{hashlib.sha256(script.read_bytes()).hexdigest()[:10]}.js"

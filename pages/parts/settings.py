@@ -178,6 +178,13 @@ def _device(values: dict[str, Any], defaults: dict[str, Any]) -> None:
             "a core to the page. At most as many as the machine has.",
             placeholder=f"{known.threads}, measured" if known else "measured",
         )
+    values["cuda_graphs"] = st.toggle(
+        "CUDA graphs",
+        key="cuda_graphs",
+        bind="query-params",
+        help="On a CUDA GPU: capture a whole training step once and replay it, which saves launching kernel "
+        "after kernel. Elsewhere it changes nothing.",
+    )
 
 
 def _rate(values: dict[str, Any], defaults: dict[str, Any]) -> None:

@@ -46,6 +46,7 @@ SETTING_NAMES = {
     "norm_placement": "place of the norm",
     "score_scale": "scores divided by",
     "to_words": "from digits to words",
+    "cuda_graphs": "CUDA graphs",
     "tokenizer": "tokens",
     "vocabulary": "most tokens",
     "min_frequency": "least frequency",

@@ -42,7 +42,7 @@ TINY = {
 KEYS = [
     *("task", "layers_encoder", "layers_decoder", "heads", "width", "steps", "seed", "letters", "batch_size"),
     *("tokenizer_kind", "decoding", "learning_rate", "label_smoothing", "dropout", "goal", "device"),
-    *("recipe", "topology", "as_published", "precision", "threads"),
+    *("recipe", "topology", "as_published", "precision", "cuda_graphs", "threads"),
 ]
 """Widgets of the settings of a task on words."""
 LONG = TINY | {"steps": 100_000}

@@ -41,6 +41,7 @@ CHOICES = {
     "pace": [*PACE_NAMES],
     "device": [*DEVICES],
     "precision": [*PRECISIONS],
+    "cuda_graphs": ["true", "false"],
     "language": [*LANGUAGES],
     "tokenizer_kind": [*TOKENIZERS],
     "decoding": ["greedy", "beam"],

@@ -6,6 +6,8 @@ import base64
 import json
 import re
 import shutil
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import plotly
 import pytest
 from streamlit.util import AttributeDictionary
 
+from benchmarks._server import ROOT
 from pages.parts import live_figure as module
 from pages.parts import served
 from pages.parts.live_figure import Kept, live_figure, packed, point_of
@@ -247,6 +250,8 @@ def test_a_script_is_served_as_a_file_that_is_named_by_its_content(tmp_path, mon
     for text in ("export default () => 1", "export default () => 2"):
         script.write_text(text)
         (name,) = re.findall(r"lamp-\w+\.js", loading(script))
+        served.serve_script.cache_clear()  # a process reads a script once
+        served.serve_script(script)
         assert (static / name).read_text() == text
         names.add(name)
     assert len(names) == 2
@@ -317,3 +322,14 @@ def clicks(monkeypatch, sent):
     )
     asked["on_clicked_change"]()
     return calls
+
+
+def test_importing_the_pages_writes_nothing_into_the_tree(tmp_path):
+    """A clone of the files alone, in which every component's module is imported."""
+    for name in ("pages", "transformer"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    before = sorted(tmp_path.rglob("*"))
+    code = "import pages.parts.keyring, pages.parts.live_figure, pages.parts.time_slider, pages.parts.painted"
+    options = ["-W", "ignore", "-B", "-c", code]
+    subprocess.run([sys.executable, *options], cwd=tmp_path, check=True, capture_output=True)
+    assert sorted(tmp_path.rglob("*")) == before

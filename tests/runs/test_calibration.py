@@ -8,8 +8,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.config import KINDS_OF, RunConfig
 from transformer.recording.tape import record
-from transformer.runs import calibration
+from transformer.runs import calibration, thread
 from transformer.runs.calibration import Speed, calibrate, candidates, speed, threads_of, work_of
+from transformer.runs.limits import Limits
+from transformer.runs.registry import Registry
 from transformer.training.state import TrainState
 from transformer.training.step import learn
 
@@ -21,6 +23,11 @@ def unmeasured(monkeypatch):
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
+
+
+def always():
+    """Nothing trains."""
+    return True
 
 
 def cores(monkeypatch, n):
@@ -79,7 +86,7 @@ def test_the_measured_steps_are_foretold_as_they_were(monkeypatch, unmeasured):
     cores(monkeypatch, 2)
     taken = {calibration._SMALL: 0.02, calibration._WIDE: 0.13}
     monkeypatch.setattr(calibration, "_step_seconds", lambda config, threads, budget: taken[config])
-    found = calibrate()
+    found = calibrate(always)
     for config, seconds in taken.items():
         assert found.step_seconds(config) == pytest.approx(seconds)
     longer = found.run_seconds(RunConfig(), 200)
@@ -95,17 +102,17 @@ def test_the_fastest_number_of_threads_is_chosen_and_measured_once(monkeypatch, 
         return {1: 0.03, 2: 0.01, 4: 0.02}[threads]
 
     monkeypatch.setattr(calibration, "_step_seconds", seconds)
-    assert threads_of(RunConfig()) == 2
-    assert threads_of(RunConfig()) == calibrate().threads == speed().threads == 2
+    assert threads_of(RunConfig(), always) == 2
+    assert threads_of(RunConfig(), always) == calibrate(always).threads == speed().threads == 2
     small, wide = calibration._SMALL, calibration._WIDE
     assert asked == [(small, 1), (small, 2), (small, 4), (wide, 2)]
 
 
 def test_who_names_a_number_of_threads_gets_it_and_nothing_is_measured(monkeypatch, unmeasured):
     cores(monkeypatch, 8)
-    assert threads_of(RunConfig(threads=3)) == 3
+    assert threads_of(RunConfig(threads=3), always) == 3
     cores(monkeypatch, 2)
-    assert threads_of(RunConfig()) == 1  # nothing to choose
+    assert threads_of(RunConfig(), always) == 1  # nothing to choose
     assert speed() is None
 
 
@@ -113,7 +120,7 @@ def test_measuring_takes_real_steps_and_leaves_every_random_state_alone(unmeasur
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    found = calibrate()
+    found = calibrate(always)
     assert isinstance(found, Speed)
     assert found.threads in candidates()
     assert 1e-5 < found.step_seconds(RunConfig()) < 60
@@ -124,3 +131,39 @@ def test_a_run_says_with_how_many_threads_it_trains(tiny, make_run):
     run = make_run(tiny(threads=2))
     run.ready.wait(30)
     assert run.view.threads == 2
+
+
+def test_nothing_is_measured_while_something_trains_nor_kept_where_it_began(monkeypatch, unmeasured):
+    cores(monkeypatch, 4)
+    asked = []
+    monkeypatch.setattr(calibration, "_step_seconds", lambda config, *_: asked.append(config) or 0.01)
+    assert calibrate(lambda: False) is None
+    assert asked == []
+    assert threads_of(RunConfig(), lambda: False) == 1
+    for quiet_for in range(1, 5):  # measurements, of which there are three
+        answers = iter([True] * quiet_for)
+        assert calibrate(lambda answers=answers: next(answers, False)) is None
+        assert speed() is None
+    assert isinstance(calibrate(always), Speed)
+
+
+def test_an_idle_run_measures_the_machine_once_the_training_beside_it_has_ended(
+    monkeypatch, unmeasured, tiny, until
+):
+    registry, steps = Registry(Limits()), []
+
+    def seconds(*_):
+        steps.append(training.view.step)
+        return 0.01
+
+    monkeypatch.setattr(thread, "CALM_SECONDS", 0.01)
+    monkeypatch.setattr(calibration, "_step_seconds", seconds)
+    training, idle = registry.draft(tiny(steps=100_000)), registry.draft(tiny())
+    registry.start(training)
+    assert idle.ready.wait(30)
+    until(lambda: training.view.step > 200)
+    assert speed() is None
+    training.stop().wait(30)
+    until(lambda: speed() is not None)
+    assert set(steps) == {training.view.step}
+    registry.close()

@@ -68,9 +68,11 @@ def test_a_later_process_of_the_same_number_is_not_taken_for_the_one_that_ended(
 
 @pytest.mark.parametrize(("age", "held"), [(1.0, True), (SILENT_SECONDS + 5, False)])
 def test_another_machine_holds_it_as_long_as_it_writes(tmp_path, age, held):
-    note = {"host": "elsewhere", "pid": 1, "started": 0.0}
+    (tmp_path / LOCK).touch()
+    note = {"host": "elsewhere", "pid": 1, "started": 0.0, "lock": (tmp_path / LOCK).stat().st_ino}
     (tmp_path / WRITER).write_text(json.dumps(note))
-    os.utime(tmp_path / WRITER, (time.time() - age,) * 2)
+    for name in (LOCK, WRITER):
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
     assert is_held(tmp_path) is held
 
 

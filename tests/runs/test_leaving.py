@@ -16,6 +16,7 @@ from transformer.runs.archive import Archive
 from transformer.runs.claim import is_free
 from transformer.runs.library import Library
 from transformer.runs.limits import Limits
+from transformer.runs.owners import Visitor
 from transformer.runs.registry import Registry
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
@@ -27,6 +28,7 @@ from pathlib import Path
 from transformer.config import RunConfig
 from transformer.runs.library import Library
 from transformer.runs.limits import Limits
+from transformer.runs.owners import Visitor
 from transformer.runs.registry import Registry
 
 registry = Registry(Limits(), Library(Path(sys.argv[1])))
@@ -89,7 +91,8 @@ def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_a
     registry, token = server(), new_token()
     run = begin(registry, at, token)
     registry.owners.show(run.id, token, 2)
-    assert all(registry.owners.enter(run.id, token, page) for page in ("one", "another"))
+    pages = Visitor(), Visitor()
+    assert all(registry.owners.enter(run.id, token, page) for page in pages)
     forget(run, 59)
     ask_for_something(registry, tiny)
     assert registry.listed() == [run]

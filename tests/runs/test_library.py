@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 
 import pytest
 
 from transformer.errors import InputError
+from transformer.runs import library as module
 from transformer.runs.archive import Archive
+from transformer.runs.facts import read_facts
 from transformer.runs.library import Library
 from transformer.runs.limits import Limits
+from transformer.runs.owners import Visitor
 from transformer.runs.registry import Registry
 from transformer.runs.remote import Remote
 from transformer.runs.tokens import digest_of, is_token_of, new_token
@@ -56,6 +60,30 @@ def test_ten_thousand_guessed_ids_find_nothing(registry, finished):
         assert registry.get(guess) is None
         assert not registry.owners.is_owner(guess, token)
     assert [one.id for one in registry.listed()] == [run.id]
+
+
+def test_an_unknown_id_costs_a_look_up_and_no_reading_of_folders(
+    tmp_path, tiny, make_run, until, monkeypatch
+):
+    folders = tmp_path / "runs"
+    first = make_run(tiny(), archive=Archive(folders / "night 0"))
+    first.start()
+    until(lambda: first.view.state == "finished" and first.kept)
+    for n in range(1, 5):
+        shutil.copytree(folders / "night 0", folders / f"night {n}")
+        facts = json.loads((folders / f"night {n}" / "run.json").read_text())
+        (folders / f"night {n}" / "run.json").write_text(json.dumps(facts | {"id": new_token()}))
+    read, library = [], Library(folders)
+    monkeypatch.setattr(module, "read_facts", lambda folder: read.append(folder.name) or read_facts(folder))
+    for _ in range(50):
+        assert library.glimpse(new_token()) is None
+        assert library.owner(new_token()) is None
+    assert sorted(name for name in read if name.startswith("night")) == [f"night {n}" for n in range(5)]
+    read.clear()
+    views = library.published()
+    assert len(views) == 5
+    assert read == []  # nothing has changed
+    assert library.glimpse(views["night 3"].id).id == views["night 3"].id
 
 
 @pytest.mark.parametrize(
@@ -134,12 +162,15 @@ def test_only_the_owner_moves_those_who_follow(registry, finished):
 def test_a_second_page_with_the_token_is_told_from_the_first_and_one_without_is_none(registry, finished):
     run, token = finished
     owners = registry.owners
-    assert owners.enter(run.id, token, "a laptop")
-    assert owners.enter(run.id, token, "a laptop")
-    assert not owners.enter(run.id, new_token(), "a stranger")
+    laptop, phone, stranger = Visitor(), Visitor(), Visitor()
+    assert owners.enter(run.id, token, laptop)
+    assert owners.enter(run.id, token, laptop)
+    assert not owners.enter(run.id, new_token(), stranger)
     assert not owners.are_several(run.id)
-    assert owners.enter(run.id, token, "a phone")
+    assert owners.enter(run.id, token, phone)
     assert owners.are_several(run.id)
+    del phone  # its page has closed, or was loaded anew
+    assert not owners.are_several(run.id)
 
 
 def test_of_a_token_only_what_does_not_give_it_away_is_on_disk(registry, finished, tmp_path, until):

@@ -3,10 +3,12 @@
 import pytest
 import torch
 
+from transformer.config import TrainConfig
 from transformer.interventions import Interventions
 from transformer.training.graphs import EAGER_FIRST, MOST, Graphs
 from transformer.training.loop import train
-from transformer.training.state import TrainState
+from transformer.training.spread import Spread
+from transformer.training.state import TrainState, captures
 
 
 def recorder(log):
@@ -105,13 +107,25 @@ def test_what_is_taken_away_in_mid_run_is_captured_anew(tiny):
     assert log.count("capture") == 2
 
 
+def test_steps_are_eager_unless_graphs_are_asked_for():
+    gpu, cpu, eager, graphs = (
+        torch.device("cuda"),
+        torch.device("cpu"),
+        TrainConfig(),
+        TrainConfig(cuda_graphs=True),
+    )
+    assert not captures(eager, gpu, None)
+    assert captures(graphs, gpu, None)
+    assert not captures(graphs, cpu, None)
+    assert not captures(graphs, gpu, Spread(rank=0, n_processes=2, device=gpu))
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 def test_on_a_gpu_replayed_losses_equal_eager_ones(tiny):
     config = tiny(device="cuda", pad_to=20, steps=100, goal=None)
     found = []
     for eager in (True, False):
-        state = TrainState.begin(config)
-        state.graphs = None if eager else state.graphs
+        state = TrainState.begin(config.with_changes(cuda_graphs=not eager))
         found.append([loss for report in train(state) for loss in report.losses])
     assert state.graphs.n_captured == 1
     assert found[0] == pytest.approx(found[1], abs=1e-4)

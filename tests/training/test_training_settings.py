@@ -7,6 +7,7 @@ from itertools import islice
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from transformer.config import TrainConfig
 from transformer.decoding import spell
@@ -14,7 +15,7 @@ from transformer.errors import InputError
 from transformer.runs.run import Run
 from transformer.training.evaluation import evaluate
 from transformer.training.loop import train
-from transformer.training.state import TrainState
+from transformer.training.state import TrainState, captures
 
 # Setting: what shows it, its other values.
 CASES = {
@@ -45,6 +46,7 @@ CASES = {
     "schedule": ("losses", ["cosine", "constant"]),
     "clip": ("losses", [None, 0.1]),
     "precision": ("losses", ["bfloat16"]),
+    "cuda_graphs": ("graphs", [True]),
     "label_smoothing": ("losses", [0.1]),
     "evaluate_every": ("evaluations", [3]),
     "goal": ("length", [1e-9]),
@@ -97,6 +99,10 @@ def test_a_setting_changes_what_it_governs(name, value, tiny, monkeypatch):
         run.join()
         with pytest.raises(InputError, match="^Logging to TensorBoard needs a folder"):
             Run(after)
+        return
+    if shown_by == "graphs":
+        gpu, alone = torch.device("cuda"), None
+        assert [captures(config.train, gpu, alone) for config in (before, after)] == [False, True]
         return
     states = [TrainState.begin(config) for config in (before, after)]
     if shown_by == "losses":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from transformer.anatomy.passes import AttentionPass, FeedForwardPass, Passage, StackPass
-from transformer.asking import model_of
+from transformer.asking import QUESTIONS, model_of
+from transformer.bounded import nbytes_of
 from transformer.config import RunConfig
 from transformer.interventions import check_interventions
 from transformer.model.transformer import Site, Transformer
@@ -124,7 +124,6 @@ def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
     return found
 
 
-@lru_cache(maxsize=4)
 def passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...] = ()) -> Passage:
     """Send a word through the model of a snapshot, with the right answer as the decoder's input.
 
@@ -139,6 +138,15 @@ def passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str,
     Raises:
         InputError: a word that cannot be asked, or weights that are not those of such a model.
     """
+
+    def nbytes(made: Passage) -> int:
+        return nbytes_of(made) + snapshot.nbytes  # the key holds the weights
+
+    key = "passage", config, snapshot, word, beside
+    return QUESTIONS.get(key, lambda: _passage(config, snapshot, word, beside), nbytes)
+
+
+def _passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...]) -> Passage:
     task = task_of(config)
     questions: list[Question] = [task.question(text) for text in (word, *beside)]
     model, taken = model_of(config, snapshot), snapshot.interventions

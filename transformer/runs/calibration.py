@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -82,26 +83,40 @@ def candidates() -> tuple[int, ...]:
     return tuple(2**i for i in range(max(processors() - 1, 1).bit_length()))
 
 
-def threads_of(config: RunConfig) -> int:
-    """CPU threads with which a run of this configuration trains: its own choice, or the fastest here."""
+def threads_of(config: RunConfig, quiet: Callable[[], bool]) -> int:
+    """CPU threads with which a run of this configuration trains: its own choice, or the fastest here.
+
+    Args:
+        quiet: as in `calibrate`; where nothing can be measured it is one thread.
+    """
     if config.threads is not None:
         return config.threads
     if len(candidates()) == 1:
         return 1
-    return calibrate().threads
+    found = calibrate(quiet)
+    return 1 if found is None else found.threads
 
 
-def calibrate() -> Speed:
-    """Measure, unless that has been done. Loads torch, and changes this thread's number of threads."""
+def calibrate(quiet: Callable[[], bool]) -> Speed | None:
+    """Measure, unless that has been done. Loads torch, and changes this thread's number of threads.
+
+    Args:
+        quiet: tells whether nothing trains in this process: beside a training every step would seem slow.
+
+    Returns:
+        The speed; None where something has trained meanwhile, and nothing is known.
+    """
     global _speed
     with _lock:
-        if _speed is None:
+        if _speed is None and quiet():
             tried = candidates()
             share = SECONDS / (len(tried) + 1)
-            seconds = {threads: _step_seconds(_SMALL, threads, share) for threads in tried}
-            threads = min(seconds, key=lambda one: seconds[one])
-            wide = _step_seconds(_WIDE, threads, share)
-            _speed = _solved(threads, work_of(_SMALL), seconds[threads], work_of(_WIDE), wide)
+            seconds = {threads: _step_seconds(_SMALL, threads, share) for threads in tried if quiet()}
+            if quiet():
+                threads = min(seconds, key=lambda one: seconds[one])
+                wide = _step_seconds(_WIDE, threads, share)
+                found = _solved(threads, work_of(_SMALL), seconds[threads], work_of(_WIDE), wide)
+                _speed = found if quiet() else None
         return _speed
 
 

@@ -28,6 +28,8 @@ class Writer:
     pid: int
     started: float
     """When that process began, in seconds since 1970: its number may be another's later."""
+    lock: int
+    """The inode of the lock, which the note in a copy of the folder does not have."""
 
 
 class Claim:
@@ -43,7 +45,7 @@ class Claim:
         self._lock = FileLock(folder / LOCK, blocking=False, thread_local=False)
         self._lock.acquire()
         with suppress(OSError):  # on a full disk the lock alone keeps others from writing
-            write_whole(self._note, msgspec.json.encode(_this_process()))
+            write_whole(self._note, msgspec.json.encode(_this_process(folder)))
 
     def release(self) -> None:
         """Let others write there."""
@@ -57,6 +59,8 @@ def is_held(folder: Path) -> bool:
     note = folder / WRITER
     try:
         writer = msgspec.json.decode(note.read_bytes(), type=Writer)
+        if writer.lock != (folder / LOCK).stat().st_ino:
+            return False
         if writer.host != socket.gethostname():
             newest = max(path.stat().st_mtime for path in folder.iterdir() if path.is_file())
             return time.time() - newest < SILENT_SECONDS
@@ -72,5 +76,10 @@ def is_free(folder: Path) -> bool:
     return not is_held(folder) and os.access(folder, os.W_OK)
 
 
-def _this_process() -> Writer:
-    return Writer(host=socket.gethostname(), pid=os.getpid(), started=psutil.Process().create_time())
+def _this_process(folder: Path) -> Writer:
+    return Writer(
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        started=psutil.Process().create_time(),
+        lock=(folder / LOCK).stat().st_ino,
+    )

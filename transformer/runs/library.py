@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
+import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -29,6 +31,8 @@ from transformer.runs.watched import Watched
 ENVIRONMENT = "HEADLIGHT_RUNS"
 """Names the folder; empty: nothing is kept on disk."""
 OWNER = "owner.sha256"
+LOOK_SECONDS = 1.0
+"""For an unknown id the named folders are looked through this often at most, however many are asked for."""
 ROOM = 200_000_000
 """Bytes of the disk that are left to the runs that train."""
 OPENING, OPENING_SECONDS = ".opening-", 3600.0
@@ -44,6 +48,10 @@ class Library:
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
+        self._lock = threading.Lock()
+        self._named: dict[str, tuple[int, RunView]] = {}  # name of a folder to what it says, and since when
+        self._names: dict[str, str] = {}  # id of a run to the name of its folder
+        self._looked_at = -math.inf
 
     @classmethod
     def of_environment(cls) -> Library:
@@ -157,14 +165,10 @@ class Library:
         Nobody moves it if no process writes there: then it is paused.
         """
         folder = self._of(id_)
-        return None if folder is None else self._glimpse(folder)
-
-    def _glimpse(self, folder: Path) -> RunView | None:
         try:
-            view = read_facts(folder).view()
+            return None if folder is None else _as_now(read_facts(folder).view(), folder)
         except InputError:
             return None
-        return view if view.state in ENDED or is_held(folder) else replace(view, state=PAUSED)
 
     def owner(self, id_: str) -> str | None:
         """The digest of the token that commands a kept run."""
@@ -176,17 +180,41 @@ class Library:
 
     def published(self) -> dict[str, RunView]:
         """Runs that somebody keeps here under a name, as with `--out`: whoever may enter sees them."""
-        if self.folder is None or not self.folder.is_dir():
+        if self.folder is None:
             return {}
-        names = sorted(path.name for path in self.folder.iterdir() if not SHAPE.fullmatch(path.name))
-        found = {name: self._glimpse(self.folder / name) for name in names}
-        return {name: view for name, view in found.items() if view is not None}
+        with self._lock:
+            self._look()
+            return {name: _as_now(view, self.folder / name) for name, (_, view) in self._named.items()}
+
+    def _look(self) -> None:
+        """Read again what the named folders say of their runs, where that has changed."""
+        assert self.folder is not None
+        self._looked_at = time.monotonic()
+        known, self._named = self._named, {}
+        names = sorted(os.listdir(self.folder)) if self.folder.is_dir() else []
+        for name in names:
+            if SHAPE.fullmatch(name):
+                continue  # a visitor's, whom nobody else sees
+            with suppress(InputError, OSError):
+                stamp = (self.folder / name / FILE).stat().st_mtime_ns
+                found = known.get(name)
+                if found is None or found[0] != stamp:
+                    found = stamp, read_facts(self.folder / name).view()
+                self._named[name] = found
+        self._names = {view.id: name for name, (_, view) in self._named.items()}
 
     def _of(self, id_: str) -> Path | None:
         """A run's folder; None for what is no id, whoever sends it."""
         if self.folder is None or not SHAPE.fullmatch(id_):
             return None
-        if not (self.folder / id_).exists():
-            named = (name for name, view in self.published().items() if view.id == id_)
-            return self.folder / next(named, id_)
-        return self.folder / id_
+        if (self.folder / id_).exists():
+            return self.folder / id_
+        with self._lock:
+            if id_ not in self._names and time.monotonic() - self._looked_at >= LOOK_SECONDS:
+                self._look()
+            return self.folder / self._names.get(id_, id_)
+
+
+def _as_now(view: RunView, folder: Path) -> RunView:
+    """A run that has not ended stands still where no process writes in its folder."""
+    return view if view.state in ENDED or is_held(folder) else replace(view, state=PAUSED)

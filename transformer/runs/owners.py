@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from weakref import WeakSet
 
 from transformer.runs.tokens import digest_of, is_token_of, new_token
+
+
+class Visitor:
+    """An open page. Its session alone holds it, so that what is known of it goes when the page has closed."""
+
+    def __init__(self) -> None:
+        self.name = new_token()
+        """By which its runs are counted together."""
 
 
 class Owners:
@@ -17,7 +26,7 @@ class Owners:
     def __init__(self, kept: Callable[[str], str | None]) -> None:
         self._kept = kept
         self._digests: dict[str, str | None] = {}  # by the run's id; None where nobody has a token
-        self._pages: dict[str, set[str]] = {}  # id to the open pages that have commanded it, or could have
+        self._pages: dict[str, WeakSet[Visitor]] = {}  # id to the open pages that may command it
         self._shown: dict[str, int | None] = {}  # id to the step at which its owner stands
 
     def appoint(self, id_: str, token: str) -> None:
@@ -48,11 +57,11 @@ class Owners:
         """Whether there is anybody who commands that run."""
         return self.digest(id_) is not None
 
-    def enter(self, id_: str, token: str, visitor: str) -> bool:
-        """A visitor (an open page) comes with this token; returns whether they command that run."""
+    def enter(self, id_: str, token: str, visitor: Visitor) -> bool:
+        """A visitor comes with this token; returns whether they command that run."""
         if not self.is_owner(id_, token):
             return False
-        self._pages.setdefault(id_, set()).add(visitor)
+        self._pages.setdefault(id_, WeakSet()).add(visitor)
         return True
 
     def are_several(self, id_: str) -> bool:

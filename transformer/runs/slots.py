@@ -43,6 +43,12 @@ class Slots:
         for call in called:
             call()
 
+    @property
+    def empty(self) -> bool:
+        """Whether nobody works, and nobody waits to."""
+        with self._lock:
+            return not self._line
+
     def place(self, who: Hashable) -> tuple[int, int] | None:
         """(place, of how many that wait); None for who works, and for who is not here."""
         with self._lock:

@@ -104,7 +104,7 @@ class RunThread(threading.Thread):
             if self._live and "torch" not in sys.modules:
                 self._wanted.wait(PAINTING_SECONDS)
             if not self.closing and self._worker.view.state != FAILED:  # a failed one is only looked at
-                self._worker.build(self._questions)
+                self._worker.build(self._questions, self._turn.quiet)
             self.ready.set()
             while not self.closing:
                 self._obey_and_step()
@@ -129,12 +129,11 @@ class RunThread(threading.Thread):
             self._train_at_pace()
 
     def _wait_for_a_command(self) -> None:
-        # While it waits for a slot others train: that is no time to measure.
-        measured = speed() is not None or not self._live or self._worker.view.state == QUEUED
+        measured = speed() is not None or not self._live
         try:
             self._commands.get(timeout=None if measured else CALM_SECONDS)()
         except queue.Empty:
-            self._worker.calibrate()
+            self._worker.calibrate(self._turn.quiet)
 
     def _train_at_pace(self) -> None:
         """Obey one command, or take the next step when it is time for it."""

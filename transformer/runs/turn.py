@@ -42,6 +42,10 @@ class Turn:
         """(place in line, of how many); None for a run that does not wait."""
         return self._slots.place(self)
 
+    def quiet(self) -> bool:
+        """Whether no run of this server trains, or waits to."""
+        return self._slots.empty
+
     def look(self) -> None:
         """Somebody looks at the run."""
         self.seen_at = time.monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from transformer.config import RunConfig
@@ -56,12 +56,16 @@ class Worker:
         """Replace the view by one with these changes; with `only_if`, only where that is the state."""
         self._published.publish(only_if=only_if, **changes)
 
-    def build(self, questions: list[Question]) -> None:
-        """Load torch and build the model: the untrained one, looked at once, or that of a saved run."""
+    def build(self, questions: list[Question], quiet: Callable[[], bool]) -> None:
+        """Load torch and build the model: the untrained one, looked at once, or that of a saved run.
+
+        Args:
+            quiet: tells whether nothing trains in this process.
+        """
         import torch
 
         # A saved run goes on with as many threads as before: sums of another order would be other sums.
-        threads = min(self.view.threads, processors()) or threads_of(self.view.config)
+        threads = min(self.view.threads, processors()) or threads_of(self.view.config, quiet)
         torch.set_num_threads(threads)
         self.state, memory = self._trained_so_far()
         self._looks.begin(self.state, questions)
@@ -91,11 +95,11 @@ class Worker:
 
         return train(self.state)
 
-    def calibrate(self) -> None:
+    def calibrate(self, quiet: Callable[[], bool]) -> None:
         """Measure how fast this machine is, for those who wonder how long a run will take."""
         import torch
 
-        calibrate()
+        calibrate(quiet)
         torch.set_num_threads(self.view.threads)
 
     # What is learned.

@@ -44,7 +44,7 @@ class TrainState:
     unread: list[tuple[Tensor, float]] = field(default_factory=list)
     """Of each step since the last reading: its numbers, still on the device, and its learning rate."""
     graphs: Graphs | None = None
-    """Steps as CUDA graphs, on such a GPU; None: every step is told kernel by kernel."""
+    """Steps as CUDA graphs, where the configuration wants them; None: eager steps, kernel by kernel."""
     spread: Spread | None = None
     """The place of this process among those that train the model together; None: it trains alone."""
     interventions: list[tuple[int, str, Any]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class TrainState:
             learner=model if spread is None else spread.wrap(model),
             optimizer=_optimizer(train, model, device),
             dropout=dropout,
-            graphs=Graphs(cuda_capture(dropout)) if device.type == "cuda" and spread is None else None,
+            graphs=Graphs(cuda_capture(dropout)) if captures(train, device, spread) else None,
             spread=spread,
             stretch=Stretch(
                 first=0,
@@ -136,6 +136,11 @@ class TrainState:
         if self.device.type != "cuda":
             return ids.to(self.device)
         return ids.pin_memory().to(self.device, non_blocking=True)
+
+
+def captures(train: TrainConfig, device: torch.device, spread: Spread | None) -> bool:
+    """Whether steps are captured as CUDA graphs: only where that is asked for, and on one such GPU."""
+    return train.cuda_graphs and device.type == "cuda" and spread is None
 
 
 def _optimizer(train: TrainConfig, model: Transformer, device: torch.device) -> torch.optim.Optimizer:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.parts.served import loading
+from pages.parts.served import loading, serve_script
 from transformer.runs.brought import Brought
+from transformer.runs.owners import Visitor
 from transformer.runs.registry import REGISTRY
 from transformer.runs.tokens import new_token
 
@@ -17,7 +18,8 @@ _KEY = "keyring"
 MOST = 50
 """Runs that a browser tells of; a visitor can send any number."""
 
-_component = st.components.v2.component(_KEY, js=loading(Path(__file__).with_name("keyring.js")))
+_SCRIPT = Path(__file__).with_name("keyring.js")
+_component = st.components.v2.component(_KEY, js=loading(_SCRIPT))
 
 
 def tokens() -> dict[str, str]:
@@ -36,15 +38,20 @@ def token_of(id_: str) -> str:
     return tokens().get(id_, "")
 
 
+def _visitor() -> Visitor:
+    if "visitor" not in st.session_state:
+        st.session_state["visitor"] = Visitor()
+    return st.session_state["visitor"]
+
+
 def visitor() -> str:
     """This session, whose runs are counted together."""
-    name: str = st.session_state.setdefault("visitor", new_token())
-    return name
+    return _visitor().name
 
 
 def hold(id_: str, token: str) -> bool:
     """Take a token, if it is one; returns whether the session may command that run now."""
-    if REGISTRY.owners.enter(id_, token, visitor()):
+    if REGISTRY.owners.enter(id_, token, _visitor()):
         tokens()[id_] = token
     return id_ in tokens()
 
@@ -61,6 +68,7 @@ def keyring() -> None:
 
     The last thing of a page: what the browser tells runs it again, and whatever comes after would be cut off.
     """
+    serve_script(_SCRIPT)
     with st.sidebar:
         _component(
             key=_KEY,

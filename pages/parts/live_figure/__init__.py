@@ -13,16 +13,17 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.live_figure.kept import Kept, packed, whole
-from pages.parts.served import loading, serve
+from pages.parts.served import loading, serve, serve_script
 from transformer.figures.picture import Picture
 
 __all__ = ["Kept", "live_figure", "packed", "point_of"]
 
+_SCRIPT = Path(__file__).with_name("live_figure.js")
 # What is given here goes with every message.
 _component = st.components.v2.component(
     "live_figure",
     html='<div class="live-figure"></div>',
-    js=loading(Path(__file__).with_name("live_figure.js")),
+    js=loading(_SCRIPT),
     isolate_styles=False,  # plotly.js puts its styles into the document's head
 )
 
@@ -80,6 +81,7 @@ def live_figure(
         kept: what the browser has since the last full run of the page, which makes a new one; without it
             every message is whole.
     """
+    serve_script(_SCRIPT)
     newest = pictures[-1]
     still = {
         "library": _library(),

@@ -1,0 +1,82 @@
+"""A cache with a limit in bytes, not in entries; the least recently used goes first."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Entry(Generic[T]):
+    making: threading.Lock = field(default_factory=threading.Lock)
+    value: T | None = None
+    nbytes: int = 0
+
+
+class BoundedCache:
+    """Values by key, within so many bytes in all. Safe to use from any thread.
+
+    A value that is larger than the limit by itself is made again each time.
+
+    Args:
+        most_bytes: of all values together.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._entries: dict[Hashable, _Entry[Any]] = {}  # the least recently used first
+
+    @property
+    def nbytes(self) -> int:
+        """Of all values that are held."""
+        with self._lock:
+            return sum(entry.nbytes for entry in self._entries.values())
+
+    def get(self, key: Hashable, make: Callable[[], T], nbytes: Callable[[T], int]) -> T:
+        """The value of a key, made where it is not held; two threads that ask at once have the same one.
+
+        Args:
+            nbytes: counts what a value takes.
+        """
+        with self._lock:
+            entry = self._entries.pop(key, None) or _Entry()
+            self._entries[key] = entry
+        try:
+            with entry.making:
+                if entry.value is None:
+                    entry.value = make()
+                    entry.nbytes = nbytes(entry.value)
+                value: T = entry.value
+        except BaseException:
+            with self._lock:
+                self._entries.pop(key, None)
+            raise
+        with self._lock:
+            total = sum(one.nbytes for one in self._entries.values())
+            for other, one in list(self._entries.items()):
+                if total <= self.most_bytes:
+                    break
+                if one.value is not None:  # one that is just being made is counted when it is there
+                    total -= one.nbytes
+                    del self._entries[other]
+        return value
+
+
+def nbytes_of(value: object) -> int:
+    """Bytes of all arrays in nested dataclasses, mappings and sequences."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if is_dataclass(value):
+        return sum(nbytes_of(getattr(value, one.name)) for one in fields(value))
+    if isinstance(value, Mapping):
+        return sum(nbytes_of(inner) for inner in value.values())
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return sum(nbytes_of(inner) for inner in value)
+    return 0
