@@ -64,8 +64,9 @@ def bring_pairs() -> None:
         "them.",
     )
     st.caption(
-        "Your pairs are held in this server's memory alone, for as long as this session or a run of yours "
-        "needs them. Bring only what you may share with whoever runs this server."
+        "Your pairs stay on this server for as long as this page or a run of yours needs them, and up to an "
+        "hour longer, so that a reload finds them; nobody else sees them. Bring only what you may share with "
+        "whoever runs this server."
     )
     asked = st.session_state.pop("pairs_to_read", None)
     if asked is not None:  # here and not in the callback: a page can say that it reads
