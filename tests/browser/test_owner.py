@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from benchmarks._viewer import Viewer
+from pages.parts.plain import plain
 from tests.browser.conftest import PATIENCE, Watcher
 from tests.security.stranger import in_a_loop
 
@@ -118,7 +119,7 @@ def test_forged_presses_over_a_raw_connection_command_nothing(app, watch, starte
 
     in_a_loop(forge())
     assert own.alerts[-1:] == [
-        "Only who has started this run may change it. Start one of your own beside it."
+        plain("Only who has started this run may change it. Start one of your own beside it.")
     ]
     step = watch.number("live_map", "step")
     watch.until(lambda: watch.number("live_map", "step") > step)

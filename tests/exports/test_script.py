@@ -82,7 +82,7 @@ FIXED = {
     "decoding": "beam",
     "tensorboard": True,
 }
-ELSEWHERE = {"src_vocab_size", "tgt_vocab_size", "max_len"}  # the task's
+ELSEWHERE = {"src_vocab_size", "tgt_vocab_size", "max_len", "cuda_graphs"}  # of the task, or of speed alone
 TESTED_APART = {"evaluate_every", "goal"}
 OF_OTHERS = {  # these mean something only where a setting in FIXED has another value
     *("shift", "language", "digits", "to_words", "patterns", "adjectives", "pairs"),

@@ -432,6 +432,7 @@ ELSEWHERE = {
     *("task", "shift", "language", "digits", "to_words", "patterns", "adjectives", "pairs"),
     *("tokenizer", "tokenizer_file", "vocabulary", "min_frequency"),
     *("decoding", "beam_width", "length_penalty", "tensorboard", "goal", "precision"),
+    "cuda_graphs",
 }
 """No recipe sets these, or not in its article's training."""
 WITH_A_TRAINING = ["default", "etienne", "bloem", "torres"]
