@@ -17,8 +17,8 @@ import psutil
 
 from transformer.config import RunConfig
 from transformer.recording.frame import Frame
+from transformer.recording.view import RunView
 from transformer.runs.run import Run
-from transformer.runs.view import RunView
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -29,7 +29,7 @@ def finished(config: RunConfig) -> tuple[RunView, Frame, float]:
     Returns:
         The run, its last frame, and the share of all held-out words that are exact.
     """
-    run = Run(config, live=False)
+    run = Run(config, every_step=False)
     run.start()
     run.wait()
     view = run.view
@@ -37,9 +37,7 @@ def finished(config: RunConfig) -> tuple[RunView, Frame, float]:
     run.join()
     frame = view.frame
     assert frame is not None
-    assert frame.exact is not None
-    right, asked = frame.exact
-    return view, frame, right / asked
+    return view, frame, frame.evaluation.exact
 
 
 def options(description: str | None, *, seeds: int, limit: float | None = None) -> argparse.Namespace:

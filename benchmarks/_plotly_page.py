@@ -8,8 +8,9 @@ import streamlit as st
 from plotly.subplots import make_subplots
 
 from transformer.figures.curves import thinned
+from transformer.recording.frame import Frame
+from transformer.recording.view import RunView
 from transformer.runs.registry import REGISTRY
-from transformer.runs.view import Frame, RunView
 
 SECONDS = 0.5
 """Between two refreshes, as on the Watch page."""
@@ -55,10 +56,11 @@ def curves(view: RunView) -> go.Figure:
 def scores(view: RunView) -> go.Figure:
     """The score of each head above the loss."""
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True)
-    steps = np.array([frame.step for frame in view.frames], dtype=np.float32)
-    for site, of_heads in view.frames[-1].scores.items():
+    measured, frame = view.frames.measurements, view.frames[-1]
+    steps = np.array([one.step for one in measured], dtype=np.float32)
+    for site, of_heads in frame.scores.items():
         for head in range(len(of_heads)):
-            y = np.array([frame.scores[site][head] for frame in view.frames], dtype=np.float32)
+            y = np.array([one.head_scores[site][frame.aim][head] for one in measured], dtype=np.float32)
             figure.add_trace(go.Scatter(x=steps, y=y), row=1, col=1)
     x, loss = thinned(*view.metrics.columns("step", "loss"))
     return figure.add_trace(go.Scatter(x=x.astype(np.float32), y=loss.astype(np.float32)), row=2, col=1)

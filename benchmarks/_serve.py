@@ -75,7 +75,7 @@ class Plain:
         from transformer.training.loop import train
         from transformer.training.state import TrainState
 
-        torch.set_num_threads(threads_of(config))
+        torch.set_num_threads(threads_of(config, lambda: False))
         for report in train(TrainState.begin(config)):
             self._step = report.step
             self._going.wait()

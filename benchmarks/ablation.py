@@ -16,7 +16,7 @@ from benchmarks._measuring import end, options, spread
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from transformer.decoding import spell
 from transformer.interventions import NOTHING, Interventions
-from transformer.recording.recorder import Recorder
+from transformer.recording.recorder import Scorer
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
@@ -26,7 +26,7 @@ def measure(seed: int) -> dict[str, Any]:
     state = TrainState.begin(PRESETS[DEFAULT_PRESET].config.with_changes(seed=seed))
     for _ in train(state):
         pass
-    scores = Recorder(state.model, state.task).head_scores()
+    scores = Scorer(state.task).scores(state.model)
     mirror = {
         (site, head): float(score)
         for site, values in scores.items()

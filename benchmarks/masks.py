@@ -40,7 +40,7 @@ def measure(seed: int, masks: str) -> dict[str, Any]:
         "seed": seed,
         "masks": masks,
         "steps": view.step,
-        "token_accuracy": frame.token_accuracy,
+        "token_accuracy": frame.evaluation.token_accuracy,
         "exact": exact,
         "on_padding": padding_share(frame),
     }

@@ -41,7 +41,7 @@ def measure(name: str, config: RunConfig) -> dict[str, Any]:
         "seconds": round(view.seconds, 1),
         "cpu_seconds": round(time.process_time() - began, 1),
         "exact": exact,
-        "bleu": None if frame.bleu is None else round(frame.bleu, 1),
+        "bleu": None if frame.evaluation.bleu is None else round(frame.evaluation.bleu, 1),
         "alignment_first": round(view.frames[0].best[1], 3),
         "alignment_last": round(frame.best[1], 3),
     }

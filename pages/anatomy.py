@@ -19,7 +19,7 @@ from pages.parts.time_control import draw_time, seconds_between_frames, time_con
 from pages.parts.walk import draw_stage, walk_controls, walked
 from pages.parts.wording import status_line
 from transformer.errors import InputError
-from transformer.runs.view import FAILED, RunView
+from transformer.recording.view import FAILED, RunView
 
 guard("anatomy")
 style()

@@ -23,7 +23,7 @@ from pages.parts.take_away import take_away
 from pages.parts.time_control import draw_time, seconds_between_frames, time_control
 from pages.parts.wording import status_line
 from transformer.errors import InputError
-from transformer.runs.view import FAILED, RunView
+from transformer.recording.view import FAILED, RunView
 
 TABS = {
     "Spell": ":material/spellcheck: Spell: letter by letter",
@@ -90,7 +90,7 @@ def live(view: RunView) -> None:
         elif wanted is not None and wanted > view.step:
             st.markdown(f"The run is at step {view.step:,}: the model of step **{snapshot.step:,}** answers.")
         elif wanted is not None and wanted != snapshot.step:
-            st.markdown(f"Step {wanted:,} has no snapshot: the model of step **{snapshot.step:,}** answers.")
+            st.markdown(f"The weights of step {wanted:,} are not kept: step **{snapshot.step:,}** answers.")
         else:
             st.markdown(f"The model of step **{snapshot.step:,}** answers.")
     with problem:

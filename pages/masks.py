@@ -30,7 +30,7 @@ from pages.parts.words import probe_words
 from transformer.anatomy.stages import stages
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
-from transformer.runs.view import FAILED, RunView
+from transformer.recording.view import FAILED, RunView
 
 PANELS = {
     "mask_scores": ("scale", "Scores before"),

@@ -48,8 +48,8 @@ from pages.parts.wording import (
     words_right,
 )
 from pages.parts.words import probe_words
+from transformer.recording.view import RunView
 from transformer.runs.registry import REGISTRY
-from transformer.runs.view import RunView
 
 run = selection.chosen_run()
 if run is not None and not st.session_state.get("settings_filled"):

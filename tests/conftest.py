@@ -16,8 +16,8 @@ from xdist.scheduler import LoadScopeScheduling
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.interventions import Interventions
 from transformer.model.transformer import PAD_ID, Transformer
+from transformer.recording.view import RunView
 from transformer.runs.run import Run
-from transformer.runs.view import RunView
 from transformer.tasks import Batch
 from transformer.training.loop import train
 from transformer.training.state import TrainState

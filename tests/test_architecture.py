@@ -15,10 +15,11 @@ PACKAGE = sorted((ROOT / "transformer").rglob("*.py"))
 APP = [path for path in [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py"))] if path.exists()]
 
 # Room: the rooms of the package it may import from, besides itself. As drawn in DESIGN.md.
-BASE = {"bounded", "config", "errors", "fitting", "interventions", "recipes", "size"}
+BASE = {"bounded", "config", "errors", "evaluation", "fitting", "interventions", "recipes", "size"}
 MAY_IMPORT = {
     "errors": set(),
     "bounded": set(),
+    "evaluation": set(),
     "config": {"errors"},
     "interventions": {"errors", "insight"},
     "recipes": {"config"},
@@ -31,14 +32,16 @@ MAY_IMPORT = {
     "insight": set(),
     "figures": {"insight"},
     "recording": BASE | {"model", "insight", "tasks", "decoding"},
-    "runs": BASE | {"training", "recording", "tasks", "insight"},
+    "storage": BASE | {"recording", "tasks", "insight"},
+    "runs": BASE | {"training", "recording", "storage", "tasks", "insight"},
     "asking": BASE | {"recording", "decoding", "insight", "model", "tasks"},
     "anatomy": BASE | {"asking", "recording", "insight", "model", "tasks"},
-    "exports": BASE | {"runs", "recording", "insight", "figures", "tasks"},
-    "commands": BASE | {"runs", "training", "asking", "tasks"},
+    "exports": BASE | {"recording", "insight", "figures", "tasks"},
+    "commands": BASE | {"runs", "storage", "recording", "training", "asking", "tasks"},
     "__main__": {"commands"},
     "__init__": BASE | {"model", "recording", "runs", "training"},
-    "pages": BASE | {"runs", "asking", "anatomy", "exports", "figures", "insight", "tasks"},
+    "pages": BASE
+    | {"runs", "recording", "storage", "asking", "anatomy", "exports", "figures", "insight", "tasks"},
     "app": BASE | {"runs", "asking", "exports", "figures", "insight", "tasks"},
 }
 DRAWING = {"numpy", "plotly"}

@@ -18,8 +18,8 @@ from transformer.decoding import Decoding, spell
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Block, Interventions
 from transformer.recording.recorder import Recorder
-from transformer.recording.snapshot import Snapshot
 from transformer.recording.tape import record
+from transformer.recording.weights import Snapshot
 from transformer.tasks import make_task
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -29,7 +29,7 @@ WORDS = ("frog", "q", "ox", "kayak")  # kayak is longer than what the half-train
 
 def snapshot_of(state, step=None, interventions=NOTHING):
     weights = {name: w.numpy().copy() for name, w in state.model.state_dict().items()}
-    return Snapshot(step=state.step if step is None else step, weights=weights, interventions=interventions)
+    return Snapshot(step=state.step if step is None else step, source=weights, interventions=interventions)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def ask_without(half_trained):
 
 @pytest.fixture
 def finished(tiny, make_run, until):
-    """A run of 60 steps with frames and snapshots of many of them."""
+    """A run of 60 steps with frames and weights of each; the model wrote by itself at every twentieth."""
     run = make_run(tiny(steps=60, evaluate_every=20), words=("frog", "ox", "robin"))
     run.start()
     until(lambda: run.view.state == "finished")
@@ -67,7 +67,9 @@ def test_the_maps_of_an_old_step_come_again_from_its_snapshot(finished, step):
         assert answer.forced.tgt_tokens == probe.tgt_tokens == ("[SOS]", *probe.text[::-1])
         assert answer.expected == probe.expected == (*probe.text[::-1], "[EOS]")
         assert answer.forced.predicted == probe.predicted
-        assert (answer.output, answer.stopped, answer.right) == (probe.output, probe.stopped, probe.right)
+        assert probe.output_step == step // 20 * 20
+        then = asked(finished.config, finished.snapshot_at(probe.output_step)).answer(probe.text)
+        assert (then.output, then.stopped, then.right) == (probe.output, probe.stopped, probe.right)
         assert list(answer.forced.maps) == list(frame.axes)
         for site, weights in answer.forced.maps.items():
             recorded = frame.map(row, site)
@@ -79,8 +81,8 @@ def test_the_maps_of_an_old_step_come_again_from_its_snapshot(finished, step):
 def test_scores_and_right_words_are_those_of_the_frame_of_that_step(finished):
     for step in (0, 20, 40):
         frame, model = finished.frame_at(step), asked(finished.config, finished.snapshot_at(step))
-        assert frame.exact_step == step
-        assert model.exact == frame.exact
+        assert frame.evaluation.step == frame.measurement.step == step
+        assert model.exact == (frame.evaluation.right, frame.evaluation.total)
         assert model.exact[1] == HELD_OUT_WORDS
         assert model.head_scores.keys() == frame.head_scores.keys()
         for site, scores in frame.head_scores.items():
@@ -324,7 +326,7 @@ def test_blocked_cells_have_no_number_and_what_is_left_is_shared_out_anew(ask_wi
 def test_taking_a_head_away_is_felt_in_every_answer(half_trained, half_asked):
     weights = {name: w.numpy().copy() for name, w in half_trained.model.state_dict().items()}
     weights["decoder.0.cross_attention.to_output.weight"][:, :16] = 0.0  # head 1 of 2, width 32
-    by_weights = Asked(half_trained.config, Snapshot(step=130, weights=weights), NOTHING)
+    by_weights = Asked(half_trained.config, Snapshot(step=130, source=weights), NOTHING)
     taken = Interventions(ablated=(("decoder.0.cross", 0),))
     without = Asked(half_trained.config, snapshot_of(half_trained), taken)
     for word in ("frog", "cab"):
@@ -406,7 +408,7 @@ def test_weights_of_another_model_are_refused(half_trained):
         )
     )
     whole = snapshot_of(half_trained)
-    some = Snapshot(step=7, weights=dict(list(whole.weights.items())[:-1]))
+    some = Snapshot(step=7, source=dict(list(whole.weights.items())[:-1]))
     for snapshot in (snapshot_of(other, step=7), some):
         with pytest.raises(InputError, match="^The weights of step 7 do not fit this model"):
             Asked(half_trained.config, snapshot, NOTHING)
@@ -590,7 +592,7 @@ def seeing_padding():
     for _ in train(state):
         pass
     weights = {name: tensor.numpy().copy() for name, tensor in state.model.state_dict().items()}
-    return state, Snapshot(step=220, weights=weights)
+    return state, Snapshot(step=220, source=weights)
 
 
 def test_a_model_that_sees_its_padding_is_asked_every_word_as_it_was_trained(seeing_padding):
@@ -602,18 +604,17 @@ def test_a_model_that_sees_its_padding_is_asked_every_word_as_it_was_trained(see
 
 def test_watch_ask_and_look_inside_show_the_same_map_of_a_word(seeing_padding):
     state, snapshot = seeing_padding
-    recorder = Recorder(state.model, state.task)
-    for word in ("cat", "longestone", "ox"):  # the second is longer than anything trained on
+    recorder, words = Recorder(state.model, state.task), ("cat", "longestone", "ox")
+    for word in words:  # the second is longer than anything trained on
         recorder.add(state.task.question(word))
-    frame = recorder.frame(step=220, seconds=0.0, loss=None, exact=None, exact_step=0)
-    for row, word in enumerate(("cat", "longestone", "ox")):
+    recorder.copy(220)
+    written, recorded = recorder.write(220).by_word, recorder.develop()
+    for word, chunk in zip(words, recorded, strict=True):
         answer = asked(state.config, snapshot).answer(word)
         passed = passage(state.config, snapshot, word)
-        probe = frame.probes[row]
         assert answer.expected == (*word[::-1], "[EOS]")
-        assert (probe.output, probe.stopped) == (answer.output, answer.stopped)
-        for site in frame.axes:
-            watched = frame.map(row, site)
+        assert (written[word].text, written[word].stopped) == (answer.output, answer.stopped)
+        for site, watched in chunk.weights(0).items():
             np.testing.assert_allclose(watched, answer.forced.maps[site], atol=2e-3)
             n_rows, n_columns = watched.shape[1:]
             np.testing.assert_allclose(
@@ -699,9 +700,8 @@ def test_a_run_that_is_set_to_beams_answers_with_them_everywhere(half_trained, h
         differing += answer.output != half_asked.answer(word).output
         recorder.add(half_trained.task.question(word))
     assert differing, "somewhere it must have gone through a letter that was not the likeliest"
-    frame = recorder.frame(step=0, seconds=0.0, loss=None, exact=None, exact_step=0)
-    outputs = [asked_with_beams.answer(word).output for word in words]
-    same = sum(probe.output == output for probe, output in zip(frame.probes, outputs, strict=True))
+    written = recorder.write(0).by_word
+    same = sum(written[word].text == asked_with_beams.answer(word).output for word in words)
     assert same >= len(words) - 2  # the limit is that of the longest in the batch
     right, n = asked_with_beams.exact
     every = half_trained.task.held_out()[:n]

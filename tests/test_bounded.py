@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ from transformer.anatomy.passage import passage
 from transformer.asking import QUESTIONS, asked
 from transformer.bounded import BoundedCache, nbytes_of
 from transformer.config import RunConfig
-from transformer.recording.snapshot import Snapshot
+from transformer.interventions import NOTHING
+from transformer.recording.developer import tensors_of
+from transformer.recording.weights import Snapshot, Weights
 from transformer.tasks import completed
 from transformer.training.state import TrainState
 
@@ -64,7 +68,7 @@ def test_threads_that_ask_at_once_get_one_value():
 
 def test_arrays_are_counted_however_deep_they_lie():
     weights = {"a": np.zeros((3, 5), np.float32), "b": (np.zeros(7, np.float64), "text", None)}
-    assert nbytes_of(Snapshot(step=1, weights=weights)) == 60 + 56
+    assert nbytes_of(Snapshot(step=1, source=weights)) == 60 + 56
 
 
 @pytest.mark.parametrize("kind", ["asked", "passage"])
@@ -74,13 +78,27 @@ def test_models_and_traces_of_all_questions_together_stay_within_the_limit(monke
     sizes = []
     for seed in range(4):
         weights = TrainState.begin(config.with_changes(seed=seed)).model.state_dict()
-        snapshot = Snapshot(step=0, weights={name: w.numpy() for name, w in weights.items()})
+        snapshot = Snapshot(step=0, source={name: w.numpy() for name, w in weights.items()})
+        nbytes = nbytes_of(snapshot)
         if not seed:
-            monkeypatch.setattr(QUESTIONS, "most_bytes", 5 * snapshot.nbytes)
+            monkeypatch.setattr(QUESTIONS, "most_bytes", 3 * nbytes)
         if kind == "asked":
             asked(config, snapshot).answer("frog")
         else:
             passage(config, snapshot, "frog")
-        sizes.append(QUESTIONS.nbytes / snapshot.nbytes)
-    assert 2 <= sizes[0] < 3  # the weights twice: as they were recorded, and in what was made of them
-    assert 4 <= max(sizes) <= 5
+        sizes.append(QUESTIONS.nbytes / nbytes)
+    assert 1 <= sizes[0] < 2  # the weights, in what was made of them
+    assert 2 <= max(sizes) <= 3
+
+
+@pytest.mark.parametrize("ask", [asked, lambda *of: passage(*of, "frog")], ids=["asked", "passage"])
+def test_what_was_made_of_a_step_does_not_hold_the_weights_of_its_run(ask):
+    state = TrainState.begin(RunConfig(device="cpu").with_changes(d_model=8, n_heads=2))
+    row = b"".join(tensor.numpy().tobytes() for tensor in state.model.state_dict().values())
+    weights = Weights()
+    weights.append({0: row}, NOTHING, tensors_of(state.model))
+    made, run = ask(state.config, weights.snapshots[0]), weakref.ref(weights)
+    assert ask(state.config, weights.snapshots[0]) is made
+    del weights
+    gc.collect()
+    assert run() is None

@@ -12,19 +12,18 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from safetensors.torch import save_file
 
 from transformer.__main__ import main
 from transformer.asking import asked
 from transformer.commands import train as train_command
 from transformer.interventions import Block, Interventions
-from transformer.recording.stored import Stored, store, stored_facts
+from transformer.recording.records import Record, rewrite
 from transformer.recording.tape import record
-from transformer.runs import archive as archives
-from transformer.runs import saved as saved_runs
-from transformer.runs.archive import Archive
+from transformer.recording.weights import Weights
 from transformer.runs.run import Run
+from transformer.storage import archive as archives
+from transformer.storage.archive import Archive
+from transformer.storage.saved import read_run
 from transformer.training import device, evaluation
 from transformer.training.state import TrainState
 
@@ -78,7 +77,7 @@ def test_a_run_ends_with_one_line_of_json_that_equals_the_run_in_the_app(train, 
     run = make_run(tiny(seed=4, steps=6))
     run.start()
     until(lambda: run.view.state == "finished")
-    view = run.view
+    view, known = run.view, run.view.frame.evaluation
     assert said.pop("seconds") > 0.0
     assert said == {
         "task": "reverse",
@@ -90,8 +89,8 @@ def test_a_run_ends_with_one_line_of_json_that_equals_the_run_in_the_app(train, 
         "parameters": view.parameters,
         "steps": 6,
         "train_loss": float(view.metrics.column("loss")[-1]),
-        "exact": view.frame.exact[0] / 1000,
-        "token_accuracy": view.frame.token_accuracy,
+        "exact": known.right / 1000,
+        "token_accuracy": known.token_accuracy,
         "first_step_at": {},
         "mirror": view.frame.best[1],
         "alignment_mass": view.frame.best[1],  # the gold links of the reversal are the mirrored letters
@@ -206,6 +205,21 @@ def test_the_folder_holds_the_run(train, tmp_path):
     code, lines, error = train("--out", str(folder))
     assert (code, lines) == (2, [])
     assert complaint(error) == f"The folder {folder} is not empty; choose a new one."
+
+
+def test_a_run_that_is_kept_records_every_step_and_another_its_evaluations_alone(
+    train, tmp_path, monkeypatch
+):
+    runs = []
+    monkeypatch.setattr(train_command, "Run", lambda *_, **given: runs.append(Run(*_, **given)) or runs[-1])
+    train()
+    train("--out", str(tmp_path / "kept"))
+    alone, kept = (run.view for run in runs)
+    assert alone.frames.steps == tuple(one.step for one in alone.snapshots) == (0, 4, 8)
+    view = read_run(tmp_path / "kept").view
+    assert kept.frames.steps == view.frames.steps == tuple(range(9))
+    assert [one.step for one in view.snapshots] == [*range(9)]
+    assert alone.metrics.column("loss").tolist() == kept.metrics.column("loss").tolist()
 
 
 @pytest.mark.parametrize(
@@ -378,7 +392,7 @@ def test_a_run_that_another_process_trains_is_left_to_it(resume, train, tmp_path
     with monkeypatch.context() as patched:
         interrupted_at(patched, 1)
         train("--steps", "100000", "--out", str(folder))
-    holding = Archive(folder, saved_runs.saved_run(folder).view)
+    holding = Archive(folder, resumed=True)
     code, lines, error = resume(folder)
     assert (code, lines) == (2, [])
     assert complaint(error) == f"Another process trains the run in {folder}; watch it, or stop it."
@@ -386,10 +400,11 @@ def test_a_run_that_another_process_trains_is_left_to_it(resume, train, tmp_path
 
 
 def test_a_run_that_could_not_be_kept_to_its_end_is_exit_code_1_and_says_so(train, tmp_path, monkeypatch):
-    def refuse(*_):
+    def refuse(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(archives, "write_frame", refuse)
+    monkeypatch.setattr(archives, "append", refuse)
+    monkeypatch.setattr(archives, "rewrite", refuse)
     code, lines, error = train("--out", str(tmp_path / "kept"), "--json")
     assert (code, json.loads(lines[-1])["steps"]) == (1, 8)
     assert error.splitlines()[-1].startswith(
@@ -419,15 +434,24 @@ def attend(capsys):
 @pytest.fixture(scope="module")
 def run_of_60_steps(tmp_path_factory, tiny_run, changed_midway):
     folder = tmp_path_factory.mktemp("saved") / "run"
-    run = Run(tiny_run.with_changes(steps=60, evaluate_every=30), archive=Archive(folder), live=False)
+    run = Run(tiny_run.with_changes(steps=60, evaluate_every=30), archive=Archive(folder))
     return changed_midway(run, 52, TAKEN), folder
 
 
 @pytest.fixture
 def saved_run(run_of_60_steps, tmp_path):
-    """The view of a run of 60 steps that lost a head and some looks at step 52, and a copy of its folder."""
+    """The view of a run of 60 steps that lost a head and some looks at step 52, and a copy of its folder in
+    which the weights of few steps are kept."""
     view, folder = run_of_60_steps
-    return view, shutil.copytree(folder, tmp_path / "run")
+    folder = shutil.copytree(folder, tmp_path / "run")
+    weights_in(folder).keep({0, 5, 10, 48, 52, 60})
+    return view, folder
+
+
+def weights_in(folder):
+    weights = Weights(folder / "weights.bin")
+    weights.follow()
+    return weights
 
 
 TAKEN = Interventions(
@@ -438,9 +462,11 @@ TOKENS = ["[SOS]", *"banana", "[EOS]"]
 
 @pytest.mark.parametrize(
     ("asked_for", "answers"),
-    [("0", 0), ("-9", 0), ("7", 5), ("8", 10), ("47", 45), ("51", 50), ("99999", 60)],
+    [("0", 0), ("-9", 0), ("7", 5), ("8", 10), ("51", 48), ("55", 52), ("99999", 60)],
 )
-def test_attend_is_answered_by_the_nearest_snapshot(attend, saved_run, asked_for, answers):
+def test_attend_is_answered_by_the_nearest_weights_on_this_side_of_the_intervention(
+    attend, saved_run, asked_for, answers
+):
     view, folder = saved_run
     code, lines, error = attend(folder, "--text", "banana", "--step", asked_for, "--json")
     assert (code, len(lines), error) == (0, 1, "")
@@ -509,11 +535,17 @@ def _without(folder, name):
 
 
 def _with_weights(folder, change):
-    """Change the arrays of the last snapshot."""
-    path = folder / "snapshots" / "000060.safetensors"
-    arrays = dict(Stored(path))
+    """Change the arrays of the last step."""
+    weights = weights_in(folder)
+    arrays = dict(weights.read(60))
     change(arrays)
-    store(path, arrays, stored_facts(path))
+    numbers = b"".join(array.astype("<f4").tobytes() for array in arrays.values())
+    weights.append({60: numbers}, TAKEN, tuple((name, array.shape) for name, array in arrays.items()))
+    weights.flush()
+
+
+def _with_bytes(path, change):
+    path.write_bytes(change(path.read_bytes()))
 
 
 def _with_config(folder, config):
@@ -532,7 +564,7 @@ def _with_config(folder, config):
         (
             lambda f: _with_config(f, {"model": {"d_model": 7}}),
             "ox",
-            "d_model",
+            "{} is no saved run: run.json is damaged (d_model=7 cannot be split into n_heads=4 equal heads; ",
         ),
         (
             lambda f: _with_config(f, {}),
@@ -543,18 +575,15 @@ def _with_config(folder, config):
         (
             lambda f: (f / "run.json").write_text('{"format": 1, "config": {}}'),
             "ox",
-            "{} has format 1; this version reads format 2.",
+            "{} has format 1; this version reads format 3.",
         ),
-        (lambda f: _without(f, "snapshots"), "ox", "{} holds no weights: there is no file in its folder"),
+        (lambda f: _without(f, "weights.bin"), "ox", "{} holds no weights that could be asked."),
+        (lambda f: _with_bytes(f / "weights.bin", lambda _: b""), "ox", "{} holds no weights that could be"),
+        (lambda f: _with_bytes(f / "weights.bin", lambda b: b"PK\3\4" + b[4:]), "ox", "{} holds no weights"),
         (
-            lambda f: (f / "snapshots" / "000060.safetensors").write_bytes(b""),
+            lambda f: _with_bytes(f / "weights.bin", lambda b: b[:-1] + b"~"),
             "ox",
-            "snapshots/000060.safetensors cannot be read (",
-        ),
-        (
-            lambda f: (f / "snapshots" / "000000.safetensors").write_bytes(b"PK\3\4 nothing"),
-            "ox",
-            "snapshots/000000.safetensors cannot be read (",
+            "weights.bin is damaged at",
         ),
         (
             lambda f: _with_weights(f, lambda arrays: arrays.pop("to_logits.bias")),
@@ -567,13 +596,11 @@ def _with_config(folder, config):
             "The weights of step 60 do not fit this model (",
         ),
         (
-            lambda f: save_file(
-                {"a": torch.zeros(3, dtype=torch.bfloat16)},
-                f / "snapshots" / "000060.safetensors",
-                {"order": '["a"]', "facts": "{}"},
+            lambda f: rewrite(
+                f / "weights.bin", [Record(b'{"step": 60, "tensors": [["a", [3]]]}', bytes(12))]
             ),
             "ox",
-            "snapshots/000060.safetensors cannot be read (",
+            "{} holds no weights that could be asked.",
         ),
         (lambda f: None, "naïve", "Only the letters a to z are in the alphabet, not “ï”. Try naive."),
         (lambda f: None, "", "There is no word to ask; type one, such as banana."),

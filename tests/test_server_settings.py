@@ -80,7 +80,7 @@ def test_an_entry_of_the_secrets_file_sets_a_limit_of_the_server(tmp_path):
         "import streamlit as st\n"
         "assert st.secrets.load_if_toml_exists()\n"  # as the server does when it starts
         "from transformer.runs.registry import REGISTRY\n"
-        "print(REGISTRY.limits.training, REGISTRY.slots.n)"
+        "print(REGISTRY.limits.training, REGISTRY.queue.slots)"
     )
     surroundings = os.environ | {"PYTHONPATH": str(ROOT), "HEADLIGHT_TRAINING": "5"}
     done = subprocess.run(

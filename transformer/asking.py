@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,10 +18,11 @@ from transformer.errors import InputError
 from transformer.insight.scores import Links
 from transformer.interventions import NOTHING, Interventions, check_interventions, open_cells
 from transformer.model.transformer import PAD_ID, Transformer
+from transformer.recording.developer import axes_of
 from transformer.recording.frame import Array, Axes
-from transformer.recording.recorder import Recorder, axes_of
-from transformer.recording.snapshot import Snapshot
+from transformer.recording.recorder import Scorer
 from transformer.recording.tape import record
+from transformer.recording.weights import Snapshot
 from transformer.tasks import Batch, Question, task_of
 
 HELD_OUT_WORDS = 200
@@ -124,7 +126,7 @@ def model_of(config: RunConfig, snapshot: Snapshot) -> Transformer:
     """
     model = Transformer(config.model)
     try:
-        model.load_state_dict({name: torch.from_numpy(w) for name, w in snapshot.weights.items()})
+        model.load_state_dict({name: torch.tensor(w) for name, w in snapshot.weights.items()})
     except (RuntimeError, TypeError) as error:  # other names, shapes or kinds of number, from a file
         why = str(error).splitlines()[-1].strip()
         raise InputError(f"The weights of step {snapshot.step:,} do not fit this model ({why}).") from error
@@ -235,7 +237,7 @@ class Asked:
     def head_scores(self) -> dict[str, dict[str, Array]]:
         """Every score of every head, (H,) each, by site and name, on the same words as those of frames."""
         with self._lock:
-            return Recorder(self._model, self.task).head_scores()
+            return Scorer(self.task).scores(self._model)
 
     @cached_property
     def by_length(self) -> LengthReport:
@@ -352,9 +354,5 @@ def _each_in_its_time(readings: list[Reading]) -> Reading:
 
 def asked(config: RunConfig, snapshot: Snapshot, interventions: Interventions = NOTHING) -> Asked:
     """The model of a snapshot, built once for as long as it is asked for."""
-
-    def nbytes(made: Asked) -> int:
-        return made.nbytes + snapshot.nbytes  # the key holds the weights that the model was built from
-
-    key = "asked", config, snapshot, interventions
-    return QUESTIONS.get(key, lambda: Asked(config, snapshot, interventions), nbytes)
+    key = "asked", config, weakref.ref(snapshot), interventions  # a snapshot holds all weights of its run
+    return QUESTIONS.get(key, lambda: Asked(config, snapshot, interventions), lambda made: made.nbytes)

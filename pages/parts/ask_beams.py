@@ -16,7 +16,8 @@ from pages.parts.plain import refuse
 from transformer.errors import InputError
 from transformer.figures.picture import escaped
 from transformer.figures.tree import beam_tree
-from transformer.runs.view import RunView, Snapshot
+from transformer.recording.view import RunView
+from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # it brings torch

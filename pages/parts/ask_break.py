@@ -20,8 +20,9 @@ from pages.parts.readings import head_options, reading_map
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
 from transformer.interventions import NOTHING, Block, Interventions
+from transformer.recording.view import ENDED, FAILED, IDLE, RunView
+from transformer.recording.weights import Snapshot
 from transformer.runs.registry import REGISTRY
-from transformer.runs.view import ENDED, FAILED, IDLE, RunView, Snapshot
 from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:

@@ -17,7 +17,9 @@ from pages.parts.pictures import SCORES, score_picture
 from transformer.figures.lengths import length_heatmap
 from transformer.insight.names import full_head_name
 from transformer.insight.scores import THRESHOLD
-from transformer.runs.view import Frame, RunView, Snapshot
+from transformer.recording.frame import Frame
+from transformer.recording.view import RunView
+from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def measure_controls(run: Watched, word: str) -> MeasureParts:
             key="measure_score",
             format_func=SCORES.get,
             persist_state="session",
-            help="Of each head, on 64 held-out words, over the frames that were kept.",
+            help="Of each head, on 64 held-out words, at each step at which this was measured.",
         )
     with right:
         st.markdown("**Right by place**: length of the question down, place in the answer across")
@@ -70,7 +72,7 @@ def _names(frame: Frame | None) -> list[str]:
 def draw_measure(
     run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: MeasureParts
 ) -> None:
-    """Show the scores of the step on the screen, their past, and the report of the nearest snapshot."""
+    """Show the newest scores at the step on the screen, their past, and the report of its model."""
     frame = selection.shown_frame(view)
     if frame is None or snapshot is None:
         for place in (parts.curves, parts.lengths, parts.table):
@@ -103,10 +105,10 @@ def draw_measure(
         )
     with parts.table:
         st.caption(
-            f"Scores at step {frame.step:,}, on 64 held-out words. Rows of special tokens are left out "
-            "everywhere; [SOS] and [EOS] are the share that letters put on them; entropy is over the letters "
-            f"alone, 0 for one letter and 1 for all alike. A role is named from {THRESHOLD:g} on; below it: "
-            "no clear pattern."
+            f"Scores at step {frame.measurement.step:,}, on 64 held-out words. Rows of special tokens are "
+            "left out everywhere; [SOS] and [EOS] are the share that letters put on them; entropy is over "
+            f"the letters alone, 0 for one letter and 1 for all alike. A role is named from {THRESHOLD:g} "
+            "on; below it: no clear pattern."
         )
         names = _names(frame)
         rows = [

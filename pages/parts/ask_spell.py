@@ -20,7 +20,8 @@ from transformer.figures.bars import next_token_bars
 from transformer.figures.maps import tile_at
 from transformer.figures.picture import Array
 from transformer.insight.narrator import narrate
-from transformer.runs.view import RunView, Snapshot
+from transformer.recording.view import RunView
+from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What is asked on the Ask page: a word, a step, and the model of the nearest snapshot."""
+"""What is asked on the Ask page: a word, a step, and the model of that step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pages.parts.plain import plain, refuse
 from pages.parts.words import what_to_type
 from transformer.errors import InputError
 from transformer.interventions import Interventions
-from transformer.runs.view import FAILED, RunView, Snapshot
+from transformer.recording.view import FAILED, RunView
+from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # it brings torch, which is loaded when the first question is asked
@@ -78,7 +79,7 @@ def step_box() -> None:
         placeholder="step: newest",
         width=160,
         on_change=_go,
-        help="Any step; the nearest one with a snapshot of the weights answers. Empty: the newest.",
+        help="Any step; the nearest one whose weights are kept answers. Empty: the newest.",
     )
 
 
@@ -96,8 +97,9 @@ def asked_snapshot(view: RunView) -> Snapshot | None:
     chosen, answered = st.session_state.get("answered", (None, None))
     if chosen != (view.id, at) or answered is None:
         answered = view.snapshot_at(at)
-    else:  # a nearer one that came later moves nothing, nor does one that was thinned; one remade is taken
-        answered = next((one for one in view.snapshots if one.step == answered.step), answered)
+    else:  # a nearer one that came later moves nothing; one that was thinned since cannot answer any more
+        same = view.snapshot_at(answered.step)
+        answered = same if same is not None and same.step == answered.step else view.snapshot_at(at)
     st.session_state["answered"] = (view.id, at), answered
     return answered
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import streamlit as st
 
 from pages.parts import keyring
-from transformer.runs.brought import Brought
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
+from transformer.storage.brought import Brought
 from transformer.tasks.files import TokenizerFile
 from transformer.tasks.pairs.own import OwnPairs
 

@@ -8,9 +8,9 @@ from pages.parts import keyring, selection
 from pages.parts.plain import refuse
 from transformer.config import RunConfig
 from transformer.errors import InputError
+from transformer.recording.view import ENDED, IDLE, PACES
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
-from transformer.runs.view import ENDED, IDLE, PACES
 from transformer.runs.watched import Watched
 
 PACE_NAMES = {"full pace" if pace is None else f"{pace:g} steps/s": pace for pace in PACES}

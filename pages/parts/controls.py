@@ -13,7 +13,7 @@ from pages.parts.expected import expected
 from pages.parts.pressing import ask, start_button
 from pages.parts.wording import differences
 from transformer.config import RunConfig
-from transformer.runs.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING, RunView
+from transformer.recording.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING, RunView
 from transformer.runs.watched import Watched
 
 _BUTTONS = """

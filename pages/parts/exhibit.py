@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from transformer.interventions import NOTHING
-from transformer.runs.recorded import recorded
-from transformer.runs.view import IDLE
+from transformer.recording.view import IDLE
+from transformer.runs.demo import demo_run
 from transformer.runs.watched import Watched
 from transformer.tasks import completed
 
@@ -19,7 +19,7 @@ def exhibited(run: Watched) -> Watched:
     touched = run.view.state != IDLE or run.view.interventions != NOTHING
     if touched or run.id != st.session_state.get("draft"):
         return run
-    recording = recorded()
+    recording = demo_run()
     if recording is None or recording.config != completed(run.config):
         return run
     asked, recorded_words = ({one.text for one in some.questions} for some in (run, recording))

@@ -7,7 +7,8 @@ import streamlit as st
 from pages.parts import selection
 from pages.parts.pictures import sites_of
 from transformer.insight.names import full_head_name
-from transformer.runs.view import Frame, RunView
+from transformer.recording.frame import Frame
+from transformer.recording.view import RunView
 
 
 def head_choice(view: RunView, frame: Frame | None, kind: str, *, key: str, label: str) -> None:

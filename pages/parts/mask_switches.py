@@ -8,7 +8,7 @@ from pages.parts import selection
 from pages.parts.plain import refuse
 from transformer.errors import InputError
 from transformer.interventions import MASKS
-from transformer.runs.view import FAILED, RunView
+from transformer.recording.view import FAILED, RunView
 from transformer.runs.watched import Watched
 
 OBEYED_SECONDS = 2.0

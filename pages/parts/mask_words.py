@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pages.parts.plain import plain
 from transformer.insight.names import full_head_name
 from transformer.interventions import PAD
-from transformer.runs.view import Frame
+from transformer.recording.frame import Frame
 from transformer.runs.watched import Watched
 
 _WHO = {
@@ -46,12 +46,11 @@ def without_masks(frame: Frame) -> str:
 
 
 def _reading_ahead(frame: Frame) -> str:
-    said = "**No causal mask:** a row may read the letter that it is to write."
-    if frame.token_accuracy is None or frame.exact is None:
-        return f"{said} Train, and compare the two losses."
+    known = frame.evaluation
     return (
-        f"{said} Given the right answer to read, {frame.token_accuracy:.0%} of the letters come out right; "
-        f"writing by itself, the model gets {frame.exact[0]:,} of {frame.exact[1]:,} words."
+        "**No causal mask:** a row may read the letter that it is to write. Given the right answer to read, "
+        f"{known.token_accuracy:.0%} of the letters come out right; writing by itself, the model gets "
+        f"{known.right:,} of {known.total:,} words."
     )
 
 
@@ -73,8 +72,8 @@ def _looking_at_padding(frame: Frame) -> str:
 def two_losses(frame: Frame | None) -> str:
     """The loss of held-out words twice, side by side: reading the right answer, and writing freely."""
     losses = {
-        "reading the right answer": frame.held_out_loss if frame else None,
-        "writing by itself": frame.free_loss if frame else None,
+        "reading the right answer": frame.evaluation.loss if frame else None,
+        "writing by itself": frame.evaluation.free_loss if frame else None,
     }
     shown = (
         f"<span><small>loss, {name}</small> <b>{'–' if loss is None else f'{loss:.3f}'}</b></span>"

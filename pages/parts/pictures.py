@@ -16,8 +16,9 @@ from transformer.figures.score_curves import score_curves
 from transformer.insight.names import full_head_name, short_head_name, shortened
 from transformer.insight.narrator import narrate
 from transformer.insight.scores import ROLES, THRESHOLD, gold_cells
-from transformer.runs.metrics import Metrics
-from transformer.runs.view import Frame, Probe, RunView
+from transformer.recording.frame import Frame, Probe
+from transformer.recording.metrics import Metrics
+from transformer.recording.view import RunView
 
 if TYPE_CHECKING:  # it brings torch
     from transformer.asking import Answer, Reading
@@ -139,19 +140,19 @@ def score_picture(
     Args:
         sites: whose heads; by default all that have this score.
     """
-    frame = view.frames[-1]
+    measured = view.frames.measurements
     heads = [
         (site, head)
-        for site, scores in frame.head_scores.items()
+        for site, scores in measured[-1].head_scores.items()
         if score in scores and (sites is None or site in sites)
         for head in range(len(scores[score]))
     ]
     steps, losses = view.metrics.columns("step", "loss")
     return score_curves(
-        np.array([one.step for one in view.frames], dtype=float),
+        np.array([one.step for one in measured], dtype=float),
         {
             full_head_name(site, head).replace(" · head ", " h"): np.array(
-                [one.head_scores[site][score][head] for one in view.frames], dtype=float
+                [one.head_scores[site][score][head] for one in measured], dtype=float
             )
             for site, head in heads
         },

@@ -14,7 +14,7 @@ from transformer.figures.picture import Array, Picture, escaped
 from transformer.insight.names import full_head_name, short_head_name, shortened
 from transformer.insight.rollout import pooled, rollout
 from transformer.insight.scores import THRESHOLD
-from transformer.runs.view import RunView
+from transformer.recording.view import RunView
 
 if TYPE_CHECKING:
     from transformer.asking import Answer, Reading

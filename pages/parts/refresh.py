@@ -10,8 +10,8 @@ from streamlit.errors import StreamlitInvalidLayoutContextError
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from pages.parts import selection
+from transformer.recording.view import IDLE, PAUSED, QUEUED, TRAINING, RunView
 from transformer.runs.calibration import speed
-from transformer.runs.view import IDLE, PAUSED, QUEUED, TRAINING, RunView
 from transformer.runs.watched import Watched
 
 WORDS = ("word", "own_word", "asked_word", "word_problem")

@@ -11,8 +11,8 @@ from pages.parts.beginnings import fill
 from pages.parts.open_run import open_run
 from pages.parts.plain import plain, refuse
 from pages.parts.wording import STATE_SIGNS
+from transformer.recording.view import ENDED, RunFacts
 from transformer.runs.registry import REGISTRY
-from transformer.runs.view import ENDED, RunView
 from transformer.runs.watched import Watched
 
 MOST = 12
@@ -32,16 +32,22 @@ def run_list(current: Watched) -> None:
         if published:
             with st.container(key="run_remote"):
                 st.caption("Trained elsewhere, kept on this server")
-                watched = {run.id: run.view for run in REGISTRY.listed()}
+                watched: dict[str, RunFacts] = {run.id: run.view for run in REGISTRY.listed()}
                 for name, run in published.items():
                     view = watched.get(run.id, run)  # as the page says it
                     _button(f"{plain(name)} · {_label(view)}", view, current)
         open_run()
+        if thinned := len(REGISTRY.library.thinned):
+            st.caption(
+                f"The runs fill the {REGISTRY.limits.disk_mb:,} MB of disk that they may take: of "
+                f"{thinned:,} that nobody has looked at for long, fewer steps can be asked. Every map is "
+                "still there."
+            )
         if REGISTRY.problem:
             refuse(REGISTRY.problem)
 
 
-def _button(label: str, run: RunView, current: Watched) -> None:
+def _button(label: str, run: RunFacts, current: Watched) -> None:
     st.button(
         label,
         key=f"show_{run.id}",
@@ -52,10 +58,11 @@ def _button(label: str, run: RunView, current: Watched) -> None:
     )
 
 
-def _label(view: RunView) -> str:
+def _label(view: RunFacts) -> str:
     model = view.config.model
-    exact = view.frame.exact if view.frame else None
-    right = f" · {100 * exact[0] // exact[1]}% right" if exact else ""  # 999 of 1,000 are not all
+    right = (
+        f" · {100 * view.right[0] // view.right[1]}% right" if view.right else ""
+    )  # 999 of 1,000 are not all
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
     sizes = {"encoder-only": (model.n_encoder_layers,), "decoder-only": (model.n_decoder_layers,)}
     both = (model.n_encoder_layers, model.n_decoder_layers)

@@ -11,9 +11,10 @@ import streamlit as st
 from pages.parts import keyring
 from transformer.config import KINDS_OF, ModelConfig, RunConfig
 from transformer.errors import InputError
+from transformer.recording.frame import Frame
+from transformer.recording.view import RunFacts, RunView
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
-from transformer.runs.view import Frame, RunView
 from transformer.runs.watched import Watched
 from transformer.tasks import task_of
 
@@ -154,10 +155,11 @@ def shown_frame(view: RunView) -> Frame | None:
     if at is None:
         return view.frame
     chosen, frame = st.session_state.get("reviewed", (None, None))
-    if chosen != (view.id, at) or frame is None or at > view.step:
+    if chosen == (view.id, at) and frame is not None and at <= view.step:
+        if frame.step in view.frames.steps:  # recorded anew where a word was asked, or something taken away
+            frame = view.frames.of_step(frame.step)
+    else:
         frame = view.frame_at(at)
-    else:  # it may have been recorded anew: a word was asked, or something was taken away
-        frame = next((one for one in view.frames if one.step == frame.step), frame)
     st.session_state["reviewed"] = (view.id, at), frame
     return frame
 
@@ -315,7 +317,7 @@ def known_states() -> tuple[str, ...]:
     return tuple(run.view.state for run in REGISTRY.listed() if run.id in known)
 
 
-def parent_of(view: RunView) -> RunView | None:
+def parent_of(view: RunFacts) -> RunFacts | None:
     """The run that this one was started beside, where this visitor may see it.
 
     Who has started a run saw that one too. Others see it only where a link of the owner names it.
@@ -328,13 +330,13 @@ def parent_of(view: RunView) -> RunView | None:
     return REGISTRY.glimpse(view.after)
 
 
-def parents(view: RunView) -> Iterator[RunView]:
+def parents(view: RunFacts) -> Iterator[RunFacts]:
     """The run that this one was started beside, the one before that, and so on, as far as seen."""
     while (parent := parent_of(view)) is not None:
         yield (view := parent)
 
 
-def known_runs(run: Watched | None) -> Iterator[RunView]:
+def known_runs(run: Watched | None) -> Iterator[RunFacts]:
     """Runs that this visitor has started or opened, or beside which they started one; newest first.
 
     Other visitors' runs are not listed: a run is known by its link.

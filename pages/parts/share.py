@@ -10,8 +10,8 @@ from pages.parts import keyring, selection
 from pages.parts.beginnings import base_of, values_of
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from transformer.config import RunConfig
+from transformer.recording.view import IDLE
 from transformer.runs.registry import REGISTRY
-from transformer.runs.view import IDLE
 from transformer.runs.watched import Watched
 
 ALONE = ("localhost", "127.0.0.1", "::1")

@@ -12,7 +12,8 @@ from transformer.anatomy.panels import Focus, Panel
 from transformer.config import RunConfig
 from transformer.figures.matrix import matrix_picture, panel_of
 from transformer.insight.scores import first_row
-from transformer.runs.view import RunView, Snapshot
+from transformer.recording.view import RunView
+from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # it brings torch

@@ -10,11 +10,12 @@ import streamlit as st
 from pages.parts import selection
 from pages.parts.pictures import sites_of
 from pages.parts.plain import plain
-from transformer.runs.brought import Brought
+from transformer.recording.frame import Frame
+from transformer.recording.view import RunView
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
-from transformer.runs.view import Frame, RunView
 from transformer.runs.watched import Watched
+from transformer.storage.brought import Brought
 
 
 def take_away(run: Watched, word: str) -> None:
@@ -25,7 +26,10 @@ def take_away(run: Watched, word: str) -> None:
             st.caption("Train first: there is nothing to take away yet.")
             return
         word = view.frame.probes[view.frame.row_of(word)].text  # of one that is no probe nothing is recorded
-        st.caption(f"Of this run up to now, for “{plain(word)}” and the head that is shown large.")
+        st.caption(
+            f"Of this run up to now, for “{plain(word)}” and the head that is shown large. Page, GIF and "
+            "filmstrip say how many of its frames they hold."
+        )
         name = f"headlight-seed{view.config.seed}"
         of_word = name + "-" + re.sub(r"\W+", "-", word)[:40].strip("-")
         filmed, written = _film_problem(view, word), _script_problem(view)
@@ -59,7 +63,7 @@ def take_away(run: Watched, word: str) -> None:
         private = isinstance(run, Run) and run.brought != Brought() and not selection.owns(run)
         st.download_button(
             "The whole run, to open in another Headlight (ZIP)",
-            data=lambda: REGISTRY.library.file_of(run),
+            data=lambda: REGISTRY.file_of(run),
             file_name=f"{name}-run.zip",  # of what it is when it is pressed, not when the page was drawn
             mime="application/zip",
             key="run_download",

@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts import selection
 from pages.parts.plain import plain
 from pages.parts.time_slider import time_slider
-from transformer.runs.view import ENDED, TRAINING, RunView
+from transformer.recording.view import ENDED, TRAINING, RunView
 
 SPEEDS = {"2 frames/s": 2, "5 frames/s": 5, "10 frames/s": 10}
 
@@ -98,7 +98,7 @@ def draw_time(view: RunView, places: TimePlaces) -> None:
     _stand_still(view)
     frame = selection.shown_frame(view)
     at = selection.step()
-    steps = [one.step for one in view.frames]
+    steps = view.frames.steps
 
     def moved(step: int) -> None:
         """The newest step is LIVE: who goes to the end wants to follow."""
@@ -128,9 +128,9 @@ def _play(view: RunView) -> None:
     if st.session_state.get("playing"):
         st.session_state["playing"] = False
         return
-    at, newest = selection.step(), view.frames[-1].step
+    at, newest = selection.step(), view.frames.steps[-1]
     if at is None or at >= newest:
-        at = view.frames[0].step
+        at = view.frames.steps[0]
         st.session_state["film_begins"] = True  # with its first frame, not the second
     selection.look_at(at)  # also where that is no other step: who plays a film follows nobody
     st.session_state["playing"] = True
@@ -146,7 +146,7 @@ def _stand_still(view: RunView) -> None:
 def _next_frame(view: RunView) -> None:
     """Where there is none, and where the owner's step is followed again, the film ends."""
     at = selection.step()
-    later = [frame.step for frame in view.frames if at is not None and frame.step > at]
+    later = [step for step in view.frames.steps if at is not None and step > at]
     if later and not selection.follows():
         selection.move_to(later[0])
     else:

@@ -17,7 +17,8 @@ from transformer.anatomy.stages import Focus, Stage, chapters, position_table, p
 from transformer.config import ModelConfig, RunConfig
 from transformer.errors import InputError
 from transformer.figures.picture import escaped
-from transformer.runs.view import RunView, Snapshot
+from transformer.recording.view import RunView
+from transformer.recording.weights import Snapshot
 
 POSITIONS = "positions"
 STAGES = {
@@ -44,6 +45,8 @@ STAGES = {
 """The stages of every chapter but the last, in order."""
 POSITION_STAGES = {"table": "The vector of each position", "likeness": "How alike positions are"}
 TALL = "max(300px, calc(100vh - 400px))"
+MOST_MOVES = 60
+"""Steps of which it is shown how far positions have moved; the weights of each are read from a file."""
 WHAT_IF = {"norm_placement": ("pre", "post", "branch"), "score_scale": ("sqrt_d_head", "sqrt_d_model")}
 """Settings that may be changed under trained weights: these fit either way."""
 
@@ -210,7 +213,8 @@ def walked(view: RunView, snapshot: Snapshot, word: str, parts: WalkParts) -> St
         InputError: a word that cannot be asked.
     """
     if parts.chapter == POSITIONS:
-        moved = view.snapshots if parts.stage == "moved" else ()  # each of them may have to be read from disk
+        moved = view.snapshots if parts.stage == "moved" else ()
+        moved = moved[:: -(-len(moved) // MOST_MOVES) or 1]  # each has to be read from disk
         tables = {one.step: position_table(view.config, one.weights) for one in moved}
         found = positions(view.config, snapshot.weights, focus(), tables=tables)
     else:

@@ -24,8 +24,9 @@ from pages.parts.tiles import chosen_tiles, n_choices
 from pages.parts.wording import by_length, outputs, samples
 from transformer.figures.curves import PINS
 from transformer.figures.maps import tile_at
+from transformer.recording.frame import Frame, reading_sites
+from transformer.recording.view import RunView
 from transformer.runs.registry import REGISTRY
-from transformer.runs.view import Frame, RunView, reading_sites
 
 # What stands above the pictures leaves this much of the window to them; type grows with it.
 TALL = "max(330px, calc(100vh - 390px))"

@@ -10,7 +10,8 @@ from pages.parts.plain import plain
 from transformer.config import RunConfig
 from transformer.insight.names import examples_of, head_name
 from transformer.insight.scores import AIMS, THRESHOLD, TURNED
-from transformer.runs.view import FAILED, IDLE, RECORDED, Frame, Probe, RunView
+from transformer.recording.frame import Frame, Probe
+from transformer.recording.view import FAILED, IDLE, RECORDED, RunView
 from transformer.runs.watched import Watched
 
 KIND_NAMES = {
@@ -125,6 +126,8 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
         parts.append(f"{view.seconds:.1f} s of training")
     if view.pace is not None:
         parts.append(f"pace {view.pace:g} steps/s")
+    if view.every > 1:
+        parts.append(f"1 in {view.every:,} steps recorded")
     return " · ".join(parts)
 
 
@@ -157,7 +160,7 @@ def moment(view: RunView, look_for: str) -> str:
     elif view.turned_at is None:
         now = (
             f"**No clear pattern yet.** The clearest head puts {frame.clearest_score:.0%} of its weight "
-            f"on {AIMS[frame.aim]}; {COUNTS[frame.aim]}."
+            f"on {AIMS[frame.aim]}{_measured(frame)}; {COUNTS[frame.aim]}."
         )
     else:
         step, site, head = view.turned_at
@@ -165,11 +168,18 @@ def moment(view: RunView, look_for: str) -> str:
         reads = READS[frame.aim] if score >= THRESHOLD else "it has let go since"
         now = (
             f"★ **{head_name(site, head).capitalize()} {TURNED[frame.aim]}** at step {step:,}: "
-            f"{reads} ({score:.0%} on {AIMS[frame.aim]})." + (f" {switched}" if switched else "")
+            f"{reads} ({score:.0%} on {AIMS[frame.aim]}{_measured(frame)})."
+            + (f" {switched}" if switched else "")
         )
     if view.state == RECORDED:
         return f"**Recorded before, with these settings:** press **Start** to train your own. {now}"
     return f"{now} {plain(view.reason)}" if view.reason else now
+
+
+def _measured(frame: Frame) -> str:
+    """Of which step a score is, where it is not of this one."""
+    step = frame.measurement.step
+    return "" if step == frame.step else f", as measured at step {step:,}"
 
 
 def unlearned(word: str) -> str:
@@ -185,7 +195,7 @@ def looking_back(view: RunView, frame: Frame) -> str:
     (site, head), score = frame.clearest, frame.clearest_score  # the one that is framed
     now = (
         f"**At step {frame.step:,}** the clearest head, {head_name(site, head)}, put {score:.0%} of its "
-        f"weight on {AIMS[frame.aim]}"
+        f"weight on {AIMS[frame.aim]}{_measured(frame)}"
     )
     now += "." if score < THRESHOLD else f": {FOUND[frame.aim]}."
     here = [plain(moment.text) for moment in view.moments if moment.step == frame.step]
@@ -201,18 +211,19 @@ def words_right(view: RunView, frame: Frame | None) -> str:
     """The number that the last row of the room reads."""
     things = examples_of(view.config.train.task)
     label = "words right" if things == "words" else "right"  # a longer one would not fit
-    if frame is None or frame.exact is None:
+    if frame is None:
         return f"<div class='hl-right'><small>{label}</small> – </div>"
-    right, asked = frame.exact
+    known = frame.evaluation
+    right, asked = known.right, known.total
     long = " class='long'" if right >= 1000 else ""  # as wide as the page is, it must fit
     more = ""
     if view.everyday is not None and frame is view.frame:
         more = f"<br>everyday words, when last asked: {view.everyday[0]} / {view.everyday[1]}"
-    if frame.bleu is not None and frame.chrf is not None:
-        more = f"<br>BLEU {frame.bleu:.1f} · chrF {frame.chrf:.1f}"
+    if known.bleu is not None and known.chrf is not None:
+        more = f"<br>BLEU {known.bleu:.1f} · chrF {known.chrf:.1f}"
     return (
         f"<div class='hl-right'><small>{label}</small> <b{long}>{right:,}</b> / {asked:,}"
-        f"<em>held-out {things}, at step {frame.exact_step:,}{more}</em></div>"
+        f"<em>held-out {things}, at step {known.step:,}{more}</em></div>"
     )
 
 
@@ -222,7 +233,9 @@ def outputs(frame: Frame | None, chosen: str) -> str:
         return "<table class='hl-outputs'></table>"
     probes = sorted(frame.probes, key=lambda probe: probe.text != chosen)  # the chosen one on top
     rows = "".join(_output_row(probe, probe.text == chosen) for probe in probes)
-    return f"<table class='hl-outputs' data-step='{frame.step}'>{rows}</table>"
+    written = {probe.output_step for probe in probes} - {None, frame.step}
+    said = f"<small>As written at step {max(written):,}:</small>" if written else ""
+    return f"{said}<table class='hl-outputs' data-step='{frame.step}'>{rows}</table>"
 
 
 def _output_row(probe: Probe, chosen: bool) -> str:
@@ -231,6 +244,8 @@ def _output_row(probe: Probe, chosen: bool) -> str:
         for letter, right in probe.marked
     ]
     mark = "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
+    if probe.output_step is None:
+        letters, mark = ["<small>not asked yet</small>"], ""
     short, full = remark(probe)
     row = f"<td>{html.escape(probe.text)}</td><td>→ {''.join(letters)}</td>"
     style = "chosen" if chosen else ""
@@ -253,7 +268,10 @@ def _output_row(probe: Probe, chosen: bool) -> str:
 def remark(probe: Probe) -> tuple[str, str]:
     """What training knows of this word, in short and in full."""
     if not probe.forced:
-        return "unknown", "nobody here knows the right answer: the maps run over the model's own output"
+        return "unknown", (
+            "nobody here knows the right answer: the maps run over what the model wrote by itself at step "
+            f"{probe.written_at:,}"
+        )
     if probe.too_long:
         return "too long", "longer than anything trained on"
     if probe.too_short:
@@ -269,13 +287,13 @@ def samples(frame: Frame) -> str:
     """A few held-out sentences and what the model wrote at the newest evaluation; nothing for words."""
     rows = "".join(
         f"<tr><td>{html.escape(question)}</td><td>→ {html.escape(output) or '…'}</td></tr>"
-        for question, output in frame.samples
+        for question, output in frame.evaluation.samples
     )
     if not rows:
         return "<div></div>"
     return (
-        f"<small>Held-out sentences, as written at step {frame.exact_step:,}:</small>"
-        f"<table class='hl-samples' data-step='{frame.exact_step}'>{rows}</table>"
+        f"<small>Held-out sentences, as written at step {frame.evaluation.step:,}:</small>"
+        f"<table class='hl-samples' data-step='{frame.evaluation.step}'>{rows}</table>"
     )
 
 
@@ -284,7 +302,7 @@ def by_length(frame: Frame) -> str:
     bars = "".join(
         f"<span title='length {n}: {right} of {asked} right'>{_BARS[round(8 * right / asked)]}"
         f"<i>{n}</i></span>"
-        for n, (right, asked) in frame.by_length.items()
+        for n, (right, asked) in frame.evaluation.by_length.items()
     )
     return f"<div class='hl-lengths'><small>right by length</small>{bars}</div>" if bars else ""
 

@@ -10,7 +10,7 @@ import pytest
 from transformer.interventions import NOTHING
 from transformer.model.transformer import Transformer
 from transformer.recipes import RECIPES, with_topology
-from transformer.recording.snapshot import Snapshot
+from transformer.recording.weights import Snapshot
 from transformer.tasks import completed
 
 PAD = 0
@@ -37,7 +37,7 @@ def made(fill):
         config = completed(BASES[name].with_changes(**changes))
         model = fill(Transformer(config.model), 0.3)
         weights = {key: w.numpy().copy() for key, w in model.state_dict().items()}
-        return config, Snapshot(step=7, weights=weights, interventions=interventions)
+        return config, Snapshot(step=7, source=weights, interventions=interventions)
 
     return make
 

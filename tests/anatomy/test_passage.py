@@ -12,7 +12,7 @@ from transformer.anatomy.passage import passage
 from transformer.asking import asked
 from transformer.errors import InputError
 from transformer.interventions import Block, Interventions
-from transformer.recording.snapshot import Snapshot
+from transformer.recording.weights import Snapshot
 
 BESIDE = ("playground", "ox")
 
@@ -122,7 +122,7 @@ def test_weights_of_another_model_are_refused(made):
     config, snapshot = made("default")
     weights = {name: w for name, w in snapshot.weights.items() if not name.startswith("to_logits")}
     with pytest.raises(InputError, match=r"The weights of step 7 do not fit this model"):
-        passage(config, Snapshot(step=7, weights=weights), "frog")
+        passage(config, Snapshot(step=7, source=weights), "frog")
 
 
 def test_the_same_question_is_computed_once_and_another_snapshot_anew(made):

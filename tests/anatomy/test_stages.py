@@ -420,10 +420,10 @@ def test_an_encoder_that_does_not_write_says_where_its_output_goes(made):
 
 
 def test_probabilities_name_the_likeliest_and_mark_the_right_token(half_trained):
-    from transformer.recording.snapshot import Snapshot
+    from transformer.recording.weights import Snapshot
 
     weights = {name: w.numpy().copy() for name, w in half_trained.model.state_dict().items()}
-    passed = passage(half_trained.config, Snapshot(step=130, weights=weights), "ox")
+    passed = passage(half_trained.config, Snapshot(step=130, source=weights), "ox")
     stage = by_key(stages(passed, "decoder.0.cross", 0, Focus(0)))["probabilities"]
     named = re.findall(r"“([^”]+)” ([\d.]+)%", stage.sentence)
     row = passed.probabilities[0]

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Watcher
 from tests.serving import start_server
-from transformer.runs.recorded import SHIPPED
+from transformer.runs.demo import SHIPPED
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.exports.canvas import Canvas
 from transformer.insight.moments import Moment
 from transformer.interventions import Block, Interventions
+from transformer.recording.frame import Frame
+from transformer.recording.frames import Frames
+from transformer.recording.view import RunView
 from transformer.runs.run import Run
-from transformer.runs.view import Frame, RunView
 
 CONFIG = RunConfig(
     model=ModelConfig(n_encoder_layers=1, n_decoder_layers=2, n_heads=3, d_model=12, d_ff=10),
@@ -30,18 +33,38 @@ TAKEN = Interventions(
 """Taken away at step 4; the word ox is asked there too."""
 
 
+class Given(Frames):
+    """These frames, instead of what records would make."""
+
+    def __init__(self, frames: Iterable[Frame]) -> None:
+        super().__init__()
+        self.given = {frame.step: frame for frame in frames}
+        self.steps = tuple(self.given)
+
+    def _made(self, step: int) -> Frame:
+        return self.given[step]
+
+    def steps_of(self, text: str) -> tuple[int, ...]:
+        return tuple(step for step in self.steps if any(p.text == text for p in self.given[step].probes))
+
+
 def sharpened(frame: Frame) -> Frame:
     """The same frame with maps as sharp as those of a trained model: random rows that add up to 1."""
     rng = np.random.default_rng(frame.step)
-    maps = {}
-    for site, weights in frame.maps.items():
-        made = np.zeros(weights.shape, dtype=np.float16)
-        for row in range(len(frame.probes)):
-            may = ~np.isnan(frame.map(row, site))
-            scores = np.exp(4 * rng.normal(size=may.shape)) * may
-            made[row, :, : may.shape[1], : may.shape[2]] = scores / scores.sum(axis=-1, keepdims=True)
-        maps[site] = made
+
+    def sharp(weights: np.ndarray) -> np.ndarray:
+        may = ~np.isnan(weights)
+        scores = np.exp(4 * rng.normal(size=may.shape)) * may
+        return np.where(may, scores / scores.sum(axis=-1, keepdims=True), np.nan).astype(np.float32)
+
+    maps = tuple({site: sharp(weights) for site, weights in of.items()} for of in frame.maps)
     return replace(frame, maps=maps)
+
+
+def with_probe(frame: Frame, **changes: object) -> Frame:
+    """The same frame with something else recorded of its first word."""
+    first, *others = frame.probes
+    return replace(frame, probes=(replace(first, **changes), *others))
 
 
 @pytest.fixture(scope="session")
@@ -51,12 +74,38 @@ def recorded(changed_midway: Callable[..., RunView]) -> RunView:
 
 @pytest.fixture
 def view(recorded: RunView) -> RunView:
-    """Frames of steps 0 to 5 and 8, two of them moments; "ox" is in the last ones only."""
+    """Frames of steps 0 to 8, two of them moments; "ox" is in all of them, and was first asked at step 4."""
     return replace(
         recorded,
-        frames=tuple(sharpened(frame) for frame in recorded.frames),
+        frames=Given(sharpened(frame) for frame in recorded.frames),
         moments=(
             Moment(2, "drop", "the loss <fell>"),
             Moment(4, "intervention", "ablated decoder layer 2, head 3"),
         ),
     )
+
+
+@pytest.fixture
+def thinned(view: RunView) -> RunView:
+    """The same where steps 6 and 7 are gone, and of "ox" all before step 4."""
+    frames = [frame for frame in view.frames if frame.step not in (6, 7)]
+    return replace(
+        view,
+        frames=Given(
+            replace(frame, probes=frame.probes[:2], maps=frame.maps[:2]) if frame.step < 4 else frame
+            for frame in frames
+        ),
+    )
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Everything that is written on a canvas."""
+    texts, write = [], Canvas.text
+
+    def text(self: Canvas, x: float, y: float, text: str, size: float, **more: object) -> None:
+        texts.append(text)
+        write(self, x, y, text, size, **more)
+
+    monkeypatch.setattr(Canvas, "text", text)
+    return texts

@@ -11,9 +11,11 @@ import pytest
 from PIL import Image, ImageColor, ImageFont
 from plotly.colors import sample_colorscale, unlabel_rgb
 
+from tests.exports.conftest import Given, with_probe
 from transformer.errors import InputError
 from transformer.exports.canvas import Canvas, text_width
 from transformer.exports.film import film_frames, film_gif, filmstrip_png
+from transformer.exports.frames import share_of
 from transformer.figures import colors
 from transformer.insight.moments import Moment
 
@@ -70,8 +72,8 @@ def test_every_recorded_step_is_a_frame_of_the_size_of_a_slide_and_the_film_repe
     assert film.format == "GIF"
     assert film.size == (960, 720)
     assert film.info["loop"] == 0
-    assert len(frames) == len(view.frames) == 7
-    assert [time for _, time in frames] == [1500, 150, 150, 150, 150, 150, 3000]
+    assert len(frames) == len(view.frames) == 9
+    assert [time for _, time in frames] == [1500, *7 * [150], 3000]
 
 
 def test_each_cell_has_the_colour_of_its_weight_at_its_step(view):
@@ -108,12 +110,8 @@ def has_marks_on(pixels, box, shape, row, column, color):
 
 
 def test_long_wrong_answers_find_room_beside_a_smaller_map(view):
-    def speaking(frame, token):
-        probe = replace(frame.probes[0], predicted=(token,) * 7)
-        return replace(frame, probes=(probe, *frame.probes[1:]))
-
     def widths(token):
-        frames = (view.frames[0], speaking(view.frames[1], token))
+        frames = Given([view.frames[0], with_probe(view.frames[1], predicted=(token,) * 7)])
         made = decoded(film_gif(replace(view, frames=frames), word="banana", site=CROSS, head=0))[1]
         assert (made[1][0][130:690, :20] == 255).all()  # nothing runs over the edge
         ((left, _, right, _),) = maps_in(made[0][0])
@@ -141,29 +139,27 @@ def test_blocked_cells_are_drawn_as_blocked_and_what_somebody_blocked_otherwise(
     assert not has_marks_on(last, box, shape, 4, 2, colors.TAKEN)
 
 
-def test_a_film_of_a_word_begins_when_it_was_asked(view):
-    _, frames = decoded(film_gif(view, word="ox", site=CROSS, head=0))
-    asked = [frame for frame in view.frames if frame.step >= 4]
-    assert len(frames) == len(asked) == 3
-    weights = asked[0].map(2, CROSS)[0]
+def test_a_film_of_a_word_that_came_later_begins_with_what_is_kept_of_it(view, thinned):
+    assert len(decoded(film_gif(view, word="ox", site=CROSS, head=0))[1]) == 9
+    _, frames = decoded(film_gif(thinned, word="ox", site=CROSS, head=0))
+    kept = [frame for frame in view.frames if frame.step in (4, 5, 8)]
+    assert len(frames) == 3
+    weights = kept[0].map(2, CROSS)[0]
     assert weights.shape == (3, 4)
     (box,) = maps_in(frames[0][0])
     found = color_at(frames[0][0], box, weights.shape, 1, 2)
     np.testing.assert_allclose(found, viridis(weights[1, 2]), atol=3)
 
 
-def test_a_frame_without_an_evaluation_is_filmed_too(view):
-    bare = replace(view, frames=tuple(replace(frame, exact=None, loss=None) for frame in view.frames[:2]))
-    assert len(decoded(film_gif(bare, word="cat", site=CROSS, head=0))[1]) == 2
-
-
 def test_one_recorded_step_is_a_film_of_one_frame(view):
-    film, frames = decoded(film_gif(replace(view, frames=view.frames[:1]), word="cat", site=CROSS, head=0))
+    only = replace(view, frames=Given(view.frames[:1]))
+    film, frames = decoded(film_gif(only, word="cat", site=CROSS, head=0))
     assert len(frames) == 1
     assert film.size == (960, 720)
 
 
-def test_the_strip_shows_the_same_head_at_seven_steps_side_by_side(view):
+def test_the_strip_shows_the_same_head_at_seven_steps_side_by_side(thinned):
+    view = thinned
     picture = Image.open(io.BytesIO(filmstrip_png(view, word="banana", site=CROSS, head=2)))
     assert picture.format == "PNG"
     assert picture.width > 4 * picture.height
@@ -181,15 +177,24 @@ def test_the_strip_shows_the_same_head_at_seven_steps_side_by_side(view):
 
 def many(view, n):
     """The view with n frames at steps 0, 10, 20, ..."""
-    return replace(view, frames=tuple(replace(view.frames[0], step=10 * i) for i in range(n)))
+    return replace(view, frames=Given(replace(view.frames[0], step=10 * i) for i in range(n)))
 
 
-def test_a_long_run_is_a_film_of_sixty_frames_and_a_strip_of_seven(view):
-    long = many(view, 200)
+def test_a_long_run_is_a_film_of_sixty_frames_and_a_strip_of_seven_and_both_say_so(view, told):
+    long = many(view, 1_200)
+    assert share_of(long, range(60)) == "60 of 1,200 frames"
     film = Image.open(io.BytesIO(film_gif(long, word="cat", site="encoder.0", head=0)))
-    assert film.n_frames == 60
+    assert film.n_frames == told.count("60 of 1,200 frames") == 60
     strip = Image.open(io.BytesIO(filmstrip_png(long, word="cat", site="encoder.0", head=0)))
     assert len(maps_in(np.asarray(strip.convert("RGB")).astype(int))) == 7
+    assert told.count("7 of 1,200 frames") == 1
+
+
+def test_words_right_of_an_earlier_evaluation_say_of_which_step_they_are(view, told):
+    film_gif(view, word="cat", site=CROSS, head=0)
+    said = [text.split(" · ")[0] for text in told if "words right " in text]
+    assert said[4] == said[8].replace("1,000", "200") == "words right 0 / 200"
+    assert said[5:8] == 3 * ["words right 0 / 200 at step 4"]
 
 
 @pytest.mark.parametrize(("n", "most"), [(100, 10), (101, 60), (57, 8), (3, 2), (40, 40), (5, 100), (1, 2)])
@@ -224,7 +229,7 @@ def test_what_cannot_be_filmed_is_said(view):
     with pytest.raises(
         InputError, match="^Nothing has been recorded yet; wait until the untrained model is "
     ):
-        film_frames(replace(view, frames=()), 5)
+        film_frames(replace(view, frames=Given([])), 5)
     with pytest.raises(ValueError, match="take at least 2"):
         film_frames(view, 1)
     for site, head in (("decoder.9.cross", 0), (CROSS, 3), (CROSS, -1)):
@@ -239,12 +244,12 @@ def test_a_head_is_called_what_its_scores_say_and_switched_off_where_it_is(view)
     assert before.role(CROSS, 2) == "no clear pattern"
     assert after.role(CROSS, 2) == "switched off"
     scores = {CROSS: {"mirror": np.array([0.2, 0.81, 0.5]), "diagonal": np.array([0.1, 0.9, 0.1])}}
-    scored = replace(before, head_scores=scores)
-    assert [scored.role(CROSS, head) for head in range(3)] == [
-        "no clear pattern",
-        "diagonal 0.90",
-        "anti-diagonal 0.50",
-    ]
+    measured = replace(before.measurement, head_scores=scores)
+    names = ["no clear pattern", "diagonal 0.90", "anti-diagonal 0.50"]
+    scored = replace(before, measurement=measured)
+    assert [scored.role(CROSS, head) for head in range(3)] == names
+    later = replace(scored, step=1_007)
+    assert [later.role(CROSS, head) for head in range(3)] == [f"{name} at step 3" for name in names]
 
 
 def test_every_letter_that_films_are_lettered_with_is_in_the_font_or_drawn():

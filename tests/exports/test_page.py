@@ -13,6 +13,7 @@ import numpy as np
 import plotly.offline
 import pytest
 
+from tests.exports.conftest import Given, with_probe
 from transformer.errors import InputError
 from transformer.exports import page, page_data
 from transformer.exports.page import html_page
@@ -96,13 +97,11 @@ def test_the_scripts_are_three_whatever_plotly_js_or_a_word_holds(view, monkeypa
     monkeypatch.setattr(plotly.offline, "get_plotlyjs", lambda: nasty)
     page._plotly.cache_clear()
     try:
-        probe = replace(view.frames[-1].probes[0], output="</script><b>&{{plotly}}", text="a<b>&")
-        probe = replace(probe, pieces=tuple(probe.output))
-        frame = replace(view.frames[-1], probes=(probe, *view.frames[-1].probes[1:]))
+        output = "</script><b>&{{plotly}}"
+        frame = with_probe(view.frames[-1], output=output, text="a<b>&", pieces=tuple(output))
         moment = replace(view.moments[0], text="</script><script>alert(2)</script><!--")
-        text = made(
-            replace(view, frames=(frame,), moments=(moment,), reason="<i>done</i> & {{data}}"), word="a<b>&"
-        )
+        shown = replace(view, frames=Given([frame]), moments=(moment,), reason="<i>done</i> & {{data}}")
+        text = made(shown, word="a<b>&")
     finally:
         page._plotly.cache_clear()
     scripts = Elements(text).scripts
@@ -130,7 +129,17 @@ def test_the_heading_says_which_run_this_is_and_never_its_secret_id(view):
     assert view.id not in text
 
 
-def test_weights_are_those_of_every_frame_and_head_in_thousandths(view):
+def test_the_heading_says_how_many_of_the_run_s_frames_the_page_holds(view, monkeypatch):
+    assert "trained for 8 steps" in made(view)
+    assert " · finished · 9 of 9 frames<" in made(view)
+    monkeypatch.setattr(page_data, "MOST_FRAMES", 8)
+    text = made(view)
+    assert " · finished · 8 of 9 frames<" in text
+    assert len(data_of(text)["frames"]) == 8
+
+
+def test_weights_are_those_of_every_frame_and_head_in_thousandths(thinned):
+    view = thinned
     data = data_of(made(view))
     assert [frame["step"] for frame in data["frames"]] == [0, 1, 2, 3, 4, 5, 8]
     for row, text in enumerate(["banana", "cat", "ox"]):
@@ -141,13 +150,23 @@ def test_weights_are_those_of_every_frame_and_head_in_thousandths(view):
             found = unpacked(word["weights"][site])
             expected = np.stack([frame.map(row, site) for frame in having])
             np.testing.assert_allclose(found, expected, atol=0.00051)
-    assert data["words"]["ox"]["asked"] == 4
+    assert data["words"]["ox"]["since"] == 4
+
+
+def test_a_word_that_came_later_has_its_maps_from_the_first_step_on_and_no_letters_before_it_was_asked(view):
+    data = data_of(made(view))
+    assert data["words"]["ox"]["frames"] == list(range(9))
+    asked = [frame["probes"]["ox"] for frame in data["frames"]]
+    assert [one["letters"] is None for one in asked] == [one["right"] is None for one in asked]
+    assert [one["right"] for one in asked] == [*4 * [None], *5 * [False]]
+    assert [frame["written"] for frame in data["frames"]] == [0, 1, 2, 3, 4, 4, 4, 4, 8]
+    assert [frame["rightStep"] for frame in data["frames"]] == [0, 0, 0, 0, 4, 4, 4, 4, 8]
 
 
 def test_a_blocked_cell_says_whether_it_lies_in_the_future_or_was_blocked_by_hand(view):
     data = data_of(made(view))
     codes = codes_of(data["words"]["banana"]["weights"]["decoder.0.self"])
-    assert codes.shape == (7, 3, 7, 7)
+    assert codes.shape == (9, 3, 7, 7)
     for i, frame in enumerate(view.frames):
         for head in range(3):
             expected = np.where(np.triu(np.ones((7, 7), bool), 1), FUTURE, 0)
@@ -193,12 +212,13 @@ def test_frames_carry_their_numbers_outputs_and_what_was_taken_away(view):
     data = data_of(made(view))
     frame = data["frames"][-1]
     assert frame["loss"] == view.frames[-1].loss
-    assert frame["right"] == list(view.frames[-1].exact)
+    assert frame["right"] == [view.frames[-1].evaluation.right, 1000]
     assert data["frames"][0]["loss"] is None
-    assert [bool(f["taken"]) for f in data["frames"]] == [step >= 4 for step in (0, 1, 2, 3, 4, 5, 8)]
+    assert [bool(f["taken"]) for f in data["frames"]] == [step >= 4 for step in range(9)]
     assert "ablated decoder layer 2" in frame["taken"]
     assert frame["roles"][SITE][2] == "switched off"
     assert data["frames"][0]["roles"][SITE][2] == "no clear pattern"
+    assert data["frames"][6]["roles"][SITE][0] == "no clear pattern at step 4"  # when heads were scored last
     for i, f in enumerate(data["frames"]):
         recorded = view.frames[i].probes[0]
         pairs = list(zip(recorded.expected, recorded.predicted, strict=True))
@@ -222,17 +242,18 @@ def test_frames_carry_their_numbers_outputs_and_what_was_taken_away(view):
 )
 def test_each_letter_written_is_told_right_or_wrong(view, output, stopped, expected, right):
     pieces = tuple(re.findall(r"\[SOS\]|.", output))
-    probe = replace(view.frames[-1].probes[0], output=output, pieces=pieces, stopped=stopped, right=right)
-    frame = replace(view.frames[-1], probes=(probe, *view.frames[-1].probes[1:]))
-    written = data_of(made(replace(view, frames=(frame,))))["frames"][0]["probes"]["banana"]
+    frame = with_probe(view.frames[-1], output=output, pieces=pieces, stopped=stopped, right=right)
+    written = data_of(made(replace(view, frames=Given([frame]))))["frames"][0]["probes"]["banana"]
     assert written["letters"] == expected
     assert written["right"] is right
 
 
 def test_a_star_is_for_a_head_above_the_threshold_that_is_not_switched_off(view):
     scores = {site: {"mirror": np.array([0.49, 0.5, 0.9])} for site in view.frames[-1].axes}
-    frames = tuple(replace(frame, head_scores=scores) for frame in view.frames)
-    data = data_of(made(replace(view, frames=frames)))
+    frames = [
+        replace(frame, measurement=replace(frame.measurement, head_scores=scores)) for frame in view.frames
+    ]
+    data = data_of(made(replace(view, frames=Given(frames))))
     assert data["frames"][0]["lit"][SITE] == [False, True, True]
     assert data["frames"][-1]["lit"][SITE] == [False, True, False]
 
@@ -250,16 +271,17 @@ def test_moments_are_told_as_they_are_and_pinned_to_the_curves(view):
 
 def test_a_long_run_keeps_at_most_a_hundred_and_twenty_steps_with_the_first_the_last_and_moments(view):
     moment = replace(view.moments[0], step=1_230)
-    frames = tuple(replace(view.frames[0], step=10 * i) for i in range(400))
+    frames = Given(replace(view.frames[0], step=10 * i) for i in range(400))
     steps = [f["step"] for f in data_of(made(replace(view, frames=frames, moments=(moment,))))["frames"]]
     assert 100 < len(steps) <= 120
     assert {0, 1_230, 3_990} <= set(steps)
 
 
 def test_a_large_model_keeps_fewer_steps(view, monkeypatch):
-    frames = tuple(replace(view.frames[0], step=10 * i) for i in range(400))
-    # banana and cat: encoder 3 heads of 8 x 8 and 5 x 5, twice 7 x 7 and 4 x 4, twice 7 x 8 and 4 x 5
-    per_frame = 2 * 3 * (64 + 25 + 2 * (49 + 16) + 2 * (56 + 20))
+    frames = Given(replace(view.frames[0], step=10 * i) for i in range(400))
+    # banana, cat and ox: encoder 3 heads of 8 x 8, 5 x 5 and 4 x 4; twice 7 x 7, 4 x 4 and 3 x 3; twice
+    # 7 x 8, 4 x 5 and 3 x 4
+    per_frame = 2 * 3 * (64 + 25 + 16 + 2 * (49 + 16 + 9) + 2 * (56 + 20 + 12))
     monkeypatch.setattr(page_data, "ROOM", 50 * per_frame)
     assert len(page_data.page_data(replace(view, frames=frames))["frames"]) == 50
     monkeypatch.setattr(page_data, "ROOM", 1)
@@ -283,4 +305,4 @@ def test_a_head_that_does_not_exist_and_a_run_without_frames_are_refused(view):
     with pytest.raises(ValueError, match="^'decoder.1.cross' is no 'encoder' attention"):
         made(view, kind="encoder")
     with pytest.raises(InputError, match="^Nothing has been recorded yet"):
-        made(replace(view, frames=()))
+        made(replace(view, frames=Given([])))

@@ -18,7 +18,7 @@ from transformer.errors import InputError
 from transformer.exports.script import script, script_problem
 from transformer.insight.scores import head_scores
 from transformer.model.layers import Dropout
-from transformer.recording.recorder import Recorder
+from transformer.recording.recorder import Scorer
 from transformer.recording.tape import record
 from transformer.tasks.letters import is_held_out
 from transformer.training.evaluation import evaluate
@@ -379,10 +379,9 @@ def test_its_measures_are_ours_for_every_topology_and_mask(topology, causal, pad
         assert 0 < ours.exact <= 1
     scored = [word for word in state.task.held_out() if len(word) >= 3][:64]
     kind = state.config.model.kinds[0]
-    sites = [
-        site for site in Recorder(state.model, state.task).head_scores() if kind != "cross" or "cross" in site
-    ]
-    expected = [Recorder(state.model, state.task).head_scores()[site]["mirror"] for site in sites]
+    measured = Scorer(state.task).scores(state.model)
+    sites = [site for site in measured if kind != "cross" or "cross" in site]
+    expected = [measured[site]["mirror"] for site in sites]
     found = names["mirror_scores"](model, scored)
     assert found.shape == (len(sites), 3)
     for theirs, mirror in zip(found.tolist(), expected, strict=True):

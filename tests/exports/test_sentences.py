@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFont
 
+from tests.exports.conftest import Given
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.exports import canvas, film
@@ -50,20 +51,6 @@ def finished(task, *words):
 @pytest.fixture(scope="module")
 def french():
     return finished("en-fr", UNKNOWN)
-
-
-@pytest.fixture
-def told(monkeypatch):
-    """Everything that is written on a canvas."""
-    texts = []
-    write = Canvas.text
-
-    def text(self, x, y, text, size, **more):
-        texts.append(text)
-        write(self, x, y, text, size, **more)
-
-    monkeypatch.setattr(Canvas, "text", text)
-    return texts
 
 
 def found(name):
@@ -212,16 +199,15 @@ def rewritten(view, pieces):
             pieces=written,
             output=" ".join(written),
             stopped=True,
+            written_at=100 + frame.step,
         )
         maps = {}
         for site, axes in frame.axes.items():
             n = {"src": len(probe.src_tokens), "tgt": len(tgt)}
-            shape = (*frame.maps[site].shape[:2], n[axes.query], n[axes.key])
-            made = np.zeros((len(frame.probes), *shape[1:]), np.float16)
-            made[..., 0] = 1.0
-            maps[site] = made[row : row + 1]
-        frames.append(replace(frame, probes=(probe,), maps=maps))
-    return replace(view, frames=tuple(frames))
+            maps[site] = np.zeros((frame.n_heads(site), n[axes.query], n[axes.key]), np.float32)
+            maps[site][..., 0] = 1.0
+        frames.append(replace(frame, probes=(probe,), maps=(maps,)))
+    return replace(view, frames=Given(frames))
 
 
 def test_where_nobody_knows_the_answer_each_step_has_its_own_tokens_and_nothing_is_wrong(french, told):
@@ -235,9 +221,9 @@ def test_where_nobody_knows_the_answer_each_step_has_its_own_tokens_and_nothing_
         ["[SOS] → la", "la → pomme", "pomme → [EOS]", ""],
     ]
     assert word["drawn"]["decoder"]["changing"][2]["columns"] == ["[SOS]", "la", "pomme", ""]
-    for frame in data["frames"]:
-        assert frame["probes"][UNKNOWN]["right"] is None
-        assert frame["probes"][UNKNOWN]["wrong"] == {}
+    for step, frame in enumerate(data["frames"]):
+        probe = frame["probes"][UNKNOWN]
+        assert (probe["right"], probe["wrong"], probe["over"]) == (None, {}, 100 + step)
     assert film_gif(view, word=UNKNOWN, site=CROSS, head=0)[:3] == b"GIF"
     assert filmstrip_png(view, word=UNKNOWN, site="decoder.0.self", head=0)[1:4] == b"PNG"
     assert not any("✗" in text or "teacher-forced" in text for text in told)
@@ -246,13 +232,15 @@ def test_where_nobody_knows_the_answer_each_step_has_its_own_tokens_and_nothing_
 
 
 def test_numbers_say_bleu_and_chrf_and_leave_open_what_nobody_knows(french):
-    frame = replace(french.frame, bleu=12.5, chrf=30.25)
-    document = json.loads(frame_json(french, frame))
+    frame = french.frame
+    evaluation = replace(frame.evaluation, bleu=12.5, chrf=30.25)
+    document = json.loads(frame_json(french, replace(frame, evaluation=evaluation)))
     assert (document["bleu"], document["chrf"]) == (12.5, 30.25)
-    said = {probe["word"]: (probe["answer"], probe["right"]) for probe in document["probes"]}
-    assert said[UNKNOWN] == (None, None)
-    assert said[KEY] == ("la fille trouve la clé et la cache", False)
+    keys = "answer", "right", "written_at"
+    said = {probe["word"]: tuple(probe[key] for key in keys) for probe in document["probes"]}
+    assert said[UNKNOWN] == (None, None, 0)  # its newest output, when the maps of the last batch were made
+    assert said[KEY] == ("la fille trouve la clé et la cache", False, None)
     first, *_, last = curves_csv(french).splitlines()
     numbers = dict(zip(first.split(","), last.split(","), strict=True))
-    assert float(numbers["bleu"]) == pytest.approx(french.frame.bleu)
-    assert float(numbers["chrf"]) == pytest.approx(french.frame.chrf)
+    assert float(numbers["bleu"]) == pytest.approx(frame.evaluation.bleu)
+    assert float(numbers["chrf"]) == pytest.approx(frame.evaluation.chrf)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -44,7 +43,7 @@ def test_the_json_says_of_which_run_and_step_it_is(view, frame, document):
     assert configuration == view.config
     assert (document["format"], document["seed"], document["step"]) == (1, 5, 4)
     assert document["loss"] == view.metrics.column("loss")[3]
-    assert document["held_out_words"] == {"right": frame.exact[0], "asked": 200, "step": 4}
+    assert document["held_out_words"] == {"right": frame.evaluation.right, "asked": 200, "step": 4}
     assert document["interventions"] == TAKEN.to_dict()
     assert view.id not in frame_json(view, frame)  # who knows it may watch the run
 
@@ -105,8 +104,19 @@ def test_scores_have_a_number_for_every_head(frame, document):
     assert len(mirror) == 3
 
 
-def test_step_zero_has_no_loss_and_a_frame_may_have_no_evaluation(view):
-    first = replace(view.frames[0], exact=None)
-    document = json.loads(frame_json(view, first))
-    assert (document["step"], document["loss"], document["held_out_words"]) == (0, None, None)
-    assert [probe["word"] for probe in document["probes"]] == ["banana", "cat"]
+def test_step_zero_has_no_loss_and_a_step_between_evaluations_says_what_its_numbers_are_of(view):
+    first, before, between = (json.loads(frame_json(view, view.frames.of_step(step))) for step in (0, 4, 6))
+    assert (first["step"], first["loss"]) == (0, None)
+    assert (between["step"], between["loss"]) == (6, view.metrics.column("loss")[5])
+    assert (between["held_out_words"], between["scores"]) == (before["held_out_words"], before["scores"])
+    assert (between["held_out_words"]["step"], between["scored_step"]) == (4, 4)
+
+
+def test_a_word_that_came_later_has_its_maps_at_every_step_and_no_output_before(view):
+    for step, written in enumerate((0, 1, 2, 3, 4, 4, 4, 4, 8)):  # single steps up to the fourth
+        *others, ox = json.loads(frame_json(view, view.frames.of_step(step)))["probes"]
+        assert (ox["word"], np.shape(ox["maps"]["decoder.1.cross"])) == ("ox", (3, 3, 4))
+        assert ox["output_step"] == (written if step >= 4 else None)
+        said = [ox[key] for key in ("output", "stopped", "right")]
+        assert [one is None for one in said] == 3 * [step < 4]
+        assert {probe["output_step"] for probe in others} == {written}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
-from tests.exports.conftest import CONFIG, sharpened
+from tests.exports.conftest import CONFIG, Given, sharpened
 from tests.exports.test_film import color_at, decoded, maps_in, viridis
 from tests.exports.test_page import FUTURE, PADDING, codes_of, data_of, unpacked
 from transformer.exports.film import film_gif, filmstrip_png
@@ -89,7 +89,7 @@ def test_a_page_shows_at_each_step_what_its_masks_hid_then(run_of, topology):
     numbers = unpacked(data["words"]["cat"]["weights"][site])
     n = len(view.frame.probes[1].tokens(view.frame.axes[site].query))
     real = {"src": 5, "tgt": 4, "seq": 8}[view.frame.axes[site].query]
-    assert codes.shape == (7, 3, n, n)
+    assert codes.shape == (9, 3, n, n)
     assert n > real
     for i, frame in enumerate(view.frames):
         expected = np.zeros((n, n), int)
@@ -137,7 +137,7 @@ def test_a_map_is_made_as_large_as_another_with_its_reasons(run_of, topology):
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_a_film_shows_padding_as_hidden_before_and_with_its_weights_after_the_switch(run_of, topology):
     view, site = run_of(topology), SWITCHED[topology]
-    view = replace(view, frames=tuple(sharpened(frame) for frame in view.frames))
+    view = replace(view, frames=Given(sharpened(frame) for frame in view.frames))
     _, frames = decoded(film_gif(view, word="cat", site=site, head=2))
     assert len(frames) == len(view.frames)
     whole = widest(view.frames, "cat")
@@ -171,9 +171,13 @@ def colors_in(pixels, box, n, row, column):
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_a_strip_is_made_of_every_topology(run_of, topology):
     view, site = run_of(topology), SWITCHED[topology]
-    view = replace(view, frames=tuple(sharpened(frame) for frame in view.frames))
+    view = replace(view, frames=Given(sharpened(frame) for frame in view.frames))
     picture = Image.open(io.BytesIO(filmstrip_png(view, word="ox", site=site, head=0)))
-    assert len(maps_in(np.asarray(picture.convert("RGB")).astype(int))) == 3  # asked at step 4
+    boxes = maps_in(np.asarray(picture.convert("RGB")).astype(int))
+    sizes = [right - left for left, _, right, _ in boxes]
+    assert len(set(sizes[:3])) == len(set(sizes[3:])) == 1  # hidden padding is grey before step 4
+    assert len(sizes) == 7
+    assert sizes[0] < sizes[3]
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

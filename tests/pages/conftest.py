@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts import ask_break, mask_switches
 from transformer.config import RunConfig
-from transformer.runs import looks
+from transformer.recording.frame import Frame
+from transformer.runs import rhythm
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.training.loop import train
@@ -80,6 +81,13 @@ def unpacked(packed: dict[str, Any]) -> np.ndarray:
         return np.frombuffer(data, dtype="<f4").astype(float)
     codes = np.frombuffer(data, dtype="<u2").reshape(packed["shape"])
     return np.where(codes == 65535, np.nan, codes / 65534)
+
+
+def scored(frame: Frame, scores: dict[str, Any], step: int | None = None, **more: Any) -> Frame:
+    """A frame at whose step these scores of heads were measured."""
+    step = frame.step if step is None else step
+    found = replace(frame.measurement, step=step, head_scores=frame.head_scores | scores, **more)
+    return replace(frame, step=step, measurement=found)
 
 
 def unescaped(markdown: str) -> str:
@@ -263,7 +271,7 @@ class Shared:
         return {"run": run.id, "owner": token}
 
     def threads(self) -> set[str]:
-        return {run._thread.name for run, _ in self.runs.values()}
+        return {run._runner.name for run, _ in self.runs.values()}
 
 
 def end_all_runs(but: Shared | None = None, elsewhere: Set[str] = frozenset()) -> None:
@@ -274,7 +282,7 @@ def end_all_runs(but: Shared | None = None, elsewhere: Set[str] = frozenset()) -
     """
     spared = elsewhere | (but.threads() if but else set())
     for run in (*REGISTRY.listed(), *(draft for draft, _ in REGISTRY._drafts.values())):
-        if isinstance(run, Run) and run._thread.name not in spared:
+        if isinstance(run, Run) and run._runner.name not in spared:
             run.close()
     REGISTRY._runs.clear()
     REGISTRY._drafts.clear()
@@ -294,9 +302,9 @@ def shared() -> Iterator[Shared]:
 
 
 @pytest.fixture(autouse=True)
-def many_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look at a tiny model takes longer than its step: here that is no reason to look less often."""
-    monkeypatch.setattr(looks, "LOOKING_ADVANCE", 1000.0)
+def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recording a tiny model takes longer than its step: here that is no reason to record less often."""
+    monkeypatch.setattr(rhythm, "KNOWN_SECONDS", 1e9)
 
 
 @pytest.fixture(autouse=True)
@@ -304,12 +312,6 @@ def patient_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page waits for a change in its run's model for as long as a busy machine takes over one."""
     for part in (ask_break, mask_switches):
         monkeypatch.setattr(part, "OBEYED_SECONDS", 60.0)
-
-
-@pytest.fixture
-def few_frames(monkeypatch: pytest.MonkeyPatch, many_frames: None) -> None:
-    """For longer runs of which the last steps matter."""
-    monkeypatch.setattr(looks, "LOOKING_ADVANCE", 0.0)
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def test_before_anything_is_taken_both_sides_are_the_same(ask):
         assert f"owl → <b>{answer.output or '(nothing)'}" in verdict(ask, side)
 
 
-def test_an_ablated_head_changes_the_right_side_only(visit, few_frames):
+def test_an_ablated_head_changes_the_right_side_only(visit):
     ask = visit(
         SOME | {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "goal": "none", "device": "cpu"}
     )
@@ -257,7 +257,7 @@ def test_nothing_can_be_put_into_a_run_that_has_not_begun(visit):
     assert "intervene_continue" not in ask.keys
 
 
-def test_a_run_that_has_ended_trains_on_without_its_heads_at_the_stated_rate(visit, few_frames):
+def test_a_run_that_has_ended_trains_on_without_its_heads_at_the_stated_rate(visit):
     ask = visit(steps=4, learning_rate=0.008).press("run_start").until("finished")
     run = ask.run
     ask.go("explore").tab("Break").stand(2).set("ablate_heads", ["dec 1 cross · head 2"]).press(

@@ -9,14 +9,15 @@ from transformer.asking import Asked
 from transformer.figures import colors
 from transformer.interventions import NOTHING
 
+TWO_LAYERS = {"layers_encoder": 2, "layers_decoder": 2, "width": 12, "heads": 3, "steps": 22}
 SITES = {"cross": "decoder.{}.cross", "encoder": "encoder.{}", "decoder": "decoder.{}.self"}
 
 
 @pytest.fixture
 def ask(revisit):
-    """The Ask page of a finished run, with snapshots of steps 0 to 5, 10, 15, 20 and 22."""
-    visitor = revisit(layers_encoder=2, layers_decoder=2, width=12, heads=3, steps=22).go("explore")
-    assert {snapshot.step for snapshot in visitor.run.view.snapshots} == {*range(6), 10, 15, 20, 22}
+    """The Ask page of a finished run, with the weights of all its steps."""
+    visitor = revisit(**TWO_LAYERS).go("explore")
+    assert [snapshot.step for snapshot in visitor.run.view.snapshots] == [*range(23)]
     return visitor
 
 
@@ -239,13 +240,18 @@ def test_a_word_longer_than_any_trained_on_can_be_asked(ask):
     np.testing.assert_allclose(np.nan_to_num(weights(ask)).sum(axis=1), np.ones(13), atol=1e-3)
 
 
-@pytest.mark.parametrize(("step", "nearest"), [(8, 10), (7, 5), (21, 20)])
-def test_a_step_without_a_snapshot_is_answered_by_the_nearest_which_is_named(ask, step, nearest):
-    ask.set("explore_text", "owl").set("explore_step", step)
-    assert ask.says(f"Step {step:,} has no snapshot: the model of step **{nearest}** answers.")
-    expected = truth(ask, nearest, "owl").forced.maps["decoder.1.cross"]
-    np.testing.assert_allclose(ask.drawn("explore_strip_figure").arrays["1.z"], expected[0], atol=1e-4)
-    assert f"step {nearest}" in ask.drawn("explore_map_figure").changing["title.text"]
+def test_a_step_whose_weights_are_gone_is_answered_by_the_nearest_which_is_named(visit):
+    ask = visit(**TWO_LAYERS).press("run_start").until("finished").go("explore").set("explore_text", "owl")
+    before = ask.set("explore_step", 8).drawn("explore_strip_figure").arrays["1.z"]
+    ask.run.thin_weights(3)
+    assert [snapshot.step for snapshot in ask.run.view.snapshots] == [0, 7, 15, 22]
+    for step, nearest in ((8, 7), (11, 7), (12, 15), (21, 22)):
+        ask.set("explore_step", step)
+        assert ask.says(f"The weights of step {step} are not kept: step **{nearest}** answers.")
+        expected = truth(ask, nearest, "owl").forced.maps["decoder.1.cross"][0]
+        np.testing.assert_allclose(ask.drawn("explore_strip_figure").arrays["1.z"], expected, atol=1e-4)
+        assert f"step {nearest}" in ask.drawn("explore_map_figure").changing["title.text"]
+        assert np.abs(expected - before).max() > 1e-3  # what was asked of step 8 itself is over
 
 
 @pytest.mark.parametrize("step", [400, 10**8])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from transformer.runs.recorded import recorded
+from transformer.runs.demo import demo_run
 
 
 @pytest.fixture
 def first_visit(visit, monkeypatch):
     """The app on a server that nobody has told to show none, and nothing in the link."""
     monkeypatch.delenv("HEADLIGHT_RECORDING")
-    recorded.cache_clear()
+    demo_run.cache_clear()
     yield lambda **link: visit({}, **link)
-    recorded.cache_clear()
+    demo_run.cache_clear()
 
 
 def test_the_first_page_shows_the_recording_and_says_that_it_is_one(first_visit):
@@ -29,21 +29,21 @@ def test_the_first_page_shows_the_recording_and_says_that_it_is_one(first_visit)
 
 
 def test_its_past_can_be_looked_at_on_every_page_that_looks(first_visit):
-    visitor = first_visit()
-    visitor.stand(50)
-    assert visitor.drawn("live_map_figure").step == 50
-    assert visitor.says("**At step 50** the clearest head")
+    visitor, step = first_visit(), demo_run().view.snapshots[2].step
+    visitor.stand(step)
+    assert visitor.drawn("live_map_figure").step == step
+    assert visitor.says(f"**At step {step}** the clearest head")
     visitor.go("explore")
-    assert visitor.says("The model of step **50** answers.")
+    assert visitor.says(f"The model of step **{step}** answers.")
     visitor.go("anatomy")
-    assert visitor.says("The model of step **50**.")
+    assert visitor.says(f"The model of step **{step}**.")
 
 
 def test_start_trains_a_model_of_ones_own_from_its_first_step(first_visit):
     visitor = first_visit()
     visitor.stand(50)
     visitor.press("run_start")
-    assert visitor.run.id != recorded().id
+    assert visitor.run.id != demo_run().id
     visitor.once(lambda: visitor.run.view.step > 2)
     assert visitor.run.view.metrics.column("step")[0] == 1
     assert not visitor.says("recorded")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import streamlit as st
 
-from transformer.runs.library import Library
 from transformer.runs.registry import REGISTRY
+from transformer.storage.library import Library
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def test_a_replay_can_be_looked_at_and_offers_nothing_that_trains_it(visit, make
     run = make_run(tiny())
     run.start()
     assert run.wait(60)
-    visitor = bring(visit(), Library(None).file_of(run))
+    visitor = bring(visit(), REGISTRY.file_of(run))
     assert "**finished** · step **8** / 8" in visitor.status
     assert visitor.says("You watch this run.")
     assert "run_continue" not in visitor.keys

@@ -11,6 +11,7 @@ import streamlit as st
 
 from pages.parts import watching
 from pages.parts.pictures import large_picture, strip_picture
+from tests.pages.conftest import scored
 from transformer.figures import colors
 from transformer.interventions import Interventions
 
@@ -69,9 +70,8 @@ def test_the_head_with_the_clearest_pattern_is_shown_large_and_framed_in_the_str
 
 def test_a_head_that_crossed_the_threshold_carries_a_star_in_the_strip(visit):
     frame = visit(heads=4).run.view.frame
-    scores = frame.head_scores | {"decoder.0.cross": {"mirror": np.array([0.49, 0.5, 0.02, 0.97])}}
+    turned = scored(frame, {"decoder.0.cross": {"mirror": np.array([0.49, 0.5, 0.02, 0.97])}})
     chosen = ("decoder.0.cross", 2)
-    turned = replace(frame, head_scores=scores)
     made = strip_picture(turned, "cat", ("decoder.0.cross",), (0, 1, 2, 3), chosen)
     assert ["★" in made.layout[f"annotations[{i}].text"] for i in range(4)] == [False, True, False, True]
     widths = [made.layout[f"shapes[{i}].line.width"] for i in range(4)]
@@ -83,8 +83,8 @@ def test_a_head_that_crossed_the_threshold_carries_a_star_in_the_strip(visit):
 def test_a_head_that_is_switched_off_carries_no_star_and_no_role(visit):
     frame = visit(heads=4).run.view.frame
     site = "decoder.0.cross"
-    scores = frame.head_scores | {site: {"mirror": np.array([0.9, 0.8, 0.2, 0.1])}}
-    off = replace(frame, head_scores=scores, interventions=Interventions(ablated=((site, 0),)))
+    frame = scored(frame, {site: {"mirror": np.array([0.9, 0.8, 0.2, 0.1])}})
+    off = replace(frame, interventions=Interventions(ablated=((site, 0),)))
     made = strip_picture(off, "cat", (site,), (0, 1, 2, 3), (site, 2))
     assert ["★" in made.layout[f"annotations[{i}].text"] for i in range(4)] == [False, True, False, False]
     assert off.role(site, 0) == "switched off"
@@ -104,12 +104,12 @@ def test_a_head_that_is_switched_off_carries_no_star_and_no_role(visit):
 def test_the_second_line_of_the_large_map_calls_the_head_by_what_it_does(visit, site, scores, said):
     frame = visit().run.view.frame
     values = {name: np.array([0.0, score]) for name, score in scores.items()}
-    made = large_picture(
-        replace(frame, step=1340, head_scores=frame.head_scores | {site: values}), "cat", site, 1, 3, False
-    )
-    first, second = re.sub("<span[^>]*>|</span>", "", made.layout["title.text"]).split("<br>")
-    assert first.endswith("1 · head 2</b> · step 1,340")
-    assert second == f"{said} · “cat” · seed 3 · teacher-forced"
+    frame = scored(frame, {site: values}, 1325)
+    for step, when in ((1325, ""), (1340, " at step 1,325")):  # it is measured less often than it is shown
+        made = large_picture(replace(frame, step=step), "cat", site, 1, 3, False)
+        first, second = re.sub("<span[^>]*>|</span>", "", made.layout["title.text"]).split("<br>")
+        assert first.endswith(f"1 · head 2</b> · step {step:,}")
+        assert second == f"{said}{when} · “cat” · seed 3 · teacher-forced"
 
 
 def test_a_picture_of_a_frame_is_made_once_for_all_who_look_at_it_and_anew_for_another_frame(visit):

@@ -17,7 +17,7 @@ def limits(monkeypatch):
 
     def put(**limits):
         monkeypatch.setattr(REGISTRY, "limits", Limits(**limits))
-        monkeypatch.setattr(REGISTRY.slots, "n", REGISTRY.limits.training)
+        monkeypatch.setattr(REGISTRY.queue, "slots", REGISTRY.limits.training)
 
     return put
 
@@ -65,12 +65,12 @@ def test_every_page_says_the_place_in_line(visit, slow, limits, page):
 
 def test_a_page_that_is_open_keeps_its_run_going_and_who_comes_back_is_told_of_the_pause(visit, slow):
     visitor = visit(slow).press("run_start").until("training")
-    turn = visitor.run._turn
-    turn.seen_at -= 9 * 60
-    before = turn.seen_at
+    lease = visitor.run._lease
+    lease.seen_at -= 9 * 60
+    before = lease.seen_at
     visitor.look()
-    assert turn.seen_at >= before + 9 * 60
-    turn.seen_at -= 10 * 60
+    assert lease.seen_at >= before + 9 * 60
+    lease.seen_at -= 10 * 60
     visitor.until("paused")
     assert visitor.says(
         f"Paused at step {visitor.run.view.step:,}: nobody looked for 10 minutes. Press Resume."

@@ -215,8 +215,9 @@ def test_the_head_shown_on_ask_is_that_of_the_step_and_not_of_the_newest(visit):
     trained = visit(**TWO_LAYERS).press("run_start").until("finished")
     run = trained.run
     old, newest = ("decoder.0.cross", 0), ("decoder.1.cross", 3)
-    frames = tuple(replace(frame, clearest=newest if frame.step == 10 else old) for frame in run.view.frames)
-    run._worker.publish(frames=frames)
+    measured = run.view.frames.measurements
+    changed = [replace(one, clearest=newest if one.step == 10 else old) for one in measured]
+    run._published.publish(frames=run.view.frames.extended(changed))
     trained.stand(4).go("explore")
     assert "decoder 1 · head 1" in trained.drawn("explore_map_figure").changing["title.text"]
     trained.tab("Break")

@@ -107,11 +107,13 @@ def test_the_numbers_and_the_weights_are_of_the_step_on_the_screen(trained, offe
         np.testing.assert_array_equal(values, snapshot.weights[name])
 
 
-def test_a_step_without_a_snapshot_gives_the_weights_nearest_to_it(trained, offered):
-    trained.go("explore").set("explore_step", 13)  # there are 10 and 15
+def test_a_step_whose_weights_are_gone_gives_those_nearest_to_it(visit, offered):
+    trained = visit(steps=22).press("run_start").until("finished")
+    trained.run.thin_weights(2)
+    trained.go("explore").set("explore_step", 13)  # there are 0, 11 and 22
     data = offered["export_weights"]["data"]()
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    assert header["__metadata__"]["step"] == "15"
+    assert header["__metadata__"]["step"] == "11"
 
 
 def test_what_is_taken_away_is_that_of_when_the_button_is_pressed(trained, offered):
@@ -121,7 +123,7 @@ def test_what_is_taken_away_is_that_of_when_the_button_is_pressed(trained, offer
     trained.stand(5)
     assert json.loads(button())["step"] == 5
     trained.press("time_play")
-    assert json.loads(button())["step"] == trained.slider["at"] == 10
+    assert json.loads(button())["step"] == trained.slider["at"] == 6
 
 
 def test_the_head_that_is_shown_large_is_the_one_in_the_files(trained, offered, monkeypatch):
@@ -158,11 +160,13 @@ def test_a_word_that_has_not_been_recorded_yet_names_no_file(trained, offered, m
 
 
 def test_a_word_that_was_asked_late_is_taken_away_from_any_step(trained, offered):
-    trained.set("own_word", "owl").once(lambda: trained.run.view.frame.row_of("owl") > 0)
-    trained.set("word", "owl").stand(3)  # there was no owl at step 3
+    frames = trained.run.view.frames
+    trained.set("own_word", "owl").once(lambda: trained.run.view.frames.steps_of("owl") == frames.steps)
+    trained.set("word", "owl").stand(3)  # nobody had asked for an owl at step 3
+    assert json.loads(offered["export_json"]["data"]())["probes"][-1]["word"] == "owl"
     assert offered["export_gif"]["file_name"] == "headlight-seed7-owl.gif"
     gif = Image.open(io.BytesIO(offered["export_gif"]["data"]()))
-    assert getattr(gif, "n_frames", 1) == 1  # the one frame that has it
+    assert gif.n_frames == len(frames)
 
 
 def test_the_script_is_python_and_trains_this_very_experiment(trained, offered):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,20 +11,18 @@ import streamlit as st
 from pages.parts import time_control
 from pages.parts.plain import plain
 from tests.pages.conftest import LONG
+from transformer.evaluation import Evaluation
 from transformer.figures.curves import PINS
 from transformer.interventions import Interventions
+from transformer.recording import frames
 from transformer.runs.registry import REGISTRY
-
-STEPS = [0, 1, 2, 3, 4, 5, 10, 15, 20, 25]
-"""The frames of a run of 25 steps."""
 
 
 @pytest.fixture
 def trained(visit):
     """The Watch page of a run that has finished its 25 steps."""
     visitor = visit(steps=25).press("run_start").until("finished")
-    recorded = {frame.step for frame in visitor.run.view.frames}
-    assert recorded >= set(STEPS)  # a slow machine records a few more
+    assert visitor.run.view.frames.steps == (*range(26),)
     return visitor
 
 
@@ -57,26 +54,17 @@ def panels(visitor):
     }
 
 
-def with_numbers_of_their_own(run):
-    """Every frame of a run counts as many words right as its step says."""
-    frames = tuple(
-        replace(frame, exact=(frame.step, 200), exact_step=frame.step, by_length={4: (frame.step, 25)})
-        for frame in run.view.frames
-    )
-    run._worker.publish(frames=frames)
-
-
 def test_the_past_stands_still_in_every_panel_while_the_run_goes_on(training):
     training.stand(5)
     run, before = training.run, training.run.view.step
     shown = []
     for more in (3, 9, 20):
-        training.once(lambda more=more: run.view.step >= before + more)
+        training.once(lambda more=more: run.view.frame.step >= before + more)
         shown.append(panels(training))
         assert training.badge == ":blue-badge[REVIEW] step **5** of 100,000, training continues"
         assert "**training**" in training.status
     assert shown == [dict.fromkeys(shown[0], 5)] * 3
-    assert run.view.frame.exact_step >= 25  # there is a newer count, and it is not shown
+    assert run.view.frame.evaluation.step >= 25  # there is a newer count, and it is not shown
     assert number(training, r"held-out words, at step (\d+)") == 0
     frame = run.view.frame_at(5)
     assert training.says("**At step 5** the clearest head")
@@ -85,15 +73,19 @@ def test_the_past_stands_still_in_every_panel_while_the_run_goes_on(training):
         training.drawn("live_map_figure").arrays["0.z"], frame.map(0, site)[head], atol=1e-4
     )
     assert training.slider["live"] is False
-    assert before + 15 <= training.slider["steps"][-1] <= run.view.frame.step  # the track goes on growing
+    assert before + 20 <= training.slider["steps"][-1] <= run.view.frame.step  # the track goes on growing
 
 
-def test_words_right_and_right_by_length_are_those_of_the_step(trained):
-    with_numbers_of_their_own(trained.run)
-    for step in (20, 3, 25):
+def test_words_right_and_right_by_length_are_the_newest_counted_at_the_step(trained):
+    losses = {"loss": 1.0, "free_loss": 1.0, "token_accuracy": 0.5}
+    counted = [
+        Evaluation(step=k, right=k, total=200, by_length={4: (k, 25)}, **losses) for k in (0, 3, 19, 25)
+    ]
+    trained.run._published.publish(frames=trained.run.view.frames.extended(counted))
+    for step, known in ((20, 19), (3, 3), (2, 0), (25, 25)):
         trained.stand(step)
-        assert trained.says(f"<b>{step}</b> / 200<em>held-out words, at step {step}")
-        assert trained.says(f"<span title='length 4: {step} of 25 right'>")
+        assert trained.says(f"<b>{known}</b> / 200<em>held-out words, at step {known}")
+        assert trained.says(f"<span title='length 4: {known} of 25 right'>")
         assert panels(trained) == dict.fromkeys(panels(trained), step) | {
             "marker": None if step == 25 else step  # the newest is LIVE
         }
@@ -175,15 +167,16 @@ def test_a_step_that_is_still_to_come_is_not_waited_for(training):
     assert panels(guest) == dict.fromkeys(panels(guest), first)
 
 
-def test_a_step_that_the_run_forgets_meanwhile_stays_on_the_screen(trained):
+def test_a_step_that_the_run_forgets_meanwhile_stays_on_the_screen(trained, monkeypatch):
     trained.stand(15)
     before = trained.drawn("live_map_figure").arrays["0.z"]
-    run = trained.run
-    run._worker.publish(frames=tuple(frame for frame in run.view.frames if frame.step != 15))
+    monkeypatch.setattr(frames, "DENSE", 1)
+    known = trained.run.view.frames
+    trained.run._published.publish(frames=known.thinned(set(), limit=known.nbytes - 1))
     assert panels(trained.look()) == dict.fromkeys(panels(trained), 15)
     np.testing.assert_array_equal(trained.drawn("live_map_figure").arrays["0.z"], before)
     trained.stand(20).stand(15)  # asked once more, it is gone: the nearest one is shown
-    assert panels(trained)["large map"] != 15
+    assert panels(trained) == dict.fromkeys(panels(trained), 14)
 
 
 def test_a_word_typed_at_the_end_of_a_film_is_shown(trained):
@@ -199,16 +192,17 @@ def test_a_word_typed_at_the_end_of_a_film_is_shown(trained):
 
 def test_a_nearer_snapshot_that_comes_later_changes_no_answer_about_the_past(visit):
     visitor = visit(LONG).set("step_size", 8).step()
+    run = visitor.run
+    run._published.note(snapshots=run.view.snapshots[:6])  # the newest steps are still to be looked at
     visitor.go("explore").set("explore_step", 8)
     before = visitor.drawn("explore_map_figure").arrays["0.z"]
-    assert visitor.says("Step 8 has no snapshot: the model of step **5** answers.")
-    visitor.run.advance(4).wait(10)
-    visitor.once(lambda: visitor.run.view.step == 12)
-    assert visitor.run.view.snapshots[-1].step == 10
-    assert visitor.says("Step 8 has no snapshot: the model of step **5** answers.")
+    assert visitor.says("The weights of step 8 are not kept: step **5** answers.")
+    run.advance(4).wait(10)
+    visitor.once(lambda: run.view.step == run.view.snapshots[-1].step == 12)
+    assert visitor.says("The weights of step 8 are not kept: step **5** answers.")
     np.testing.assert_array_equal(visitor.drawn("explore_map_figure").arrays["0.z"], before)
     visitor.press("time_live").set("explore_step", 8)
-    assert visitor.says("the model of step **10** answers.")  # now it is the nearest
+    assert visitor.says("The model of step **8** answers.")
 
 
 def test_the_film_shows_every_frame_once_and_ends_with_the_last(trained):

@@ -20,6 +20,7 @@ from pages.parts.wording import (
     status_line,
     words_right,
 )
+from tests.pages.conftest import scored
 from transformer.config import RunConfig
 from transformer.insight.moments import Moment
 from transformer.recording.frame import Probe
@@ -30,6 +31,7 @@ PROBE = Probe(
     text="cat",
     answer="tac",
     output="tac",
+    output_step=0,
     stopped=True,
     src_tokens=("[SOS]", "c", "a", "t", "[EOS]"),
     tgt_tokens=("[SOS]", "t", "a", "c"),
@@ -52,9 +54,9 @@ def view(visit):
     return visit().run.view
 
 
-def mirror(view, *scores):
-    """The scores of all heads, with these mirror scores in the only cross-attention."""
-    return view.frame.head_scores | {"decoder.0.cross": {"mirror": list(scores)}}
+def mirror(view, step, *scores, **more):
+    """A frame in which the heads of the only cross-attention have these mirror scores."""
+    return scored(view.frame, {"decoder.0.cross": {"mirror": list(scores)}}, step, **more)
 
 
 def row(view, probe):
@@ -76,8 +78,8 @@ def row(view, probe):
             "● **training** · step **1** / 11 · 1.0 steps/s · at most 10 s left · pace 1 steps/s",
         ),
         (
-            {"state": "paused", "step": 2, "seconds": 12.34},
-            "❚❚ **paused** · step **2** / 3 · 12.3 s of training",
+            {"state": "paused", "step": 2, "seconds": 12.34, "every": 4},
+            "❚❚ **paused** · step **2** / 3 · 12.3 s of training · 1 in 4 steps recorded",
         ),
         ({"state": "failed", "step": 2}, "✖ **failed** · step **2** / 3"),
     ],
@@ -102,7 +104,7 @@ def test_each_state_has_a_sign_of_its_own(view):
 
 
 def test_the_moment_names_the_head_that_turned_the_step_and_its_score(view):
-    frame = replace(view.frame, step=140, head_scores=mirror(view, 0.1, 0.83))
+    frame = mirror(view, 140, 0.1, 0.83)
     turned = replace(view, frames=(frame,), state="training", turned_at=(120, "decoder.0.cross", 1))
     assert moment(turned, "") == (
         "★ **Decoder layer 1, head 2 turned anti-diagonal** at step 120: "
@@ -110,10 +112,12 @@ def test_the_moment_names_the_head_that_turned_the_step_and_its_score(view):
     )
     ended = replace(turned, state="finished", reason="Goal reached at step 140.")
     assert moment(ended, "").endswith("(83% on the mirrored letter). Goal reached at step 140\\.")
+    later = replace(turned, frames=(replace(frame, step=150),))
+    assert moment(later, "").endswith("(83% on the mirrored letter, as measured at step 140).")
 
 
 def test_without_a_pattern_the_moment_says_how_far_it_is(view):
-    frame = replace(view.frame, step=9, head_scores=mirror(view, 0.1, 0.27), clearest=("decoder.0.cross", 1))
+    frame = mirror(view, 9, 0.1, 0.27, clearest=("decoder.0.cross", 1))
     text = moment(replace(view, frames=(frame,), state="training"), "")
     assert text.startswith(
         "**No clear pattern yet.** The clearest head puts 27% of its weight on the mirrored"
@@ -128,8 +132,9 @@ def test_before_the_first_frame_and_after_a_failure_the_moment_says_so(view):
 
 
 def test_words_right_are_counted_with_the_step_at_which_they_were(view):
-    frame = replace(view.frame, step=60, exact=(1, 1000), exact_step=50)
-    old = replace(frame, step=25, exact=(0, 1000), exact_step=20)
+    known = replace(view.frame.evaluation, step=50, right=1, total=1000)
+    frame = replace(view.frame, step=60, evaluation=known)
+    old = replace(frame, step=25, evaluation=replace(known, step=20, right=0))
     seen = replace(view, frames=(old, frame), everyday=(7, 9))
     assert "<b>1</b> / 1,000<em>held-out words, at step 50<br>everyday words" in words_right(seen, frame)
     assert "when last asked: 7 / 9" in words_right(seen, frame)
@@ -138,20 +143,21 @@ def test_words_right_are_counted_with_the_step_at_which_they_were(view):
 
 
 def test_words_right_by_length_are_bars_with_their_numbers(view):
-    text = by_length(replace(view.frame, by_length={3: (0, 40), 4: (20, 40), 12: (40, 40)}))
+    def said(lengths):
+        return by_length(replace(view.frame, evaluation=replace(view.frame.evaluation, by_length=lengths)))
+
+    text = said({3: (0, 40), 4: (20, 40), 12: (40, 40)})
     for title, bar, length in (
         ("length 3: 0 of 40 right", "·", 3),
         ("length 4: 20 of 40 right", "▄", 4),
         ("length 12: 40 of 40 right", "█", 12),
     ):
         assert f"<span title='{title}'>{bar}<i>{length}</i></span>" in text
-    assert by_length(replace(view.frame, by_length={})) == ""
+    assert said({}) == ""
 
 
 def test_a_past_step_is_told_with_what_came_next(view):
-    frame = replace(
-        view.frame, step=140, head_scores=mirror(view, 0.1, 0.83), clearest=("decoder.0.cross", 1)
-    )
+    frame = mirror(view, 140, 0.1, 0.83, clearest=("decoder.0.cross", 1))
     seen = replace(
         view, moments=(Moment(140, "turned", "head 2 turned"), Moment(1200, "accuracy", "90 % right"))
     )
@@ -159,12 +165,11 @@ def test_a_past_step_is_told_with_what_came_next(view):
         "**At step 140** the clearest head, decoder layer 1, head 2, put 83% of its weight on the mirrored "
         "letter: anti-diagonal. ★ Head 2 turned. Next moment, step 1,200: 90 % right."
     )
-    before = replace(
-        frame, step=20, head_scores=mirror(view, 0.27, 0.28), clearest=("decoder.0.cross", 0)
-    )  # the head that stays framed, though another one is just above it
-    assert looking_back(replace(view, moments=()), before) == (
+    # The head that stays framed, though another one is just above it.
+    before = mirror(view, 15, 0.27, 0.28, clearest=("decoder.0.cross", 0))
+    assert looking_back(replace(view, moments=()), replace(before, step=20)) == (
         "**At step 20** the clearest head, decoder layer 1, head 1, put 27% of its weight on the mirrored "
-        "letter."
+        "letter, as measured at step 15."
     )
 
 
@@ -190,14 +195,22 @@ def test_every_letter_of_an_output_is_marked_right_or_wrong_by_more_than_colour(
     assert ("✓" in text) == right
 
 
+def test_outputs_that_were_written_earlier_say_at_which_step(view):
+    now = replace(view.frame, step=9, probes=(PROBE, replace(PROBE, text="owl", output_step=None)))
+    assert outputs(now, "cat").startswith("<small>As written at step 0:</small>")
+    assert "<td>owl</td><td>→ <small>not asked yet</small></td>" in outputs(now, "cat")
+    assert "As written" not in outputs(replace(now, step=0), "cat")
+
+
 def test_where_nobody_knows_the_answer_nothing_is_marked_wrong(view):
-    unknown = replace(PROBE, text="a dog", answer=None, wanted=(), right=False, pieces=("un", " chien"))
-    table, text = row(view, unknown)
+    unknown = {"text": "a dog", "answer": None, "written_at": 12, "wanted": (), "right": False}
+    table, text = row(view, replace(PROBE, **unknown, pieces=("un", " chien")))
     assert "→ un chien?" in text
     assert table.count("class='ok'") == 2
     assert "✓" not in text
     assert "✗" not in text
-    assert "nobody here knows the right answer" in table
+    assert "nobody here knows the right answer: the maps run over what the model wrote by itself" in table
+    assert "at step 12'" in table
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from transformer.config import RunConfig
-from transformer.decoding import spell
+from transformer.decoding import spell, write
 from transformer.insight.scores import head_scores
-from transformer.interventions import NOTHING, Interventions
+from transformer.model.transformer import Transformer
 from transformer.recording.frame import reading_sites
-from transformer.recording.recorder import Recorder, answered
+from transformer.recording.recorder import Recorder
 from transformer.recording.tape import record
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -20,15 +21,8 @@ WORDS = ["frog", "q", "ox", "kayak"]  # the longest is longer than the half-trai
 
 
 @pytest.fixture
-def make_frame():
-    def make(state, words=WORDS, **said):
-        recorder = Recorder(state.model, state.task)
-        for word in words:
-            recorder.add(state.task.question(word))
-        facts = {"step": state.step, "seconds": 0.0, "loss": 1.0, "exact": (0, 1), "exact_step": 0, **said}
-        return recorder.frame(**facts)
-
-    return make
+def make_frame(frame_of):
+    return lambda state, words=WORDS: frame_of(state, words)
 
 
 @pytest.fixture
@@ -47,7 +41,9 @@ def alone(state, word):
 def test_the_labels_are_the_tokens_that_were_attended_to(half_trained, make_frame):
     """The ids that the model was given are taken at its door and compared with the frame's labels."""
     given = []
-    hook = half_trained.model.register_forward_pre_hook(lambda _, ids: given.append(ids))
+    hook = register_module_forward_pre_hook(
+        lambda module, ids: given.append(ids) if isinstance(module, Transformer) else None
+    )
     frame = make_frame(half_trained)
     hook.remove()
     src, tgt_in = next(ids for ids in given if len(ids[0]) == len(WORDS))
@@ -62,17 +58,6 @@ def test_the_labels_are_the_tokens_that_were_attended_to(half_trained, make_fram
         assert not tgt_in[i, len(word) + 1 :].any()
 
 
-def test_a_map_is_that_of_the_word_alone_whatever_stands_beside_it(half_trained, frame):
-    for row, word in enumerate(WORDS):
-        weights, predicted = alone(half_trained, word)
-        assert list(frame.maps) == list(weights) == list(frame.axes)
-        for site, expected in weights.items():
-            shown = frame.map(row, site)
-            assert shown.shape == expected.shape
-            np.testing.assert_allclose(np.nan_to_num(shown), expected, atol=1e-3)
-        assert frame.probes[row].predicted == half_trained.task.tgt_tokenizer.tokens(predicted)
-
-
 def test_a_map_has_no_number_exactly_where_the_mask_blocks(frame):
     for row, word in enumerate(WORDS):
         n = len(word)
@@ -85,22 +70,6 @@ def test_a_map_has_no_number_exactly_where_the_mask_blocks(frame):
                 blocked = np.array([[j > i for j in range(n_columns)] for i in range(n_rows)])
             for head in shown:
                 assert np.array_equal(np.isnan(head), blocked)
-
-
-def test_in_the_whole_batch_the_future_and_the_padding_have_no_weight(frame):
-    for site, axes in frame.axes.items():
-        longest_src, longest_tgt = 7, 6
-        n_rows, n_columns = (longest_tgt if s == "tgt" else longest_src for s in (axes.query, axes.key))
-        assert frame.maps[site].shape == (4, 2, n_rows, n_columns)
-        for b, word in enumerate(WORDS):
-            real = len(word) + (1 if axes.key == "tgt" else 2)
-            by_hand = np.array(
-                [[j < real and (not axes.causal or j <= i) for j in range(n_columns)] for i in range(n_rows)]
-            )
-            for head in frame.maps[site][b]:
-                assert np.array_equal(head > 0, by_hand)
-    assert [axes.kind for axes in frame.axes.values()] == ["encoder", "decoder", "cross"]
-    assert {axes.padding for axes in frame.axes.values()} == {True}
 
 
 def test_outputs_are_written_by_the_model_alone(half_trained, make_frame):
@@ -124,28 +93,25 @@ def test_outputs_are_written_by_the_model_alone(half_trained, make_frame):
     )
 
 
-def test_a_model_that_is_right_everywhere_is_not_asked_token_by_token_and_writes_the_same(
-    half_trained, make_frame, monkeypatch
+def test_a_word_whose_rows_are_all_right_is_not_written_token_by_token_and_the_output_is_the_same(
+    half_trained, recorder_of, monkeypatch
 ):
-    words = half_trained.task.held_out()[:60]
-    exact = spell(half_trained.model, half_trained.task, words).exact
-    right = [word for word, ok in zip(words, exact, strict=True) if ok][:5]
-    wrong = next(word for word, ok in zip(words, exact, strict=True) if not ok)
-    asked = []
+    words, asked = half_trained.task.held_out()[:24], []
 
-    def counted(*args):
-        asked.append(args)
-        return answered(*args)
+    def counted(model, batch, *args, **options):
+        asked.append(len(batch.src))
+        return write(model, batch, *args, **options)
 
-    monkeypatch.setattr("transformer.recording.recorder.answered", counted)
-    together, one_wrong = make_frame(half_trained, right), make_frame(half_trained, [*right, wrong])
-    assert len(asked) == 1
-    assert len(right) == 5
-    for frame in (together, one_wrong):
-        for probe, word in zip(frame.probes, right, strict=False):
-            assert (probe.output, probe.stopped, probe.right) == (word[::-1], True, True)
-            assert probe.pieces == tuple(word[::-1])
-    assert not one_wrong.probes[-1].right
+    monkeypatch.setattr("transformer.recording.recorder.write", counted)
+    recorder, blind = recorder_of(half_trained, words), recorder_of(half_trained, words)
+    recorder.copy(130)
+    recorder.develop()
+    assert recorder.write(130) == blind.write(130)
+    n_right = sum(output.right for output in blind.write(130).by_word.values())
+    assert asked == [24 - n_right, 24, 24]
+    assert 5 < n_right < 20
+    recorder.write(131)  # of another step nothing is known
+    assert asked[3:] == [24]
 
 
 def test_head_scores_are_measured_on_64_fixed_held_out_words(half_trained, frame):
@@ -172,32 +138,12 @@ def test_looking_draws_nothing_in_whatever_mode_the_model_is(tiny, make_frame, t
     assert torch.equal(torch.get_rng_state(), before[0])
     assert torch.equal(state.dropout.get_state(), before[1])
     assert np.array_equal(np.random.get_state()[1], before[2])
-    for site, weights in first.maps.items():
-        assert np.array_equal(weights, again.maps[site])
+    for row in range(len(WORDS)):
+        for site in first.axes:
+            assert np.array_equal(first.map(row, site), again.map(row, site), equal_nan=True)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.4])
-def test_losses_are_bit_equal_with_and_without_frames(tiny, losses, make_frame, dropout):
-    state, found = TrainState.begin(tiny(dropout=dropout)), []
-    make_frame(state)
-    for report in train(state):
-        found += report.losses
-        make_frame(state)
-    assert found == losses(tiny(dropout=dropout))
-
-
-def test_a_frame_does_not_change_when_training_goes_on(tiny, make_frame):
-    state = TrainState.begin(tiny())
-    frame = make_frame(state)
-    before = {site: weights.copy() for site, weights in frame.maps.items()}
-    list(train(state))
-    for site, weights in frame.maps.items():
-        assert weights.dtype == np.float16
-        assert np.array_equal(weights, before[site])
-    assert not np.array_equal(make_frame(state).maps["encoder.0"], before["encoder.0"])
-
-
-def test_drawn_at_is_the_first_step_whose_batch_had_the_word(tiny):
+def test_drawn_at_is_the_first_step_whose_batch_had_the_word(tiny, frame_of):
     """Against a search of all batches, for words known from the start and words typed late."""
     state = TrainState.begin(tiny(min_letters=1, max_letters=3, batch_size=40))
     task, seed, last = state.task, state.config.seed, 30
@@ -216,8 +162,8 @@ def test_drawn_at_is_the_first_step_whose_batch_had_the_word(tiny):
                 recorder.add(task.question(word))
         if step % 5 and step not in (17, last):
             continue
-        frame = recorder.frame(step=step, seconds=0.0, loss=None, exact=None, exact_step=0)
-        told[step] = {probe.text: probe.drawn_at for probe in frame.probes}
+        state.step = step
+        told[step] = {probe.text: probe.drawn_at for probe in frame_of(state, (), recorder=recorder).probes}
     for step, answers in told.items():
         assert list(answers) == (known if step < 17 else known + late)
         for word, drawn_at in answers.items():
@@ -289,17 +235,8 @@ def test_one_sequence_shows_question_and_answer_on_both_axes(made):
 
 @pytest.mark.parametrize("topology", BOTH_ALONE)
 @pytest.mark.parametrize("causal", [True, False])
-def test_maps_and_scores_of_one_stack_are_those_of_each_word_alone(made, topology, causal):
+def test_scores_of_one_stack_are_those_of_each_word_alone(made, topology, causal):
     state, frame = made(topology=topology, causal_mask=causal)
-    for row, probe in enumerate(frame.probes):
-        weights, predicted = alone(state, probe.text)
-        assert list(frame.maps) == list(weights)
-        assert probe.predicted == state.task.tgt_tokenizer.tokens(predicted)
-        for site, expected in weights.items():
-            shown = frame.map(row, site)
-            np.testing.assert_allclose(np.nan_to_num(shown), expected, atol=1e-3)
-            future = np.triu(np.ones(shown.shape[1:], bool), 1)
-            assert np.array_equal(np.isnan(shown[2]), future if causal else np.zeros_like(future))
     words = [word for word in state.task.held_out() if len(word) >= 3][:64]
     for site, scores in frame.head_scores.items():
         one_by_one = [
@@ -330,7 +267,7 @@ def test_padding_that_is_not_hidden_stands_on_the_maps_with_its_weight(made, top
             assert (len(rows), len(columns)) == (longest[axes.query], longest[axes.key])
             shown = frame.map(row, site)
             assert shown.shape == (3, len(rows), len(columns))
-            np.testing.assert_allclose(np.nansum(shown, axis=-1), 1.0, atol=2e-3)
+            np.testing.assert_allclose(np.nansum(shown, axis=-1), 1.0, atol=2e-4)
             assert np.array_equal(np.isnan(shown).any(0), frame_future(axes, shown))
             for column in [j for j, token in enumerate(columns) if token == "[PAD]"]:
                 assert np.nanmax(shown[:, :, column]) > 0
@@ -350,38 +287,19 @@ def test_without_the_causal_mask_every_row_of_a_decoder_looks_ahead(made):
     shown = frame.map(0, "decoder.1.self")
     assert not np.isnan(shown).any()
     assert (shown[:, np.triu_indices(5, 1)[0], np.triu_indices(5, 1)[1]] > 0).any()
-    np.testing.assert_allclose(shown.sum(axis=-1), 1.0, atol=2e-3)
+    np.testing.assert_allclose(shown.sum(axis=-1), 1.0, atol=2e-4)
 
 
-def test_a_mask_that_is_switched_changes_the_axes_of_the_next_frame_only(made, make_frame):
-    state, before = made()
-    state.intervene(Interventions(masks=(("causal", False), ("padding", False))))
-    after = make_frame(state, ["frog", "q", "ox"])
-    state.intervene(NOTHING)
-    again = make_frame(state, ["frog", "q", "ox"])
-    told = [[(axes.causal, axes.padding) for axes in frame.axes.values()] for frame in (before, after, again)]
-    with_masks = [(False, True), (True, True), (False, True), (True, True), (False, True)]
-    assert told == [with_masks, 5 * [(False, False)], with_masks]
-    assert after.interventions.masks == (("causal", False), ("padding", False))
-    for site in before.maps:
-        assert np.array_equal(before.maps[site], again.maps[site])
-    assert after.probes[1].src_tokens == ("[SOS]", "q", "[EOS]", "[PAD]", "[PAD]", "[PAD]")
-    assert again.probes[1].src_tokens == ("[SOS]", "q", "[EOS]")
-
-
-def test_a_model_that_sees_its_padding_is_asked_as_it_was_trained():
+def test_a_model_that_sees_its_padding_is_asked_as_it_was_trained(frame_of):
     """Its answers depend on how much there is; words are as right in an evaluation as on the maps."""
     config = RunConfig(seed=2).with_changes(padding_mask=False, max_letters=6, batch_size=32, steps=120)
     state = TrainState.begin(config)
     for _ in train(state):
         pass
     words = state.task.held_out()[:12]
-    recorder = Recorder(state.model, state.task)
-    for word in words[:4]:
-        recorder.add(state.task.question(word))
-    frame = recorder.frame(step=120, seconds=0.0, loss=None, exact=None, exact_step=0)
+    frame = frame_of(state, words[:4])
     evaluated = spell(state.model, state.task, [*words, "abcdef"]).exact
     assert 0 < sum(evaluated) < len(evaluated)
     assert [probe.right for probe in frame.probes] == evaluated[:4]
     assert {len(probe.src_tokens) for probe in frame.probes} == {6 + 2}
-    np.testing.assert_allclose(frame.map(0, "decoder.1.cross").sum(axis=-1), 1.0, atol=2e-3)
+    np.testing.assert_allclose(frame.map(0, "decoder.1.cross").sum(axis=-1), 1.0, atol=2e-4)

@@ -14,9 +14,8 @@ from transformer.decoding import Written
 from transformer.insight.scores import head_scores
 from transformer.interventions import NOTHING
 from transformer.recording.frame import reading_sites
-from transformer.recording.recorder import Recorder
-from transformer.recording.snapshot import Snapshot
 from transformer.recording.tape import record
+from transformer.recording.weights import Snapshot
 from transformer.tasks.pair import Pair
 from transformer.tasks.writing import Writing
 from transformer.training.state import TrainState
@@ -78,11 +77,9 @@ def state(monkeypatch, tiny, fill):
     return make
 
 
-def frame_of(state, words=LATER):
-    recorder = Recorder(state.model, state.task)
-    for word in words:
-        recorder.add(state.task.question(word))
-    return recorder.frame(step=3, seconds=0.0, loss=None, exact=None, exact_step=0)
+@pytest.fixture
+def frame_of(frame_of):
+    return lambda state, words=LATER: frame_of(state, words)
 
 
 def shown(state, batch, row):
@@ -93,7 +90,9 @@ def shown(state, batch, row):
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @pytest.mark.parametrize("endless", [False, True])
-def test_the_maps_of_an_unknown_answer_run_over_what_the_model_has_written(state, topology, endless):
+def test_the_maps_of_an_unknown_answer_run_over_what_the_model_has_written(
+    state, topology, endless, frame_of
+):
     made = state(topology=topology, bias=-1e9 if endless else BIAS[topology])
     frame = frame_of(made)
     assert [probe.forced for probe in frame.probes] == [True, False, True, False]
@@ -117,13 +116,13 @@ def test_the_maps_of_an_unknown_answer_run_over_what_the_model_has_written(state
         for site, axes in frame.axes.items():
             shown_map = frame.map(row, site)
             assert shown_map.shape[1:] == (len(probe.tokens(axes.query)), len(probe.tokens(axes.key)))
-            np.testing.assert_allclose(np.nansum(shown_map, axis=-1), 1.0, atol=2e-3)
+            np.testing.assert_allclose(np.nansum(shown_map, axis=-1), 1.0, atol=2e-4)
     assert [probe.stopped for probe in frame.probes if not probe.forced].count(True) == (0 if endless else 1)
     assert any(probe.pieces for probe in frame.probes if not probe.forced)
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_each_probe_is_as_if_it_were_asked_alone(state, topology):
+def test_each_probe_is_as_if_it_were_asked_alone(state, topology, frame_of):
     made = state(topology=topology, bias=BIAS[topology])
     frame = frame_of(made)
     for row, probe in enumerate(frame.probes):
@@ -133,11 +132,11 @@ def test_each_probe_is_as_if_it_were_asked_alone(state, topology):
         with record(made.model) as tape:
             made.model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
         for site, weights in tape.weights.items():
-            np.testing.assert_allclose(np.nan_to_num(frame.map(row, site)), weights[0], atol=2e-3)
+            np.testing.assert_allclose(np.nan_to_num(frame.map(row, site)), weights[0], atol=2e-4)
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_known_probes_have_their_answer_in_pieces_and_their_alignment(state, topology):
+def test_known_probes_have_their_answer_in_pieces_and_their_alignment(state, topology, frame_of):
     frame = frame_of(state(topology=topology))
     first, _, third, _ = frame.probes
     assert first.wanted == ("le", " chat", " voit")
@@ -150,7 +149,7 @@ def test_known_probes_have_their_answer_in_pieces_and_their_alignment(state, top
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_heads_are_scored_on_the_gold_alignment_of_held_out_sentences(state, topology):
+def test_heads_are_scored_on_the_gold_alignment_of_held_out_sentences(state, topology, frame_of):
     made = state(topology=topology)
     frame = frame_of(made)
     assert frame.aim == "gold"
@@ -177,7 +176,7 @@ def test_heads_are_scored_on_the_gold_alignment_of_held_out_sentences(state, top
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_without_an_alignment_heads_are_told_by_their_focus(state, topology, monkeypatch):
+def test_without_an_alignment_heads_are_told_by_their_focus(state, topology, monkeypatch, frame_of):
     monkeypatch.setattr(Sentences, "held_out", lambda self: [replace(pair, links=None) for pair in HELD_OUT])
     frame = frame_of(state(topology=topology))
     assert frame.aim == "focus"
@@ -187,21 +186,11 @@ def test_without_an_alignment_heads_are_told_by_their_focus(state, topology, mon
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_questions_of_which_none_is_known_are_recorded_too(state, topology):
-    frame = frame_of(state(topology=topology, bias=BIAS[topology]), ["dog", "cat dog", "sees"])
-    assert not any(probe.forced for probe in frame.probes)
-    for row, probe in enumerate(frame.probes):
-        for site in frame.axes:
-            np.testing.assert_allclose(np.nansum(frame.map(row, site), axis=-1), 1.0, atol=2e-3)
-        assert len(probe.tgt_tokens) == len(probe.expected) == len(probe.predicted)
-
-
-@pytest.mark.parametrize("topology", TOPOLOGIES)
 @pytest.mark.parametrize("endless", [False, True])
-def test_what_is_asked_later_is_what_was_recorded(state, topology, endless):
+def test_what_is_asked_later_is_what_was_recorded(state, topology, endless, frame_of):
     made = state(topology=topology, bias=-1e9 if endless else BIAS[topology])
     weights = {name: weight.numpy() for name, weight in made.model.state_dict().items()}
-    model, compared = Asked(made.config, Snapshot(step=3, weights=weights), NOTHING), 0
+    model, compared = Asked(made.config, Snapshot(step=3, source=weights), NOTHING), 0
     for text in LATER:
         frame = frame_of(made, [text])  # alone: what never ends is cut by the longest that is asked with it
         (probe,), answer = frame.probes, model.answer(text)
@@ -213,7 +202,7 @@ def test_what_is_asked_later_is_what_was_recorded(state, topology, endless):
         compared += 1
         assert answer.forced.tgt_tokens == probe.tgt_tokens
         for site, weights in answer.forced.maps.items():
-            np.testing.assert_allclose(weights, frame.map(0, site), atol=2e-3, equal_nan=True)
+            np.testing.assert_allclose(weights, frame.map(0, site), atol=2e-4, equal_nan=True)
         assert model.head_scores.keys() == frame.head_scores.keys()
     assert compared == (2 if endless else 3)
 
@@ -221,44 +210,49 @@ def test_what_is_asked_later_is_what_was_recorded(state, topology, endless):
 # What is marked.
 
 
-def marked(state, **facts):
+@pytest.fixture
+def marked(state, frame_of):
     """What is marked of "the dog", of which "l'un le voit là" is to be written."""
-    (probe,) = frame_of(state(), ["the dog"]).probes
-    return replace(probe, **{"stopped": True, "right": False, **facts}).marked
+
+    def of(**facts):
+        (probe,) = frame_of(state(), ["the dog"]).probes
+        return replace(probe, **{"stopped": True, "right": False, **facts}).marked
+
+    return of
 
 
-def test_each_token_is_marked_by_the_one_in_its_place_whatever_stands_before_it(state):
+def test_each_token_is_marked_by_the_one_in_its_place_whatever_stands_before_it(marked):
     pieces = ("l'", " le", " le", " voit", " voit")
-    assert marked(state, pieces=pieces) == (
+    assert marked(pieces=pieces) == (
         *[("l'", True), (" le", False), (" le", True), (" voit", True), (" voit", False)],
     )
 
 
-def test_a_word_is_right_whatever_stands_between_it_and_the_one_before(state):
-    assert marked(state, pieces=("le", " un"))[:2] == (("le", False), (" un", True))
+def test_a_word_is_right_whatever_stands_between_it_and_the_one_before(marked):
+    assert marked(pieces=("le", " un"))[:2] == (("le", False), (" un", True))
 
 
-def test_what_is_missing_is_as_many_dots_and_what_goes_on_is_told(state):
-    assert marked(state, pieces=("l'", "un")) == (("l'", True), ("un", True), ("···", False))
-    assert marked(state, pieces=("l'", "un"), stopped=False) == (("l'", True), ("un", True), ("…", False))
+def test_what_is_missing_is_as_many_dots_and_what_goes_on_is_told(marked):
+    assert marked(pieces=("l'", "un")) == (("l'", True), ("un", True), ("···", False))
+    assert marked(pieces=("l'", "un"), stopped=False) == (("l'", True), ("un", True), ("…", False))
     long = ("l'", "un", " le", " voit", " là", " le")
-    assert marked(state, pieces=long) == (*((piece, True) for piece in long[:-1]), (" le", False))
-    assert marked(state, pieces=()) == (("·····", False),)
+    assert marked(pieces=long) == (*((piece, True) for piece in long[:-1]), (" le", False))
+    assert marked(pieces=()) == (("·····", False),)
 
 
-def test_nothing_is_wrong_in_another_answer_that_counts_as_right(state):
-    assert marked(state, pieces=("le", " chat"), right=True) == (("le", True), (" chat", True))
+def test_nothing_is_wrong_in_another_answer_that_counts_as_right(marked):
+    assert marked(pieces=("le", " chat"), right=True) == (("le", True), (" chat", True))
 
 
-def test_nothing_is_wrong_where_the_answer_is_not_known(state):
+def test_nothing_is_wrong_where_the_answer_is_not_known(marked):
     unknown = {"answer": None, "wanted": ()}
-    assert marked(state, pieces=("le", " chat"), **unknown) == (("le", True), (" chat", True))
-    assert marked(state, pieces=("le",), stopped=False, **unknown) == (("le", True), ("…", False))
-    assert marked(state, pieces=(), **unknown) == ()
+    assert marked(pieces=("le", " chat"), **unknown) == (("le", True), (" chat", True))
+    assert marked(pieces=("le",), stopped=False, **unknown) == (("le", True), ("…", False))
+    assert marked(pieces=(), **unknown) == ()
 
 
 @pytest.mark.parametrize(("output", "right"), [("le chat", True), ("chat", True), ("le", False)])
-def test_another_answer_that_the_corpus_knows_is_right(state, monkeypatch, output, right):
+def test_another_answer_that_the_corpus_knows_is_right(state, monkeypatch, output, right, frame_of):
     made = state()
     ids = torch.tensor([made.task.tgt_tokenizer.encode([output])[0][1:]])
     monkeypatch.setattr(

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from safetensors import safe_open
-
-
-@pytest.fixture(scope="session")
-def opened() -> Callable[[Path], tuple[dict[str, np.ndarray], Any]]:
-    """The arrays of a file, in the order of their names, and its facts."""
-
-    def read(path: Path) -> tuple[dict[str, np.ndarray], Any]:
-        with safe_open(path, framework="np") as file:
-            said = file.metadata()
-            arrays = {name: file.get_tensor(name) for name in json.loads(said["order"])}
-            assert set(arrays) == set(file.keys())
-        return arrays, json.loads(said["facts"])
-
-    return read
 
 
 def plain(thing: Any) -> Any:

@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.config import KINDS_OF, RunConfig
 from transformer.recording.tape import record
-from transformer.runs import calibration, thread
+from transformer.runs import calibration, runner
 from transformer.runs.calibration import Speed, calibrate, candidates, speed, threads_of, work_of
 from transformer.runs.limits import Limits
 from transformer.runs.registry import Registry
@@ -156,7 +156,7 @@ def test_an_idle_run_measures_the_machine_once_the_training_beside_it_has_ended(
         steps.append(training.view.step)
         return 0.01
 
-    monkeypatch.setattr(thread, "CALM_SECONDS", 0.01)
+    monkeypatch.setattr(runner, "CALM_SECONDS", 0.01)
     monkeypatch.setattr(calibration, "_step_seconds", seconds)
     training, idle = registry.draft(tiny(steps=100_000)), registry.draft(tiny())
     registry.start(training)

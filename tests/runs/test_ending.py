@@ -9,13 +9,13 @@ import pytest
 
 from tests.security.stranger import in_a_loop, visiting
 from tests.serving import start_server
-from transformer.runs import thread as thread_module
-from transformer.runs.library import Library
+from transformer.runs import runner as runner_module
 from transformer.runs.limits import Limits
 from transformer.runs.registry import Registry
 from transformer.runs.resuming import unpack
-from transformer.runs.saved import saved_run
-from transformer.runs.tokens import new_token
+from transformer.storage.library import Library
+from transformer.storage.saved import read_run
+from transformer.storage.tokens import new_token
 
 LONG = "layers_encoder=1&layers_decoder=1&heads=2&width=8&batch_size=4&goal=none&device=cpu&steps=100000"
 
@@ -45,13 +45,13 @@ def test_whatever_a_run_is_doing_its_folder_holds_it_as_it_stands_and_it_goes_on
     registry.start(waiting)
     until(lambda: waiting.view.state == "queued")
     registry.close()
-    assert not any(run._thread.is_alive() for run in (training, waiting))
+    assert not any(run._runner.is_alive() for run in (training, waiting))
     assert (training.view.state, waiting.view.state) == ("training", "queued")
     assert waiting.view.step == 0
     for run in (training, waiting):
         folder = registry.library.folder / run.id
-        state, _ = unpack(folder, saved_run(folder).view.config)
-        assert state.step == saved_run(folder).view.step == run.view.step
+        state, _ = unpack(folder, read_run(folder).view.config)
+        assert state.step == read_run(folder).view.step == run.view.step
     again = server()
     for run, token in zip((training, waiting), tokens, strict=True):
         back = again.control(run.id, token)
@@ -62,12 +62,12 @@ def test_whatever_a_run_is_doing_its_folder_holds_it_as_it_stands_and_it_goes_on
 
 
 def test_a_model_that_nobody_has_waited_for_is_not_built_any_more(server, tiny, monkeypatch):
-    monkeypatch.setattr(thread_module, "PAINTING_SECONDS", 600.0)
-    monkeypatch.setattr(thread_module, "sys", SimpleNamespace(modules={}))  # torch is not loaded yet
+    monkeypatch.setattr(runner_module, "PAINTING_SECONDS", 600.0)
+    monkeypatch.setattr(runner_module, "sys", SimpleNamespace(modules={}))  # torch is not loaded yet
     registry = server()
     draft = registry.draft(tiny())
     registry.close()
-    assert not draft._thread.is_alive()
+    assert not draft._runner.is_alive()
     assert draft.view.frame is None
     assert draft.view.state == "idle"
 
@@ -93,7 +93,7 @@ def test_a_server_that_is_stopped_while_a_run_trains_ends_as_it_should_and_loses
     for wrong in ("Traceback", "terminate called", "Abort", "Segmentation", "Exception"):
         assert wrong not in said, said
     (folder,) = (tmp_path / "runs").iterdir()
-    saved = saved_run(folder)
+    saved = read_run(folder)
     assert saved.can_go_on
     assert saved.view.state == "paused"
     assert saved.view.step >= step

@@ -11,22 +11,23 @@ import time
 import pytest
 
 from transformer.errors import InputError
-from transformer.runs import archive, remote
-from transformer.runs.archive import Archive
-from transformer.runs.claim import is_free
-from transformer.runs.library import Library
+from transformer.runs import remote
 from transformer.runs.limits import Limits
 from transformer.runs.owners import Visitor
 from transformer.runs.registry import Registry
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
-from transformer.runs.tokens import new_token
+from transformer.storage import archive
+from transformer.storage.archive import Archive
+from transformer.storage.claim import is_free
+from transformer.storage.library import Library
+from transformer.storage.tokens import new_token
 
 OTHER = """
 import sys, time
 from pathlib import Path
 from transformer.config import RunConfig
-from transformer.runs.library import Library
+from transformer.storage.library import Library
 from transformer.runs.limits import Limits
 from transformer.runs.owners import Visitor
 from transformer.runs.registry import Registry
@@ -66,7 +67,7 @@ def begin(tiny, until):
         else:
             run.advance(at)
         until(lambda: run.view.state == ("finished" if at is None else "paused"))
-        until(lambda: registry.library.folder is None or run._worker.kept)
+        until(lambda: registry.library.folder is None or run.kept)
         return run
 
     return start
@@ -74,7 +75,7 @@ def begin(tiny, until):
 
 def forget(run, minutes=60):
     """As if the last look at it had been so long ago."""
-    run._turn.seen_at -= 60 * minutes
+    run._lease.seen_at -= 60 * minutes
 
 
 def ask_for_something(registry, tiny):
@@ -103,7 +104,7 @@ def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_a
     assert not registry.owners.are_several(run.id)
     assert (registry.owners._digests, registry.owners._shown) == ({}, {})
     run.join()
-    assert not run._thread.is_alive()
+    assert not run._runner.is_alive()
     assert registry.glimpse(run.id).step == run.view.step
     assert registry.owners.is_owner(run.id, token)
     assert not registry.owners.is_owner(run.id, new_token())
@@ -125,7 +126,7 @@ def test_one_that_trains_or_waits_to_or_was_just_looked_at_or_asked_for_stays(se
     registry.start(training)
     until(lambda: training.view.state == "training")
     registry.start(waiting)
-    until(lambda: waiting.place and waiting._worker.kept)
+    until(lambda: waiting.place and waiting.kept)
     for run in (training, waiting, seen, asked):
         forget(run)
     seen.look()
@@ -218,9 +219,9 @@ def test_one_that_is_kept_under_a_name_is_nobodys_and_is_left_to_who_keeps_it(
     server, tiny, make_run, until, tmp_path
 ):
     folder = tmp_path / "runs" / "night"
-    run = make_run(tiny(), archive=Archive(folder), live=False)
+    run = make_run(tiny(), archive=Archive(folder), every_step=False)
     assert run.advance(3).wait(20)
-    until(lambda: run._worker.kept)
+    until(lambda: run.kept)
     registry = server()
     watched = registry.get(run.id)
     assert isinstance(watched, Remote)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +10,7 @@ import pytest
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Block, Interventions
-from transformer.runs.archive import Archive
 from transformer.runs.run import Run
-from transformer.training.evaluation import evaluate
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
@@ -35,7 +32,7 @@ def begun(make_run, until):
     """A run of a few steps, with its command of going on for some more."""
 
     def make(config, **settings):
-        run = make_run(config, words=WORDS, live=False, **settings)
+        run = make_run(config, words=WORDS, every_step=False, **settings)
 
         def go_on(steps):
             step = run.view.step + steps
@@ -121,9 +118,9 @@ def test_a_mask_that_is_switched_back_gives_the_same_maps_and_losses(tiny, begun
     assert run.intervene(NOTHING).wait(20.0)
     after = frame_of(run, 4)
     for row in range(len(WORDS)):
-        for site in before.maps:
-            np.testing.assert_array_equal(after.map(row, site), before.map(row, site))
-    assert any(between.map(1, s).shape != before.map(1, s).shape for s in before.maps) == (mask == "padding")
+        for site in before.axes:
+            np.testing.assert_allclose(after.map(row, site), before.map(row, site), atol=2e-5, equal_nan=True)
+    assert any(between.map(1, s).shape != before.map(1, s).shape for s in before.axes) == (mask == "padding")
     assert after.probes == before.probes
     assert after.axes == before.axes != between.axes
     for site, scores in before.head_scores.items():
@@ -131,27 +128,6 @@ def test_a_mask_that_is_switched_back_gives_the_same_maps_and_losses(tiny, begun
             assert np.array_equal(after.head_scores[site][name], values)
     go_on(4)
     assert run.view.metrics.column("loss").tolist() == losses(config)
-
-
-def test_without_the_causal_mask_the_maps_show_the_future_and_with_it_they_do_not(tiny, begun):
-    run, _ = begun(tiny())
-    future = np.triu(np.ones((5, 5), bool), 1)
-    assert np.isnan(frame_of(run, 0).map(0, "decoder.0.self")[:, future]).all()
-    assert run.intervene(switched("encoder-decoder", "causal")).wait(20.0)
-    shown = frame_of(run, 0).map(0, "decoder.0.self")
-    assert (shown[:, future] > 0).all()
-    np.testing.assert_allclose(shown.sum(axis=-1), 1.0, atol=2e-3)
-
-
-def test_a_mask_is_taken_away_with_other_things_and_all_is_told(tiny, begun):
-    run, go_on = begun(tiny())
-    taken = Interventions(ablated=(("decoder.0.cross", 1),), masks=(("causal", False), ("padding", False)))
-    assert run.intervene(taken).wait(20.0)
-    (moment,) = [m for m in run.view.moments if m.kind == "intervention"]
-    assert moment.text == ("ablated decoder layer 1 (cross), head 2; causal mask off; padding mask off")
-    go_on(1)
-    assert run.intervene(Interventions(ablated=taken.ablated)).wait(20.0)
-    assert run.view.moments[-1].text == "causal mask switched on; padding mask switched on"
 
 
 def test_a_block_is_checked_against_the_masks_that_will_be_on(tiny, begun):
@@ -165,54 +141,6 @@ def test_a_block_is_checked_against_the_masks_that_will_be_on(tiny, begun):
         run.intervene(Interventions(blocked=(first,)))
     go_on(1)
     assert run.view.state == "paused"
-
-
-def test_a_folder_keeps_which_masks_were_on_at_each_step(tiny, begun, tmp_path, opened):
-    run, go_on = begun(tiny(), archive=Archive(tmp_path / "kept"))
-    go_on(3)
-    assert run.intervene(switched("encoder-decoder", "causal")).wait(20.0)
-    run.close()
-    run.join()
-    taken = switched("encoder-decoder", "causal")
-    as_json = {"ablated": [], "blocked": [], "masks": [list(mask) for mask in taken.masks]}
-    assert opened(tmp_path / "kept" / "snapshots" / "000002.safetensors")[1]["masks"] == []
-    assert opened(tmp_path / "kept" / "snapshots" / "000003.safetensors")[1] == as_json
-    facts = json.loads((tmp_path / "kept" / "run.json").read_text(encoding="utf-8"))
-    assert facts["interventions"] == as_json
-    log = opened(tmp_path / "kept" / "training.safetensors")[1]["progress"]["interventions"]
-    assert log == [[3, "intervene", taken.to_dict()]]
-
-
-@pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_a_run_of_every_topology_learns_to_its_end_from_a_finite_set(tiny, begun, losses, topology):
-    config = tiny(topology=topology, examples=11, mask_fill="-1e9")
-    run, go_on = begun(config)
-    go_on(8)
-    assert run.view.state == "finished"
-    assert run.view.metrics.column("loss").tolist() == losses(config)
-    assert run.view.frame.clearest[0] in run.view.frame.scores
-
-
-def test_a_frame_behind_a_switch_tells_the_numbers_of_the_model_as_it_then_is():
-    """Not those of the evaluation before: they are what the pages put side by side."""
-    config = RunConfig(device="cpu").with_changes(
-        d_model=16, n_heads=2, max_letters=4, batch_size=16, steps=30, evaluate_every=30
-    )
-    run = Run(config)
-    try:
-        run.start()
-        assert run.wait(60)
-        before = run.view.frame
-        run.switch_mask("causal", False).wait(30)
-        after, state = run.view.frame, run._worker.state
-        measured = evaluate(state, state.task.held_out())
-        assert (after.held_out_loss, after.free_loss) == (measured.loss, measured.free_loss)
-        assert after.token_accuracy == measured.token_accuracy
-        assert after.held_out_loss != before.held_out_loss
-        assert run.view.interventions.masks == (("causal", False),)
-    finally:
-        run.close()
-        run.join()
 
 
 def test_switching_a_mask_leaves_what_else_is_taken_away_and_two_switches_add_up():

@@ -46,10 +46,11 @@ def test_a_run_is_idle_with_one_frame_of_the_untrained_model_until_it_is_started
     assert run.ready.wait(20.0)
     view = run.view
     assert (view.state, view.step, view.planned, view.reason) == ("idle", 0, 8, "")
-    assert (view.frame.step, view.frame.loss, view.frame.exact) == (0, None, (0, 200))
+    assert (view.frame.step, view.frame.loss) == (0, None)
+    assert (view.frame.evaluation.right, view.frame.evaluation.total) == (0, 200)
     assert [probe.text for probe in view.frame.probes] == ["kayak", "cat"]  # the others are too long here
     assert view.device == "cpu"
-    assert view.parameters == sum(p.numel() for p in run._worker.state.model.parameters())
+    assert view.parameters == sum(p.numel() for p in run._training.state.model.parameters())
     assert view.config.model.src_vocab_size == 30
     assert not view.active
 
@@ -103,8 +104,10 @@ def test_two_runs_at_once_learn_what_each_learns_alone_and_leave_the_global_stat
         assert recorded(run) == losses(config)
 
 
-def test_a_run_without_spectators_makes_few_frames_and_the_same_losses(tiny, make_run, losses, ended):
-    run = make_run(tiny(), live=False)
+def test_a_run_that_nobody_is_to_see_is_looked_at_when_it_is_evaluated_and_learns_the_same(
+    tiny, make_run, losses, ended
+):
+    run = make_run(tiny(), every_step=False)
     run.start()
     assert ended(run) == "finished"
     assert steps(run) == [0, 4, 8]
@@ -119,6 +122,8 @@ def test_at_pace_five_ten_steps_are_ten_frames_and_take_two_seconds(tiny, make_r
     run.start()
     assert ended(run) == "finished"
     assert steps(run) == list(range(11))
+    assert [frame.measurement.step for frame in run.view.frames] == list(range(11))
+    assert [frame.probes[0].output_step for frame in run.view.frames] == list(range(11))
     assert time.perf_counter() - began > 1.7
     assert 0.0 < run.view.steps_per_second <= 5.0
     assert run.view.seconds < 1.7  # only what was spent on training
@@ -136,7 +141,7 @@ def test_advance_takes_its_steps_and_stands_still_with_a_frame_of_each(tiny, mak
 
 
 def test_pause_stands_still_resume_goes_on_and_stop_ends(tiny, make_run, at, until):
-    run = make_run(tiny(steps=100_000, evaluate_every=100_000), live=False)
+    run = make_run(tiny(steps=100_000, evaluate_every=100_000), every_step=False)
     run.start()
     until(lambda: run.view.step > 3)
     assert run.pause().wait(20.0)  # a command says when it has been obeyed
@@ -155,7 +160,9 @@ def test_pause_stands_still_resume_goes_on_and_stop_ends(tiny, make_run, at, unt
 
 @pytest.mark.parametrize("state", ["idle", "training", "paused", "finished", "stopped"])
 def test_a_word_added_in_any_state_is_in_a_frame_at_once(tiny, make_run, at, until, state):
-    run = make_run(tiny(steps=8 if state == "finished" else 100_000, evaluate_every=100_000), live=False)
+    run = make_run(
+        tiny(steps=8 if state == "finished" else 100_000, evaluate_every=100_000), every_step=False
+    )
     until(lambda: run.view.frame)
     if state != "idle":
         run.start()

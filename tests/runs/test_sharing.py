@@ -38,7 +38,7 @@ def server():
         run.close()
     for run in drafts:
         run.join()
-        assert not run._thread.is_alive()
+        assert not run._runner.is_alive()
 
 
 @pytest.fixture
@@ -103,23 +103,12 @@ def test_a_paused_run_gives_its_slot_back_and_waits_to_resume(server, begin, unt
     until(lambda: first.view.step > step)
 
 
-@pytest.mark.parametrize("command", ["pause", "stop", "close"])
-def test_who_waits_may_leave_the_line(server, begin, until, command):
-    registry = server(**WITH_ONE)
-    _, second, third = (begin(registry) for _ in range(3))
-    getattr(second, command)()
-    until(lambda: third.place == (1, 1))
-    assert second.view.state == ("paused" if command == "pause" else "stopped")
-    assert second.view.step == 0
-    assert third.view.state == "queued"
-
-
 def test_a_call_that_comes_too_late_starts_nothing(server, begin, until):
     registry = server(**WITH_ONE)
     first, second = begin(registry), begin(registry)
     assert second.pause().wait(20)
     first.stop()
-    second._thread.ask(second._thread.called)  # as if the slot had come just before the pause was obeyed
+    second._runner.ask(second._runner.called)  # as if the slot had come just before the pause was obeyed
     assert second.set_pace(5.0).wait(20)
     assert (second.view.state, second.view.step) == ("paused", 0)
     assert begin(registry).view.state == "training"
@@ -197,10 +186,10 @@ def test_a_thread_that_dies_without_a_word_keeps_no_slot(server, begin, until, m
     registry = server(**WITH_ONE)
     first, second = begin(registry), begin(registry)
 
-    def die(*, alone):
+    def die(**_):
         raise SystemExit  # what no handler of errors catches
 
-    monkeypatch.setattr(first._worker, "step", die)
+    monkeypatch.setattr(first._training, "step", die)
     until(lambda: second.view.state == "training")
     first.join()
 
@@ -215,19 +204,10 @@ def test_a_run_that_cannot_be_built_takes_no_slot(server, begin, slow, until, mo
     assert begin(registry).view.state == "training"
 
 
-def test_a_run_outside_a_server_needs_no_slot_and_has_no_limits(server, begin, make_run, slow, until):
-    begin(server(**WITH_ONE))
-    run = make_run(slow, live=False)
-    run._turn.seen_at -= 1e9
-    run.start()
-    until(lambda: run.view.step > 3)
-    assert run.view.state == "training"
-
-
 def test_a_run_that_nobody_looks_at_is_paused_says_so_and_goes_on_when_asked(server, begin, until):
     registry = server(**WITH_ONE)
     run, waits = begin(registry), begin(registry)
-    run._turn.seen_at -= 10 * 60
+    run._lease.seen_at -= 10 * 60
     until(lambda: run.view.state == "paused")
     assert run.view.reason == (
         f"Paused at step {run.view.step:,}: nobody looked for 10 minutes. Press Resume."
@@ -240,21 +220,10 @@ def test_a_run_that_nobody_looks_at_is_paused_says_so_and_goes_on_when_asked(ser
     assert run.view.reason == ""
 
 
-@pytest.mark.parametrize("sign", [lambda run: run.look(), lambda run: run.add_word("dog")])
-def test_a_look_or_a_command_keeps_a_run_going(server, begin, until, sign):
-    run = begin(server(unseen_minutes=1))
-    until(lambda: run.view.step == 1)
-    run._turn.seen_at -= 50
-    sign(run)
-    run._turn.seen_at -= 50
-    until(lambda: run.view.step == 3)
-    assert run.view.state == "training"
-
-
 def test_a_run_whose_turn_comes_when_nobody_looks_any_more_leaves_it_to_the_next(server, begin, until):
     registry = server(**WITH_ONE)
     first, second, third = (begin(registry) for _ in range(3))
-    second._turn.seen_at -= 600
+    second._lease.seen_at -= 600
     first.stop()
     until(lambda: third.view.state == "training")
     assert second.view.state == "paused"
@@ -264,7 +233,7 @@ def test_a_run_whose_turn_comes_when_nobody_looks_any_more_leaves_it_to_the_next
 def test_a_run_that_has_had_its_time_is_stopped_says_so_and_can_be_continued(server, begin, until):
     registry = server(minutes=30)
     run = begin(registry)
-    run._turn._taken_at -= 30 * 60
+    run._lease._taken_at -= 30 * 60
     until(lambda: run.view.state == "stopped")
     assert run.view.reason == (
         f"Stopped at step {run.view.step:,}: on this server a run trains for 30 minutes at a stretch. "
@@ -274,11 +243,6 @@ def test_a_run_that_has_had_its_time_is_stopped_says_so_and_can_be_continued(ser
     registry.continue_for(run, 5, 0.01)
     until(lambda: run.view.state == "training")
     assert run.view.reason == ""
-
-
-def test_a_configuration_beyond_a_limit_never_becomes_a_run(server, tiny):
-    with pytest.raises(InputError, match=r"^301 steps are too many for this server; choose at most 300"):
-        server(steps=300).draft(tiny(steps=301))
 
 
 def test_a_run_goes_on_up_to_the_limit_of_steps_and_not_beyond(server, tiny, until):
@@ -321,7 +285,7 @@ def test_runs_make_room_when_they_have_ended_or_were_left_and_never_while_somebo
     registry.start(ended)
     until(lambda: ended.view.state == "finished")
     watched.pause()
-    left._turn.seen_at -= 3600
+    left._lease.seen_at -= 3600
     until(lambda: states(watched, left) == ["paused", "paused"])
     fourth = begin(registry)
     assert registry.listed() == [fourth, left, watched]  # what has ended goes first, though it is younger
@@ -342,7 +306,7 @@ def test_each_event_is_one_line_that_tells_neither_the_link_nor_a_word(
     left = begin(registry)
     left.pause()
     assert left.resume().wait(20)
-    left._turn.seen_at -= 3600
+    left._lease.seen_at -= 3600
     until(lambda: left.view.state == "paused")
     left.stop()
     until(lambda: f"stop {left.id[:6]}" in caplog.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -15,10 +16,11 @@ from transformer.bounded import nbytes_of
 from transformer.config import RunConfig
 from transformer.interventions import check_interventions
 from transformer.model.transformer import Site, Transformer
+from transformer.recording.developer import axes_of
 from transformer.recording.frame import Array
-from transformer.recording.recorder import answered, axes_of, expected_tokens
-from transformer.recording.snapshot import Snapshot
+from transformer.recording.recorder import answered, expected_tokens
 from transformer.recording.tape import RECORDABLE, record
+from transformer.recording.weights import Snapshot
 from transformer.tasks import Question, task_of
 
 __all__ = ["Passage", "passage"]
@@ -138,12 +140,8 @@ def passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str,
     Raises:
         InputError: a word that cannot be asked, or weights that are not those of such a model.
     """
-
-    def nbytes(made: Passage) -> int:
-        return nbytes_of(made) + snapshot.nbytes  # the key holds the weights
-
-    key = "passage", config, snapshot, word, beside
-    return QUESTIONS.get(key, lambda: _passage(config, snapshot, word, beside), nbytes)
+    key = "passage", config, weakref.ref(snapshot), word, beside  # a snapshot holds all weights of its run
+    return QUESTIONS.get(key, lambda: _passage(config, snapshot, word, beside), nbytes_of)
 
 
 def _passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...]) -> Passage:

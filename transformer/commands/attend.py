@@ -11,7 +11,6 @@ import numpy as np
 
 from transformer.commands.line import answer, complain
 from transformer.errors import InputError
-from transformer.runs.view import nearest
 
 
 def add(commands: Any) -> None:
@@ -22,7 +21,7 @@ def add(commands: Any) -> None:
     attend.add_argument("folder", type=Path, metavar="DIR", help="a folder that `train --out` has written")
     attend.add_argument("--text", required=True, help="the word or sentence to ask")
     attend.add_argument(
-        "--step", type=int, help="which step's model; the nearest snapshot answers (default: the last)"
+        "--step", type=int, help="which step's model; the nearest whose weights are kept (default: the last)"
     )
     attend.add_argument("--json", action="store_true", help="maps and scores too, as one line of JSON")
     attend.set_defaults(run=run)
@@ -32,16 +31,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Answer. Returns 0, or 2 where that cannot be asked."""
     try:
         from transformer.asking import asked
-        from transformer.runs.brought import saved_data
-        from transformer.runs.saved import saved_config, saved_snapshots
+        from transformer.storage.saved import read_run
 
-        config, snapshots = saved_config(arguments.folder), saved_snapshots(arguments.folder)
-        held = saved_data(arguments.folder, config)
-        snapshot = snapshots[-1] if arguments.step is None else nearest(snapshots, arguments.step)
-        assert snapshot is not None  # a saved run without any has been refused
-        model = asked(config, snapshot, snapshot.interventions)
+        saved = read_run(arguments.folder)  # whose data are there for as long as it is
+        view = saved.view
+        snapshot = view.snapshot_at(view.step if arguments.step is None else arguments.step)
+        if snapshot is None:
+            raise InputError(f"{arguments.folder} holds no weights that could be asked.")
+        model = asked(view.config, snapshot, snapshot.interventions)
         said = model.answer(arguments.text)
-        del held  # as long as here: the model has been built from it
     except InputError as error:
         complain(str(error))
         return 2

@@ -20,9 +20,9 @@ from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
 from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.recipes import RECIPES, beginning, with_topology
-from transformer.runs.failures import LEFT_ALONE, explained
+from transformer.recording.view import FAILED, FINISHED, PAUSED, STOPPED, RunView
 from transformer.runs.run import Run
-from transformer.runs.view import FAILED, FINISHED, PAUSED, STOPPED, RunView
+from transformer.runs.runner import LEFT_ALONE, explained
 from transformer.tasks import completed
 
 if TYPE_CHECKING:
@@ -118,10 +118,10 @@ def run(arguments: argparse.Namespace) -> int:
             return _take_part(config, spread)
         archive = None
         if arguments.out is not None:
-            from transformer.runs.archive import Archive
+            from transformer.storage.archive import Archive
 
             archive = Archive(arguments.out)
-        training = Run(config, archive=archive, live=False, spread=spread)
+        training = Run(config, archive=archive, every_step=archive is not None, spread=spread)
     except InputError as error:
         complain(str(error))
         return 2
@@ -135,14 +135,14 @@ def _resumed(arguments: argparse.Namespace) -> int:
     """Go on with a saved run. Raises InputError."""
     if place() is not None:
         raise InputError("--resume goes on in one process; start it without the launcher.")
-    from transformer.runs.archive import Archive
-    from transformer.runs.saved import saved_run
+    from transformer.storage.archive import Archive
+    from transformer.storage.saved import read_run
 
     values = vars(arguments) | {"least": None if arguments.least == 1 else arguments.least}
     given = [name for name, value in values.items() if not (value is None or value is False or value == [])]
     if others := sorted(set(given) - {"command", "run", "resume", "json"}):
         raise InputError(f"--resume goes on with the settings of the run; leave out --{', --'.join(others)}.")
-    saved = saved_run(arguments.resume)
+    saved = read_run(arguments.resume)
     if saved.view.state == FINISHED:
         raise InputError(f"The run in {arguments.resume} is finished: {saved.view.reason}")
     if saved.view.state == FAILED or not saved.can_go_on:
@@ -150,9 +150,9 @@ def _resumed(arguments: argparse.Namespace) -> int:
             f"The run in {arguments.resume} cannot go on: {saved.damage or saved.view.reason} "
             "Start a new one with --config."
         )
-    archive = Archive(arguments.resume, saved.view)
+    archive = Archive(arguments.resume, resumed=True)
     saved = replace(saved, view=replace(saved.view, state=PAUSED))  # one that was stopped keeps its plan
-    training = Run(saved.view.config, archive=archive, live=False, saved=saved)
+    training = Run(saved.view.config, archive=archive, saved=saved)
     training.resume()
     return _to_its_end(training, arguments, {})
 
@@ -311,10 +311,10 @@ def _follow(run: Run) -> RunView:
 
 def _show(bar: Any, view: RunView) -> None:
     losses = view.metrics.column("loss")
-    exact = view.frame.exact if view.frame else None
     bar.update(view.step - bar.n)
-    if len(losses) and exact:
-        bar.set_postfix_str(f"loss {losses[-1]:.3f}, right {exact[0]}/{exact[1]}", refresh=False)
+    if len(losses) and view.right is not None:
+        right, asked = view.right
+        bar.set_postfix_str(f"loss {losses[-1]:.3f}, right {right}/{asked}", refresh=False)
 
 
 def _summary(view: RunView) -> dict[str, Any]:
@@ -322,7 +322,7 @@ def _summary(view: RunView) -> dict[str, Any]:
     losses, exact = view.metrics.column("loss"), view.metrics.column("exact")
     measured = exact[exact == exact]  # NaN where a step has no evaluation
     frame = view.frame
-    best = None if frame is None else frame.best[1]
+    best, known = (None, None) if frame is None else (frame.best[1], frame.evaluation)
     return {
         "task": view.config.train.task,
         "recipe": view.config.recipe,
@@ -335,9 +335,9 @@ def _summary(view: RunView) -> dict[str, Any]:
         "seconds": round(view.seconds, 3),
         "train_loss": float(losses[-1]) if len(losses) else None,
         "exact": float(measured[-1]) if len(measured) else None,
-        "token_accuracy": None if frame is None else frame.token_accuracy,
-        "bleu": None if frame is None else frame.bleu,
-        "chrf": None if frame is None else frame.chrf,
+        "token_accuracy": known and known.token_accuracy,
+        "bleu": known and known.bleu,
+        "chrf": known and known.chrf,
         "first_step_at": view.first_step_at,
         "mirror": best if frame is not None and frame.aim == "mirror" else None,
         # On the mirrored letters too: they are the gold links of the reversal.

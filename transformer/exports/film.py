@@ -17,13 +17,14 @@ from transformer.exports.frames import (
     head_title,
     map_of,
     probe_of,
+    share_of,
     widest,
     wrong_rows,
 )
 from transformer.exports.still import Still, draw_legend
 from transformer.insight.names import examples_of, shortened
 from transformer.recording.frame import Frame
-from transformer.runs.view import RunView
+from transformer.recording.view import RunView
 
 __all__ = ["film_frames", "film_gif", "film_problem", "filmstrip_png"]
 
@@ -42,8 +43,11 @@ _EDGE = 36
 
 def film_problem(view: RunView, word: str) -> str | None:
     """Why no film of a word can be made here; None where it can."""
+    texts = {word}
+    for chunk in view.frames.chunks_of(word):
+        texts.update(chunk.word.src_tokens, chunk.word.tgt_tokens, chunk.word.expected, chunk.vocabulary)
     try:
-        _check(word, [frame for frame in view.frames if any(probe.text == word for probe in frame.probes)])
+        check_letters(texts)
     except InputError as error:
         return str(error)
     return None
@@ -78,26 +82,27 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
     box = (_EDGE, 150, WIDTH - 130, HEIGHT - 40)
     fitted = Still.fitted(axes_of(whole, word, site, whole), box, labels=labels)
     maps = [[of_heads[head] for of_heads in map_of(frame, word, site, whole)] for frame in frames]
+    abouts = [_about(view, frame, word, site, head) for frame in frames]
+    size = min(fitting_size(left, 20, _beside(right, 20)) for left, right in abouts)  # type stands still too
     images = []
-    for frame, axes, (weights, reasons) in zip(frames, all_axes, maps, strict=True):
+    for frame, axes, (weights, reasons), about in zip(frames, all_axes, maps, abouts, strict=True):
         canvas = Canvas(WIDTH, HEIGHT)
         still = replace(fitted, axes=axes)
-        _heading(canvas, view, frame, word, site, head, title)
+        _heading(canvas, frame, title, about, size)
         still.draw_cells(canvas, weights, reasons)
         still.draw_rows(canvas, wrong_rows(frame, word, site))
         still.draw_columns(canvas)
         canvas.text(still.left, still.top - 18, axes.row_title, 17, align="r")
         draw_legend(canvas, WIDTH - 110, still.top + 20, 260, [blocked for _, blocked in maps])
+        canvas.text(WIDTH - _EDGE, HEIGHT - 24, share_of(view, frames), 16, align="r")
         canvas.fill((0, HEIGHT - 8, WIDTH, HEIGHT), LINE)
         canvas.fill((0, HEIGHT - 8, WIDTH * frame.step / max(frames[-1].step, 1), HEIGHT), DONE)
         images.append(canvas.image())
     return _gif(images)
 
 
-def _heading(
-    canvas: Canvas, view: RunView, frame: Frame, word: str, site: str, head: int, title: str
-) -> None:
-    """What is seen on the left, how far the run has come on the right."""
+def _about(view: RunView, frame: Frame, word: str, site: str, head: int) -> tuple[str, str]:
+    """What is seen, and how far the run has come."""
     loss = "" if frame.loss is None else f" · loss {frame.loss:.3f}"
     about = (
         f"“{shortened(word, LONGEST)}”",
@@ -105,20 +110,22 @@ def _heading(
         frame.role(site, head),
         fed_with(frame, word),
     )
-    lines = (
-        (42, title, 30, f"step {frame.step:,}", 40),
-        (
-            84,
-            " · ".join(filter(None, about)),
-            20,
-            f"{_right(view, frame)}{loss}",
-            20,
-        ),
-    )
-    for y, left, left_size, right, right_size in lines:
+    return " · ".join(filter(None, about)), f"{_right(view, frame)}{loss}"
+
+
+def _beside(right: str, size: int) -> float:
+    """The room on the left of what stands on the right."""
+    return WIDTH - 2 * _EDGE - text_width(right, size) - 24
+
+
+def _heading(canvas: Canvas, frame: Frame, title: str, about: tuple[str, str], size: int) -> None:
+    step = f"step {frame.step:,}"
+    for y, left, left_size, right, right_size in (
+        (42, title, fitting_size(title, 30, _beside(step, 40)), step, 40),
+        (84, about[0], size, about[1], 20),
+    ):
         canvas.text(WIDTH - _EDGE, y, right, right_size, align="r")
-        room = WIDTH - 2 * _EDGE - text_width(right, right_size) - 24
-        canvas.text(_EDGE, y, left, fitting_size(left, left_size, room))
+        canvas.text(_EDGE, y, left, left_size)
     if frame.interventions:  # a map is not to be taken for that of the whole model
         taken = frame.interventions.text()
         canvas.text(_EDGE, 114, taken, fitting_size(taken, 16, WIDTH - 2 * _EDGE), tone=WRONG)
@@ -126,8 +133,9 @@ def _heading(
 
 def _right(view: RunView, frame: Frame) -> str:
     """Held-out examples right of those asked, at the newest evaluation."""
-    counted = "not counted yet" if frame.exact is None else f"{frame.exact[0]:,} / {frame.exact[1]:,}"
-    return f"{examples_of(view.config.train.task)} right {counted}"
+    known = frame.evaluation
+    said = f"{examples_of(view.config.train.task)} right {known.right:,} / {known.total:,}"
+    return said if known.step == frame.step else f"{said} at step {known.step:,}"
 
 
 def _gif(images: Sequence[Image.Image]) -> bytes:
@@ -168,6 +176,7 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
     width = max(round(text_width(title, 28)) + 400, round(text_width(heading, 28)) + 2 * _EDGE)
     canvas = Canvas(max(stills[-1].right + 150, width), under + 90)
     canvas.text(_EDGE, 36, heading, 28)
+    canvas.text(_EDGE, 66, share_of(view, frames), 18)
     canvas.text(first, one.top - 18, one.axes.row_title, 17, align="m")
     for still in stills if rows_differ else stills[:1]:
         still.draw_rows(canvas, {})

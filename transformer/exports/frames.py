@@ -13,7 +13,7 @@ from transformer.figures.maps import MapAxes
 from transformer.insight.blocking import BY_HAND, FUTURE, OPEN, PADDING
 from transformer.insight.names import short_head_name
 from transformer.recording.frame import Array, Frame, Probe
-from transformer.runs.view import RunView
+from transformer.recording.view import RunView
 
 KIND_NAMES = {
     "cross": "cross-attention",
@@ -38,22 +38,25 @@ def film_frames(
     """
     if most < 2:
         raise ValueError(f"A film of {most} frames has no first and last one; take at least 2.")
-    frames = [f for f in view.frames if word is None or any(probe.text == word for probe in f.probes)]
-    if not frames:
+    steps = view.frames.steps if word is None else view.frames.steps_of(word)
+    if not steps:
         what = "Nothing has been recorded yet" if word is None else f"No frame of this run shows “{word}” yet"
         known = ", ".join(probe.text for probe in view.frame.probes) if view.frame else ""
         advice = f"choose one of its words: {known}." if known else "wait until the untrained model is shown."
         raise InputError(f"{what}; {advice}", "word")
-    if len(frames) <= most:
-        return tuple(frames)
-    last = len(frames) - 1
-    steps = {moment.step for moment in view.moments} if moments else set()
-    marked = [i for i in range(1, last) if frames[i].step in steps]
+    last = len(steps) - 1
+    protected = {moment.step for moment in view.moments} if moments else set()
+    marked = [i for i in range(1, last) if steps[i] in protected]
     stay = {marked[i] for i in _spread(len(marked), min(len(marked), most - 2))}
-    even = most  # two of them are the first and the last, and for these there is always room
-    while len(chosen := stay | set(_spread(len(frames), even))) > most:
+    even = min(most, len(steps))  # two of them are the first and the last, and for these there is always room
+    while len(chosen := stay | set(_spread(len(steps), even))) > most:
         even -= 1
-    return tuple(frames[i] for i in sorted(chosen))
+    return tuple(view.frames.of_step(steps[i]) for i in sorted(chosen))
+
+
+def share_of(view: RunView, shown: Sequence[object]) -> str:
+    """How many of the run's frames an export holds."""
+    return f"{len(shown):,} of {len(view.frames):,} frames"
 
 
 def _spread(n: int, count: int) -> list[int]:
@@ -129,6 +132,6 @@ def head_title(frame: Frame, site: str, head: int) -> str:
     Raises:
         ValueError: the model has no such head.
     """
-    if site not in frame.axes or not 0 <= head < frame.maps[site].shape[1]:
+    if site not in frame.axes or not 0 <= head < frame.n_heads(site):
         raise ValueError(f"There is no head {head} at {site!r}; the sites are {', '.join(frame.axes)}.")
     return f"{KIND_NAMES[frame.axes[site].kind]} · {short_head_name(site, head)}"

@@ -21,8 +21,8 @@ function mapsOf(word, site) {
   return unpacked.get(key);
 }
 
-// One head's rows of codes at the frame shown: a weight in parts, or why the cell is blocked; null everywhere if the
-// word was not asked yet.
+// One head's rows of codes at the frame shown: a weight in parts, or why the cell is blocked; null everywhere if
+// nothing was kept of the word at this step.
 function codesOf(view, word, site, head) {
   const { frames, weights } = data.words[word];
   const [, heads, rows, columns] = weights[site].shape;
@@ -173,11 +173,11 @@ function outputs(frame) {
     } else add("td", word, row);
     const written = add("td", "→ ", row);
     written.colSpan = rows.length;
-    for (const [letter, ok] of letters) add("span", letter, written, right === null ? "" : ok ? "ok" : "no");
+    if (letters === null) add("small", "not asked yet", written);
+    for (const [letter, ok] of letters ?? []) add("span", letter, written, right === null ? "" : ok ? "ok" : "no");
     const mark = add("td", "", row);
-    const unknown = right === null;
-    if (unknown) mark.title = "nobody here knows the right answer";
-    else add("b", right ? "✓" : "✗", mark, right ? "yes" : "not").title = right ? "right" : "wrong";
+    if (letters !== null && right === null) mark.title = "nobody here knows the right answer";
+    if (right !== null) add("b", right ? "✓" : "✗", mark, right ? "yes" : "not").title = right ? "right" : "wrong";
     add("small", ` ${data.words[word].remark}`, mark);
     return rows;
   });
@@ -187,7 +187,7 @@ const WRONG = `✗ marks a row that would write the wrong ${data.token}, and whi
 const PASSES = { // what the maps run over, to what has to be said of it
   "teacher-forced": `${WRONG}Maps are measured with the right answer as input; the outputs are what the model writes `
     + "by itself.",
-  "free-running": "Nobody here knows the right answer: the maps run over what the model writes by itself.",
+  "free-running": "Nobody here knows the right answer: the maps run over what the model wrote by itself.",
   "": `${WRONG}Maps and outputs are of the same pass over the ${data.token === "letter" ? "word" : "question"}.`,
 };
 
@@ -202,17 +202,21 @@ function writeNumbers(frame, codes) {
   at("step").setAttribute("aria-valuetext", `step ${counted(frame.step)}`);
   const notes = [frame.taken && `At this step: ${frame.taken}`];
   if (!frame.probes[chosen.word]) {
-    notes.unshift(`“${chosen.word}” was first asked at step ${counted(data.words[chosen.word].asked)}: no map before.`);
+    const since = counted(data.words[chosen.word].since);
+    notes.unshift(`“${chosen.word}” has no map of this step; its first is of step ${since}.`);
   }
   at("note").textContent = notes.filter(Boolean).join(" · ");
+  at("written").textContent = frame.written === frame.step ? "" : ` at step ${counted(frame.written)}`;
   at("outputs").replaceChildren(...outputs(frame));
   const past = data.moments.filter((moment) => moment.step <= frame.step).length - 1;
   [...at("moments").children].forEach((button, i) => button.setAttribute("aria-current", i === past));
   at("moments").scrollLeft = (at("moments").children[past]?.offsetLeft ?? 0) - at("moments").offsetLeft;
+  const over = frame.probes[chosen.word]?.over ?? null; // the step of the output under the maps
   const met = data.blocked.filter(({ code }) => codes.flat().includes(code)).map(({ cells }) => ` ${cells}.`);
   at("reading").textContent = `${data.kinds[chosen.kind].reading} The brighter a cell, the more of its attention the `
     + `row puts there; every row adds up to 100 %.${met.join("")} `
-    + PASSES[data.words[chosen.word].fed];
+    + PASSES[data.words[chosen.word].fed]
+    + (over === null ? "" : ` Here that is what it wrote at step ${counted(over)}.`);
 }
 
 let drawing = false;

@@ -10,11 +10,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from transformer.exports.frames import head_title
+from transformer.exports.frames import head_title, share_of
 from transformer.exports.page_data import page_data
 from transformer.figures import colors
 from transformer.insight.names import examples_of
-from transformer.runs.view import RunView
+from transformer.recording.view import RunView
 
 _HERE = Path(__file__).parent
 
@@ -47,7 +47,7 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
             "heading": html.escape(title),
             "examples": examples_of(view.config.train.task),
             "example": examples_of(view.config.train.task).removesuffix("s"),
-            "facts": html.escape(_facts(view)),
+            "facts": html.escape(f"{_facts(view)} · {share_of(view, data['frames'])}"),
             "reason": html.escape(view.reason),
             "right": colors.RIGHT,
             "wrong": colors.WRONG,

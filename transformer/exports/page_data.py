@@ -29,7 +29,7 @@ from transformer.insight.blocking import BY_HAND, FUTURE, PADDING
 from transformer.insight.names import examples_of, short_head_name, shortened
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import Array, Frame, Probe
-from transformer.runs.view import RunView
+from transformer.recording.view import RunView
 
 MOST_FRAMES = 120
 LEAST_FRAMES = 8
@@ -141,12 +141,11 @@ def _frame(frame: Frame) -> dict[str, Any]:
     return {
         "step": frame.step,
         "loss": frame.loss,
-        "right": frame.exact,
-        "rightStep": frame.exact_step,
+        "right": (frame.evaluation.right, frame.evaluation.total),
+        "rightStep": frame.evaluation.step,
         "taken": frame.interventions.text() if frame.interventions else "",
         "roles": {
-            site: [frame.role(site, head) for head in range(maps.shape[1])]
-            for site, maps in frame.maps.items()
+            site: [frame.role(site, head) for head in range(frame.n_heads(site))] for site in frame.axes
         },
         "lit": {
             site: [
@@ -155,16 +154,22 @@ def _frame(frame: Frame) -> dict[str, Any]:
             ]
             for site, scores in frame.scores.items()
         },
+        "written": max((one.output_step or 0 for one in frame.probes), default=0),
         "probes": {probe.text: _probe(frame, probe) for probe in frame.probes},
     }
 
 
 def _probe(frame: Frame, probe: Probe) -> dict[str, Any]:
-    """What was written, each token with whether it is right; as a whole null where nobody knows."""
+    """What was written, each token with whether it is right; as a whole null where nobody knows.
+
+    The letters are null where the word had not been asked yet.
+    """
+    asked = probe.output_step is not None
     writing = next(site for site, axes in frame.axes.items() if axes.writes)
     return {
-        "letters": probe.marked,
-        "right": probe.right if probe.forced else None,
+        "letters": probe.marked if asked else None,
+        "right": probe.right if asked and probe.forced else None,
+        "over": probe.written_at,
         "wrong": {i: escaped(would) for i, would in wrong_rows(frame, probe.text, writing).items()},
     }
 
@@ -179,7 +184,7 @@ def _word(frames: Sequence[Frame], text: str, kinds: dict[str, dict[str, Any]]) 
         sites = described["sites"]
         # What is blocked may change from step to step, and is drawn by the page.
         axes = replace(axes_of(whole, text, sites[0], whole), causal=False)
-        n_heads = len(whole.maps[sites[0]][0])
+        n_heads = whole.n_heads(sites[0])
         # Only their shape is drawn here.
         maps = [np.zeros((n_heads, len(axes.rows), len(axes.columns)), np.float32) for _ in sites]
         n_tiles = sum(len(heads) for heads in maps)
@@ -202,7 +207,7 @@ def _word(frames: Sequence[Frame], text: str, kinds: dict[str, dict[str, Any]]) 
     }
     return {
         "frames": numbers,
-        "asked": first.step,
+        "since": first.step,
         "short": escaped(shortened(text, LONGEST)),
         "fed": fed_with(whole, text),
         "remark": next((remark for remark, holds in remarks.items() if holds), ""),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from transformer.recording.frame import Array, Frame, Probe
-from transformer.runs.view import RunView
+from transformer.recording.view import RunView
 
 FORMAT = 1
 """Version of the JSON that `frame_json` writes."""
@@ -30,8 +30,11 @@ def frame_json(view: RunView, frame: Frame) -> str:
     `writes`, whether rows are to write tokens; `causal`, whether the future is hidden; `padding`, whether
     [PAD] is, which is on the maps where it is not. BLEU and chrF, 0 to 100, are of the same evaluation as
     `held_out_words`; null where answers are no sentences. A word whose `answer` is null has no known one:
-    nobody can say whether it is `right` (null), and its maps run over the model's own output.
+    nobody can say whether it is `right` (null), and its maps run over the model's own output of the step
+    `written_at`. Outputs and scores are of the newest step at which they were made: `output_step` and
+    `scored_step`. Where the word came later there is no output, and nothing to say of one (null).
     """
+    known = frame.evaluation
     document = {
         "format": FORMAT,
         "configuration": json.loads(view.config.to_json()),
@@ -39,11 +42,9 @@ def frame_json(view: RunView, frame: Frame) -> str:
         "step": frame.step,
         "seconds": round(frame.seconds, 3),
         "loss": frame.loss,
-        "held_out_words": None
-        if frame.exact is None
-        else {"right": frame.exact[0], "asked": frame.exact[1], "step": frame.exact_step},
-        "bleu": frame.bleu,
-        "chrf": frame.chrf,
+        "held_out_words": {"right": known.right, "asked": known.total, "step": known.step},
+        "bleu": known.bleu,
+        "chrf": known.chrf,
         "interventions": frame.interventions.to_dict(),
         "sites": {
             site: {
@@ -56,6 +57,7 @@ def frame_json(view: RunView, frame: Frame) -> str:
             }
             for site, axes in frame.axes.items()
         },
+        "scored_step": frame.measurement.step,
         "scores": {
             site: {name: _numbers(values) for name, values in scores.items()}
             for site, scores in frame.head_scores.items()
@@ -66,13 +68,16 @@ def frame_json(view: RunView, frame: Frame) -> str:
 
 
 def _probe(frame: Frame, row: int, probe: Probe) -> dict[str, Any]:
+    asked = probe.output_step is not None
     sides = dict.fromkeys(side for axes in frame.axes.values() for side in (axes.query, axes.key))
     return {
         "word": probe.text,
         "answer": probe.answer,
-        "output": probe.output,
-        "stopped": probe.stopped,
-        "right": probe.right if probe.forced else None,
+        "written_at": probe.written_at,
+        "output": probe.output if asked else None,
+        "output_step": probe.output_step,
+        "stopped": probe.stopped if asked else None,
+        "right": probe.right if asked and probe.forced else None,
         "held_out": probe.held_out,
         "too_long": probe.too_long,
         **{f"{side}_tokens": probe.tokens(side) for side in sides},

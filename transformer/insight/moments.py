@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-
-import numpy as np
+from statistics import median
 
 from transformer.insight.names import head_name
 from transformer.insight.scores import THRESHOLD, Array
@@ -69,7 +68,13 @@ class Moments:
         self.found = found
         self._below, self._n_losses, self._falling = set(state[0]), state[1], state[2]
 
-    def heads(self, step: int, scores: Mapping[str, Array], aim: str = "mirror") -> tuple[Moment, ...]:
+    def heads(
+        self,
+        step: int,
+        scores: Mapping[str, Array],
+        aim: str = "mirror",
+        located: Callable[[str, int], int] | None = None,
+    ) -> tuple[Moment, ...]:
         """Heads that turned: from below the threshold to it or beyond, each for the first time.
 
         A head that is there when it is first seen (the run began with learned weights) has not turned.
@@ -77,6 +82,7 @@ class Moments:
         Args:
             scores: site where the answer reads the question to (H,) scores of the aim at this step.
             aim: which score that is.
+            located: tells at which step up to this one a head turned, which is found now; by default here.
         """
         turned = {(moment.site, moment.head) for moment in self._of_kind(TURNED)}
         new = []
@@ -86,7 +92,8 @@ class Moments:
                     self._below.add((site, head))
                 elif (site, head) in self._below and (site, head) not in turned:
                     text = f"{head_name(site, head)} {TURNING[aim]}"
-                    new.append(Moment(step, TURNED, text, site, head))
+                    at = step if located is None else located(site, head)
+                    new.append(Moment(at, TURNED, text, site, head))
         return self._add(new)
 
     def accuracy(self, step: int, marks: Mapping[str, int], things: str = "words") -> tuple[Moment, ...]:
@@ -111,8 +118,8 @@ class Moments:
         """
         new: list[Moment] = []
         for end in range(max(self._n_losses + 1, SPAN), len(losses) + 1):
-            before = float(np.median(losses[end - SPAN : end - SPAN + LEVEL]))
-            now = float(np.median(losses[end - LEVEL : end]))
+            before = median(losses[end - SPAN : end - SPAN + LEVEL].tolist())
+            now = median(losses[end - LEVEL : end].tolist())
             fall = before - now
             self._falling = self._falling and fall >= ONE_FALL * before
             drops = [*self._of_kind(DROP), *new]

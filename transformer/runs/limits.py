@@ -44,6 +44,8 @@ class Limits:
     """Megabytes that the training of a model takes, by arithmetic."""
     upload_mb: int = _limit(64, 1, 4_000)
     """Megabytes of a file in which somebody brings a run along."""
+    disk_mb: int = _limit(8_000, 100, 100_000_000)
+    """Megabytes of disk that all runs take; beyond it weights are thinned, of those unseen for longest."""
 
     def __post_init__(self) -> None:
         for limit in fields(self):

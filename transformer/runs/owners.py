@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from weakref import WeakSet
 
-from transformer.runs.tokens import digest_of, is_token_of, new_token
+from transformer.storage.tokens import digest_of, is_token_of, new_token
 
 
 class Visitor:

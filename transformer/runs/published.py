@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from transformer.runs.view import RunView
+from transformer.recording.view import RunView
 
 
 class Published:
@@ -15,13 +14,18 @@ class Published:
 
     def __init__(self, view: RunView) -> None:
         self.view = view
+        self.version = 0
+        """Counts what a folder is to hold."""
         self._publishing = threading.Lock()  # a run's thread, its folder's and `Run.start` all publish
 
     def publish(self, *, only_if: str | None = None, **changes: Any) -> None:
         """Replace the view by one with these changes; with `only_if`, only where that is the state."""
-        self.change(lambda now: now if only_if not in (None, now.state) else replace(now, **changes))
-
-    def change(self, changed: Callable[[RunView], RunView]) -> None:
-        """Replace the view by one that is made of it while nobody else publishes."""
         with self._publishing:
-            self.view = changed(self.view)
+            if only_if in (None, self.view.state):
+                self.view = replace(self.view, **changes)
+                self.version += 1
+
+    def note(self, **changes: Any) -> None:
+        """Say what a folder does not hold: that it is not up to date, or which weights it has."""
+        with self._publishing:
+            self.view = replace(self.view, **changes)

@@ -9,20 +9,25 @@ import weakref
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.runs.brought import Returning
-from transformer.runs.library import Library
+from transformer.recording.frames import MEMORY_LIMIT
+from transformer.recording.view import ENDED, FAILED, MAX_WORDS, PAUSED, QUEUED, TRAINING, RunFacts
 from transformer.runs.limits import Limits
-from transformer.runs.log import LOG, log_to_terminal, note, refusals
+from transformer.runs.machine import processors
 from transformer.runs.owners import Owners
-from transformer.runs.parcel import FIELD
+from transformer.runs.queue import Lease, Queue
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
-from transformer.runs.slots import Slots
-from transformer.runs.tokens import digest_of
-from transformer.runs.turn import Turn
-from transformer.runs.view import ENDED, PAUSED, RunView
 from transformer.runs.watched import Watched
-from transformer.tasks import completed
+from transformer.storage.archive import Archive
+from transformer.storage.arrays import write_whole
+from transformer.storage.brought import Returning
+from transformer.storage.bundle import FIELD, pack_view
+from transformer.storage.format import OWNER
+from transformer.storage.library import AtHand, Library
+from transformer.storage.log import LOG, log_to_terminal, note, refusals
+from transformer.storage.saved import Saved, read_run
+from transformer.storage.tokens import digest_of
+from transformer.tasks import completed, task_of
 
 DRAFT_SECONDS = 900.0
 """An untrained model that nobody has looked at for this long is forgotten."""
@@ -53,7 +58,7 @@ class Registry:
         self.owners = Owners(lambda id_: self.library.owner(id_))
         self.returning = Returning()
         """What visitors brought, for a reload."""
-        self.slots = Slots(self.limits.training)
+        self.queue = Queue(self.limits.training)
         self._lock = threading.RLock()
         self._opening = threading.Lock()
         self._runs: dict[str, Run | Remote] = {}
@@ -73,7 +78,7 @@ class Registry:
             InputError: more than the limits allow, or a probe that cannot be asked.
         """
         self.limits.check(completed(config))
-        run = Run(config, words=words, turn=Turn(self.slots, self.limits), visitor=visitor)
+        run = Run(config, words=words, lease=Lease(self.queue, self.limits), visitor=visitor)
         now = time.monotonic()
         with self._lock:
             self._leave_to_disk()
@@ -124,7 +129,48 @@ class Registry:
             self._drafts.pop(run.id, None)
             self._hold(run)
         if not known:
-            self.library.keep(run, self.owners.digest(run.id) or "")
+            self._keep(run)
+
+    def _keep(self, run: Run) -> None:
+        """Keep a run on disk from now on; where the disk refuses, it says so and lives in memory alone."""
+        folder = self.library.folder_of(run.id)
+        if folder is None:
+            return
+        try:
+            archive = Archive(folder)
+            write_whole(folder / OWNER, (self.owners.digest(run.id) or "").encode())
+        except (InputError, OSError) as error:
+            LOG.warning("%s is not kept on disk: %s", run.id[:6], error)
+            cause = error.__cause__ if isinstance(error, InputError) else error
+            why = cause.strerror if isinstance(cause, OSError) else "its folder cannot be made"
+            run.live_in_memory(f"This run is not kept on disk ({why}). It lives as long as the server runs.")
+            return
+        archive.written = self.make_room
+        run.keep_in(archive)
+
+    def make_room(self) -> None:
+        """Have the runs on disk within their limit: the weights of those unseen for longest are thinned."""
+        now, clock = time.time(), time.monotonic()
+        with self._lock:
+            here = {id_: run for id_, run in self._runs.items() if isinstance(run, Run)}
+        self.library.make_room(
+            self.limits.disk_mb * 1_000_000,
+            {
+                id_: AtHand(
+                    now - (clock - run.seen_at), run.view.state in (QUEUED, TRAINING), run.thin_weights
+                )
+                for id_, run in here.items()
+            },
+        )
+
+    def file_of(self, run: Watched) -> bytes:
+        """A run as one file: as its folder has it, or without its training where it is in memory alone.
+
+        Raises:
+            InputError: the disk does not let it be read.
+        """
+        view, words = run.view, tuple(one.text for one in run.questions)
+        return self.library.file_of(view, lambda: pack_view(view, run.task, words))
 
     def _hold(self, run: Run | Remote) -> None:
         """Have a run at hand; if there are too many, others go: those first that a folder brings back.
@@ -173,13 +219,32 @@ class Registry:
             with self._opening:  # one after the other, so that none is opened twice
                 if (by_now := self._at_hand(id_)) is not run:
                     return by_now
-                opened = self.library.reopen(id_, Turn(self.slots, self.limits))
+                opened = self._reopened(id_)
                 if opened is not None:
                     with self._lock:
                         self.owners.recall(id_)
                         self._hold(opened)
                 return opened or run
         return run
+
+    def _reopened(self, id_: str) -> Run | Remote | None:
+        """A run that was kept, as it last was, or as another process trains it; None where there is none."""
+        folder, lease = self.library.folder_of(id_), Lease(self.queue, self.limits)
+        if folder is None or not folder.exists():
+            return None
+        try:
+            saved = read_run(folder)
+            if not saved.can_go_on and saved.view.state != FAILED:
+                return Remote(folder, lease)  # a replay: everything but training
+            try:
+                archive = Archive(folder, resumed=True)
+                archive.written = self.make_room
+            except InputError:  # another process writes there, or nobody may: it can only be watched
+                return Remote(folder, lease)
+            return Run(saved.view.config, archive=archive, saved=saved, lease=lease)
+        except InputError as error:
+            LOG.warning("%s cannot be opened: %s", id_[:6], error)
+            return None
 
     def open_file(self, data: bytes, *, visitor: str, token: str) -> Watched:
         """Let a run that was brought along in a file be one of this server's.
@@ -194,13 +259,26 @@ class Registry:
         self.admit(visitor)
         with refusals():
             self.limits.check_upload(len(data))
-            run = self.get(self.library.open_file(data, digest_of(token), self.limits))
+            run = self.get(self.library.open_file(data, digest_of(token), processors(), self._check))
             if run is None:
                 raise InputError("This file holds a run that cannot be opened here.", FIELD)
         if isinstance(run, Run):
             run.visitor = visitor  # it counts as theirs from now on
         LOG.info("open %s", run.id[:6])
         return run
+
+    def _check(self, saved: Saved) -> None:
+        """Refuse a run that nobody could have trained here, or that cannot be shown. Raises InputError."""
+        view = saved.view
+        self.limits.check(completed(view.config))
+        self.limits.check_steps(view.planned)
+        task = task_of(view.config)
+        if len([task.question(word) for word in saved.words]) > MAX_WORDS:
+            raise InputError(
+                f"This file asks {len(saved.words):,} words; a run asks at most {MAX_WORDS}.", FIELD
+            )
+        if view.frames.nbytes > 2 * MEMORY_LIMIT:
+            raise InputError("This file holds more frames than a run keeps.", FIELD)
 
     def _can_be_had(self, run: Run | Remote) -> bool:
         """Whether somebody here commands a run that was trained elsewhere and has been let go.
@@ -220,7 +298,7 @@ class Registry:
                 found.look()  # so that who asks for it does not find it put away in the next moment
             return found
 
-    def glimpse(self, id_: str) -> RunView | None:
+    def glimpse(self, id_: str) -> RunFacts | None:
         """What a list says of a run that has been started, without opening it."""
         with self._lock:
             run = self._runs.get(id_)

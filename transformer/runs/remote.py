@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from transformer.errors import InputError
-from transformer.runs.claim import is_free
-from transformer.runs.facts import FILE
-from transformer.runs.saved import saved_run
-from transformer.runs.turn import Turn
-from transformer.runs.view import IDLE, QUEUED, TRAINING, RunView
+from transformer.recording.view import IDLE, QUEUED, TRAINING, RunView
+from transformer.runs.queue import Lease
+from transformer.storage.claim import is_free
+from transformer.storage.format import RUN
+from transformer.storage.saved import Reader
 from transformer.tasks import Question, task_of
 
 LOOK_SECONDS = 0.5
@@ -31,22 +29,20 @@ class Remote:
     """What `Watched` promises, of a run that is trained elsewhere; nobody here can command it.
 
     Args:
-        turn: knows when somebody has looked.
+        lease: knows when somebody has looked.
 
     Raises:
         InputError: not a folder of a run, a damaged one, or one of another version.
     """
 
-    def __init__(self, folder: Path, turn: Turn | None = None) -> None:
+    def __init__(self, folder: Path, lease: Lease | None = None) -> None:
         self.folder = folder
-        self._turn = turn or Turn()
+        self._lease = lease or Lease()
         self._lock = threading.Lock()
-        self._known: dict[Path, tuple[int, object]] = {}
-        self._found: dict[Path, tuple[int, object]] = {}  # in the present reading
+        self._reader = Reader(folder)
         self._looked_at = self._asked_at = time.monotonic()
         self._version = self._stamp()
-        self._saved = saved_run(folder, self._read)
-        self._known, self._found = self._found, {}
+        self._saved = self._reader.read()
         self._counted = self._looked_at, self._saved.view.step
         still = max(0.0, time.time() - self._version / 1e9)  # by the clocks, until it has been seen to move
         self._moved_at = self._looked_at - still
@@ -65,8 +61,7 @@ class Remote:
                 self._looked_at = now
                 try:
                     if (version := self._stamp()) != self._version:
-                        self._saved, self._version = saved_run(self.folder, self._read), version
-                        self._known, self._found = self._found, {}  # what was thinned out goes
+                        self._saved, self._version = self._reader.read(), version
                         self._moved_at = now
                     self._view = self._now()
                 except (InputError, OSError):
@@ -80,7 +75,7 @@ class Remote:
 
     @property
     def questions(self) -> list[Question]:
-        """The probes."""
+        """The tracked words."""
         return [self.task.question(word) for word in self._saved.words]
 
     @property
@@ -93,7 +88,7 @@ class Remote:
 
     def look(self) -> RunView:
         """The view, for a person."""
-        self._turn.look()
+        self._lease.look()
         return self.view
 
     @property
@@ -114,12 +109,12 @@ class Remote:
     @property
     def seen_at(self) -> float:
         """When somebody last looked, on the clock `time.monotonic`."""
-        return self._turn.seen_at
+        return self._lease.seen_at
 
     @property
     def left(self) -> bool:
         """Whether memory need not hold it: nobody has looked for long."""
-        return self._turn.forgotten
+        return self._lease.forgotten
 
     def put_away(self) -> None:
         """Nothing of it is here but what was read."""
@@ -136,13 +131,4 @@ class Remote:
         return replace(view, state=self._saved.state, reason="", steps_per_second=speed)
 
     def _stamp(self) -> int:
-        return (self.folder / FILE).stat().st_mtime_ns
-
-    def _read(self, read: Callable[[Path], Any], path: Path) -> Any:
-        """Read a file, unless it is the one that was read before."""
-        stamp = path.stat().st_mtime_ns
-        known = self._known.get(path)
-        if known is None or known[0] != stamp:
-            known = stamp, read(path)
-        self._found[path] = known
-        return known[1]
+        return (self.folder / RUN).stat().st_mtime_ns

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.recording.stored import Stored
-from transformer.runs.archive import TRAINING, Training
-from transformer.runs.facts import Facts
-from transformer.runs.frames import read_fields
+from transformer.storage.archive import Training
+from transformer.storage.arrays import read_arrays
+from transformer.storage.format import TRAINING, RunFile
+from transformer.storage.saved import read_training_facts
 from transformer.training.checkpoint import Progress, packed, unpacked
-from transformer.training.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from transformer.training.state import TrainState
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
 class Memory:
     """What the next steps of a watched run depend on, beside the training itself."""
 
-    evaluation: Evaluation
-    """The newest."""
-    looking: float
-    """Seconds that frames have taken."""
     moments: tuple[list[tuple[str, int]], int, bool]
     """What the finder of moments remembers."""
 
@@ -43,8 +38,8 @@ def unpack(folder: Path, config: RunConfig) -> tuple[TrainState, Memory]:
     Raises:
         InputError: the file is damaged, or of another model; or the device is not there.
     """
-    facts = read_fields(folder / TRAINING, {"run": Facts, "progress": Progress, "memory": Memory})
+    facts = read_training_facts(folder, {"run": RunFile, "progress": Progress, "memory": Memory})
     run, progress = facts["run"], facts["progress"]
     if (run.step, run.planned) != (progress.step, progress.stretch.last):
         raise InputError(f"{folder.name}/{TRAINING} is of two different steps or plans.")
-    return unpacked(config, Stored(folder / TRAINING).whole(), progress), facts["memory"]
+    return unpacked(config, read_arrays(folder / TRAINING), progress), facts["memory"]

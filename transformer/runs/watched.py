@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from transformer.config import RunConfig
-from transformer.runs.view import RunView
+from transformer.recording.view import RunView
 from transformer.tasks import Question, Task
 
 

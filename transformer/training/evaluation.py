@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
 
 from transformer.decoding import spell
+from transformer.evaluation import Evaluation
 from transformer.training.state import TrainState
 from transformer.training.translation import translation_scores
 
@@ -16,37 +16,6 @@ LIVE_WORDS = 200
 """The live curve uses this many of the held-out words; a mark is confirmed on all of them."""
 SAMPLES = 5
 """Held-out sentences whose outputs are kept with every evaluation."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """Held-out results at one step."""
-
-    step: int
-    right: int
-    """Words whose output is right to the last letter and stops."""
-    total: int
-    by_length: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Length of the question, in units, to (right, asked)."""
-    loss: float
-    """Per token, the model reading the right answer so far (teacher-forced)."""
-    free_loss: float
-    """Per token, the model reading what it has written itself so far (free-running)."""
-    token_accuracy: float
-    """Teacher-forced share of right tokens, padding left out."""
-    everyday: tuple[int, int] | None = None
-    """(right, asked) of the everyday words, where all words were asked."""
-    bleu: float | None = None
-    """Corpus BLEU of the outputs, 0 to 100, where answers are sentences (Papineni et al., 2002)."""
-    chrf: float | None = None
-    """Corpus chrF of them, 0 to 100 (Popović, 2015)."""
-    samples: tuple[tuple[str, str], ...] = ()
-    """The first few questions with what was written, where answers are sentences."""
-
-    @property
-    def exact(self) -> float:
-        """Share of words that are right to the last letter."""
-        return self.right / self.total
 
 
 def sum_of_losses(logits: torch.Tensor, labels: torch.Tensor, pad_id: int, smoothing: float) -> torch.Tensor:

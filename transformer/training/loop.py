@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from transformer.training.evaluation import LIVE_WORDS, Evaluation, evaluate
+from transformer.evaluation import Evaluation
+from transformer.training.evaluation import LIVE_WORDS, evaluate
 from transformer.training.state import TrainState
 from transformer.training.step import take_step
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import streamlit as st
 
 from pages.parts.served import loading, serve_script
-from transformer.runs.brought import Brought
 from transformer.runs.owners import Visitor
 from transformer.runs.registry import REGISTRY
-from transformer.runs.tokens import new_token
+from transformer.storage.brought import Brought
+from transformer.storage.tokens import new_token
 
 __all__ = ["hold", "keyring", "new_token", "own_runs", "token_of", "tokens", "visitor"]
 

@@ -1,0 +1,48 @@
+"""What the tests of recording share: a model looked at in every way, and the frames that come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from transformer.evaluation import Evaluation
+from transformer.recording.frame import Frame
+from transformer.recording.frames import Frames
+from transformer.recording.recorder import Recorder
+from transformer.training.state import TrainState
+
+
+def evaluation(step: int, right: int = 0) -> Evaluation:
+    return Evaluation(step=step, right=right, total=7, loss=1.0, free_loss=1.0, token_accuracy=0.5)
+
+
+@pytest.fixture(name="evaluation", scope="session")
+def evaluation_fixture() -> Callable[..., Evaluation]:
+    return evaluation
+
+
+@pytest.fixture(scope="session")
+def recorder_of() -> Callable[[TrainState, Sequence[str]], Recorder]:
+    """Records a model; these words are tracked."""
+
+    def make(state: TrainState, words: Sequence[str]) -> Recorder:
+        recorder = Recorder(state.model, state.task, state.decoding)
+        for word in words:
+            recorder.add(state.task.question(word))
+        return recorder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def frame_of(recorder_of: Callable[..., Recorder]) -> Callable[..., Frame]:
+    """The frame of a model as it is now."""
+
+    def make(state: TrainState, words: Sequence[str], *, recorder: Recorder | None = None) -> Frame:
+        recorder, step = recorder or recorder_of(state, words), state.step
+        seen = [evaluation(step), recorder.measure(step), recorder.write(step)]
+        recorder.copy(step)
+        return Frames([*seen, *recorder.develop()], aim=state.task.aim)[-1]
+
+    return make

@@ -1,0 +1,157 @@
+"""Frames that are developed together, in a copy of the model, show what a pass of each step's own shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from transformer.asking import model_of
+from transformer.interventions import Block, Interventions
+from transformer.recipes import RECIPES
+from transformer.recording.developer import BATCH, RING_BYTES, Ring
+from transformer.recording.frames import Frames
+from transformer.recording.tape import record
+from transformer.recording.weights import Weights
+from transformer.training.loop import train
+from transformer.training.state import TrainState
+
+TOPOLOGIES = ["encoder-decoder", "encoder-only", "decoder-only"]
+WORDS = ["frog", "q", "kayaks"]
+
+
+@pytest.fixture
+def recorded(recorder_of, evaluation):
+    """A training of six steps, all of which are developed together: losses, frames and weights."""
+
+    def train_and_look(config, taken=None, words=WORDS):
+        state, weights, losses = TrainState.begin(config), Weights(), []
+        if taken is not None:
+            state.intervene(taken)
+        recorder = recorder_of(state, words)
+        early = [evaluation(0), recorder.measure(0), recorder.write(0)]
+        recorder.copy(0)
+        for report in train(state):
+            losses += report.losses
+            recorder.copy(report.step)
+        assert recorder.pending == 7
+        frames = Frames([*early, *recorder.develop(weights)], aim=state.task.aim)
+        return state, losses, frames, weights
+
+    return train_and_look
+
+
+def check(state, frames, weights):
+    """Every map and every prediction against a pass of its own through the weights of its step."""
+    assert frames.steps == tuple(range(7)) == tuple(one.step for one in weights.snapshots)
+    for snapshot, frame in zip(weights.snapshots, frames, strict=True):
+        model = model_of(state.config, snapshot)
+        model.intervene(snapshot.interventions, state.task.src_tokenizer.id_of)
+        for row, probe in enumerate(frame.probes):
+            batch = state.task.encode([probe.text], filled=not model.masked("padding"))
+            with record(model) as tape:
+                logits = model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
+            predicted = state.task.tgt_tokenizer.tokens(logits[0].argmax(-1).tolist())
+            assert probe.predicted == predicted[: len(probe.predicted)]
+            assert list(tape.weights) == list(frame.axes)
+            for site, every in tape.weights.items():
+                shown = frame.map(row, site)
+                single = every[0][:, : shown.shape[1], : shown.shape[2]]
+                np.testing.assert_allclose(np.nan_to_num(shown), single, atol=2e-4)
+                allowed = np.nansum(shown, axis=-1)
+                assert np.all((allowed < 1.001) & ((allowed > 0.999) | (allowed == 0)))
+    first, last = (frames[i].map(0, site) for i in (0, 6))
+    assert not np.allclose(np.nan_to_num(first), np.nan_to_num(last), atol=2e-4), "it must have learned"
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("masks", [(True, True), (False, True), (True, False), (False, False)], ids=str)
+def test_each_topology_with_and_without_its_masks(tiny, recorded, losses, topology, masks):
+    causal, padding = masks
+    config = tiny(
+        topology=topology, causal_mask=causal, padding_mask=padding, steps=6, learning_rate=0.03, dropout=0.2
+    )
+    state, found, frames, weights = recorded(config)
+    check(state, frames, weights)
+    assert found == losses(config)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_each_recipe(recorded, losses, recipe):
+    """Among them one whose two tables are the same, which a mapped pass must not tear from the model."""
+    config = RECIPES[recipe].small.with_changes(
+        n_heads=3, d_model=12, d_ff=10, steps=6, batch_size=6, learning_rate=0.03, goal=None, device="cpu"
+    )
+    state, found, frames, weights = recorded(config)
+    check(state, frames, weights)
+    assert found == losses(config)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_without_heads_and_cells_and_with_a_mask_switched(tiny, recorded, topology):
+    site = {"encoder-only": "encoder.0", "encoder-decoder": "decoder.1.cross"}.get(topology, "decoder.1.self")
+    taken = Interventions(
+        ablated=((site, 2), (site, 0)),
+        blocked=(Block(site=site, head=1, row=1, column=0),),
+        masks=(("padding", False),),
+    )
+    state, _, frames, weights = recorded(tiny(topology=topology, steps=6, learning_rate=0.03), taken)
+    assert all(frame.interventions == taken for frame in frames)
+    assert all(np.isnan(frame.map(0, site)[1, 1, 0]) for frame in frames)
+    check(state, frames, weights)
+
+
+def test_words_whose_answer_is_not_known_run_over_the_newest_output_and_say_of_which_step(
+    tiny, recorder_of, evaluation
+):
+    config = tiny(task="en-fr", tokenizer="words", n_heads=4, steps=6, learning_rate=0.03)
+    state = TrainState.begin(config)
+    recorder = recorder_of(state, ["dog the sees cat"])
+    early, reports = [evaluation(0), recorder.measure(0), recorder.write(0)], train(state)
+    for step in (1, 2, 3):
+        next(reports)
+        recorder.copy(step)
+    chunks = recorder.develop()
+    outputs = recorder.write(3)
+    for step in (4, 5, 6):
+        next(reports)
+        recorder.copy(step)
+    frames = Frames([*early, *chunks, outputs, *recorder.develop()], aim=state.task.aim)
+    for frame in frames:
+        (probe,), newest = frame.probes, 0 if frame.step <= 3 else 3
+        assert (probe.forced, probe.written_at) == (False, newest)
+        written = (early[2] if newest == 0 else outputs).by_word["dog the sees cat"]
+        assert probe.tgt_tokens == ("[SOS]", *(piece.strip() for piece in written.pieces))
+        assert probe.output_step == (0 if frame.step < 3 else 3)
+
+
+def test_a_ring_holds_a_batch_and_of_a_large_model_less(tiny_model, fill, monkeypatch):
+    from transformer.model.transformer import Transformer
+
+    model = fill(Transformer(tiny_model))
+    each = 4 * sum(tensor.numel() for tensor in model.state_dict().values())
+    assert Ring(model).room == min(BATCH, RING_BYTES // each) == BATCH
+    monkeypatch.setattr("transformer.recording.developer.RING_BYTES", 3 * each + 1)
+    ring = Ring(model)
+    assert ring.room == 3
+    for step in (4, 5, 9):
+        assert not ring.full
+        with torch.no_grad():
+            model.to_logits.bias.fill_(step)
+        ring.copy(step)
+    assert ring.full
+    steps, rows = ring.taken()
+    assert (steps, ring.steps) == ([4, 5, 9], [])
+    expected = torch.cat([tensor.flatten() for tensor in model.state_dict().values()])
+    assert torch.equal(rows[2], expected)
+    assert (rows[0] != rows[2]).sum() == len(model.to_logits.bias)
+
+
+def test_weights_that_are_no_numbers_are_refused_and_not_drawn(tiny, recorder_of):
+    state = TrainState.begin(tiny())
+    recorder = recorder_of(state, ["ox"])
+    with torch.no_grad():
+        state.model.src_embedding.weight.fill_(float("nan"))
+    recorder.copy(0)
+    with pytest.raises(FloatingPointError, match="no numbers"):
+        recorder.develop()

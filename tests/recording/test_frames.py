@@ -1,0 +1,241 @@
+"""The frames of a run in order: put together when they are asked for, bounded, never changing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from transformer.interventions import Interventions
+from transformer.recording.chunk import BLOCKED, ONE, Chunk, as_record, coded, decoded, from_record, joined
+from transformer.recording.frame import Axes, Measurement, Output, Outputs, Word
+from transformer.recording.frames import DENSE, Frames, nearest_step
+
+CROSS = Axes(query="tgt", key="src", writes=True, causal=False, padding=True)
+OWN = Axes(query="tgt", key="tgt", writes=True, causal=True, padding=True)
+AXES = {"decoder.0.self": OWN, "decoder.0.cross": CROSS}
+HEADS = 5
+
+
+def word(text, **said):
+    facts = {
+        "answer": text[::-1],
+        "src_tokens": ("[SOS]", *text, "[EOS]"),
+        "tgt_tokens": ("[SOS]", *reversed(text)),
+        "expected": (*reversed(text), "[EOS]"),
+        "held_out": True,
+        "too_long": False,
+    }
+    return Word(text=text, **facts | said)
+
+
+def chunk(steps, text="ox", *, vocabulary=("o", "x"), taken=Interventions(), **said):  # noqa: B008
+    """Of each step the maps have the share step / 1000 in their first column, and the rest in the second."""
+    one, steps = word(text, **said), tuple(steps)
+    maps = {}
+    for site, axes in AXES.items():
+        n_rows, n_columns = len(one.tokens(axes.query)), len(one.tokens(axes.key))
+        weights = np.zeros((len(steps), HEADS, n_rows, n_columns), np.float32)
+        weights[..., 0] = np.array(steps)[:, None, None] / 1000
+        weights[..., 1] = 1 - weights[..., 0]
+        maps[site] = coded(weights, np.ones(weights.shape[1:], bool))
+    predicted = np.array([[step % len(vocabulary)] * len(one.expected) for step in steps], np.uint16)
+    return Chunk(
+        word=one,
+        axes=AXES,
+        interventions=taken,
+        steps=steps,
+        drawn_at=17,
+        looked_up_to=steps[-1],
+        vocabulary=vocabulary,
+        predicted=predicted,
+        maps=maps,
+    )
+
+
+def measurement(step):
+    scores = {"entropy": np.full(HEADS, 0.5), "mirror": np.arange(HEADS) / 10}
+    return Measurement(step=step, head_scores=dict.fromkeys(AXES, scores), clearest=("decoder.0.cross", 4))
+
+
+def outputs(step, **texts):
+    return Outputs(
+        step=step,
+        by_word={
+            name: Output(text=text, stopped=True, right=text == name[::-1], pieces=tuple(text), ids=())
+            for name, text in texts.items()
+        },
+    )
+
+
+@pytest.fixture
+def first(evaluation):
+    return [evaluation(0), measurement(0), outputs(0, ox="oo")]
+
+
+def share(frame, row=0, site="decoder.0.cross"):
+    return float(frame.map(row, site)[2, 1, 0])
+
+
+def all_true(frames):
+    """Whether every frame has the numbers of its step."""
+    return all(share(frame) == pytest.approx(frame.step / 1000, abs=1e-5) for frame in frames)
+
+
+# In order.
+
+
+def test_every_step_is_there_in_order_with_its_own_numbers(first):
+    frames = Frames([*first, chunk(range(25)), chunk(range(25, 40))], numbers=lambda step: (step / 2, -step))
+    assert frames.steps == tuple(range(40)) == tuple(frame.step for frame in frames)
+    assert all_true(frames)
+    assert (frames[30].seconds, frames[30].loss) == (15.0, -30)
+    assert [frames[i].probes[0].predicted[0] for i in (2, 3)] == ["o", "x"]
+    assert frames.of_step(7) is frames[7]
+    assert [frame.step for frame in frames[-3:]] == [37, 38, 39]
+
+
+def test_what_costs_more_is_the_newest_of_its_kind_and_says_of_which_step(first, evaluation):
+    frames = Frames([*first, chunk(range(9)), measurement(5), outputs(6, ox="xo"), evaluation(4, right=3)])
+    assert [frame.measurement.step for frame in frames] == 5 * [0] + 4 * [5]
+    assert [frame.evaluation.step for frame in frames] == 4 * [0] + 5 * [4]
+    assert [frame.probes[0].output_step for frame in frames] == 6 * [0] + 3 * [6]
+    assert [frame.probes[0].right for frame in frames] == 6 * [False] + 3 * [True]
+    assert frames[6].role("decoder.0.cross", 4).endswith("at step 5")
+    assert not frames[5].role("decoder.0.cross", 4).endswith("at step 5")
+
+
+def test_a_batch_in_which_a_word_was_drawn_is_told_from_its_step_on(first):
+    probes = [frame.probes[0] for frame in Frames([*first, chunk(range(30))])]
+    assert [probe.drawn_at for probe in probes] == 17 * [None] + 13 * [17]
+    assert [probe.looked_up_to for probe in probes] == [*range(30)]
+
+
+def test_a_word_that_came_later_stands_behind_the_others_and_gets_its_past(first):
+    frames = Frames([*first, chunk(range(20))]).extended(
+        [outputs(19, ox="xo", cab="cab"), chunk([19], "cab")]
+    )
+    assert [len(frame.probes) for frame in frames] == [*(19 * [1]), 2]
+    assert frames.words == ("ox", "cab")
+    assert frames.steps_of("cab") == (19,)
+    whole = frames.extended([chunk(range(10, 19), "cab")]).extended([chunk(range(10), "cab")])
+    assert whole.steps_of("cab") == whole.steps == tuple(range(20))
+    assert all(share(frame, 1) == pytest.approx(frame.step / 1000, abs=1e-5) for frame in whole)
+    assert [frame.probes[1].output_step for frame in whole] == [*(19 * [None]), 19]
+    assert whole[5].row_of("cab") == 1
+    assert whole.without("cab").words == ("ox",)
+    assert whole.without("cab").generation == whole.generation + 1
+
+
+def test_what_is_recorded_again_takes_the_place_of_what_was(first):
+    off = Interventions(ablated=(("decoder.0.cross", 2),))
+    frames = Frames([*first, chunk(range(10)), chunk([9], taken=off), chunk(range(10, 12), taken=off)])
+    assert frames.steps == tuple(range(12))
+    assert [frame.interventions == off for frame in frames] == 9 * [False] + 3 * [True]
+
+
+def test_readers_keep_what_they_took(first):
+    taken = Frames([*first, chunk(range(5))])
+    built = taken[4]
+    longer = taken.extended([chunk([5]), measurement(4)])
+    assert (taken.steps, longer.steps) == (tuple(range(5)), tuple(range(6)))
+    assert taken[4] is built
+    assert (longer[4].measurement.step, taken[4].measurement.step) == (4, 0)
+    assert longer.generation == taken.generation
+
+
+@pytest.mark.parametrize(("step", "expected"), [(0, 10), (12, 10), (15, 10), (16, 20), (99, 40)])
+def test_the_nearest_of_some_steps_is_found_and_of_two_the_earlier(step, expected):
+    assert nearest_step((10, 20, 40), step) == expected
+    assert nearest_step((), step) is None
+
+
+# Bounded.
+
+
+def many(first, n=400):
+    parts = [chunk(range(at, at + 25)) for at in range(0, n, 25)]
+    return Frames([*first, *parts, *(measurement(at) for at in range(25, n, 25))])
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4])
+def test_within_a_limit_steps_are_even_and_the_first_last_newest_and_protected_stay(first, parts):
+    frames = many(first)
+    limit = frames.nbytes // parts
+    thin = frames.thinned({0, 101, 399}, limit)
+    assert frames.nbytes / 8 < thin.nbytes <= limit
+    assert thin.generation == frames.generation + 1
+    assert {0, 101, 399, *range(400 - DENSE, 400)} <= {*thin.steps}
+    every = thin.steps[1]
+    assert {*range(0, 400, every)} <= {*thin.steps}
+    gaps = {b - a for a, b in zip(thin.steps, thin.steps[1:], strict=False) if b <= 400 - DENSE}
+    assert max(gaps) == every
+    assert all_true(thin)
+    assert frames.steps == tuple(range(400))
+
+
+def test_what_fits_is_left_as_it_is(first):
+    frames = many(first)
+    assert frames.thinned(set(), frames.nbytes) is frames
+
+
+# Codes, and chunks as records.
+
+
+def test_a_weight_comes_back_within_a_hundred_thousandth_and_a_blocked_cell_as_none():
+    weights = np.random.default_rng(0).dirichlet(np.ones(7), size=(3, 2, 5)).astype(np.float32)
+    may = np.random.default_rng(1).random((2, 5, 7)) > 0.3
+    codes = coded(weights.copy(), may)
+    assert codes.dtype == np.uint16
+    assert np.array_equal(codes == BLOCKED, np.broadcast_to(~may, codes.shape))
+    again = decoded(codes)
+    assert np.array_equal(np.isnan(again), ~np.broadcast_to(may, again.shape))
+    assert np.nanmax(np.abs(again - weights)) <= 0.5 / ONE + 1e-7
+    assert coded(np.ones((1, 1, 1, 1), np.float32), np.ones((1, 1, 1), bool)).item() == ONE
+
+
+def same(one, other):
+    names = ("word", "axes", "interventions", "steps", "drawn_at", "looked_up_to", "vocabulary")
+    assert all(getattr(one, name) == getattr(other, name) for name in names)
+    assert np.array_equal(one.predicted, other.predicted)
+    assert all(np.array_equal(one.maps[site], other.maps[site]) for site in AXES)
+
+
+def test_a_chunk_comes_back_from_its_record():
+    taken = Interventions(ablated=(("decoder.0.self", 1),), masks=(("padding", False),))
+    unknown = {"answer": None, "written_at": 3, "links": ((1,), ()), "wanted": ("x",), "n_read": 2}
+    made = chunk(range(3, 9), "naïve", taken=taken, **unknown)
+    record = as_record(made)
+    same(from_record(record.facts, record.body), made)
+
+
+MISFITS = {
+    "steps in disorder": lambda made: replace(made, steps=(4, 3)),
+    "no steps": lambda made: replace(made, steps=()),
+    "a step before the first": lambda made: replace(made, steps=(-1, 3)),
+    "a step too many": lambda made: replace(made, steps=(3, 4, 5)),
+    "a token that it does not name": lambda made: replace(made, vocabulary=("o",)),
+    "another word": lambda made: replace(made, word=word("frog")),
+    "a site too many": lambda made: replace(made, axes={**AXES, "decoder.1.self": OWN}, maps=made.maps),
+}
+
+
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_a_chunk_whose_parts_do_not_fit_is_refused(misfit):
+    made = MISFITS[misfit](chunk([3, 4]))
+    full = {**dict.fromkeys(made.axes, made.maps["decoder.0.self"][:0]), **made.maps}
+    record = as_record(replace(made, maps=full))
+    with pytest.raises(ValueError, match=r"none of a run|not those of its maps|does not name"):
+        from_record(record.facts, record.body)
+
+
+def test_chunks_that_continue_each_other_are_one():
+    a, b = chunk([3, 4]), chunk([6], vocabulary=("x", "y"))
+    assert b.continues(a)
+    one = joined([a, b])
+    assert one.steps == (3, 4, 6)
+    assert [one.predictions(i)[0] for i in range(3)] == ["x", "o", "x"]
+    same(one.at([0, 1]), replace(a, vocabulary=one.vocabulary, looked_up_to=6))
+    assert not chunk([6], taken=Interventions(ablated=(("decoder.0.self", 1),))).continues(a)
+    assert not chunk([6], "cab").continues(a)

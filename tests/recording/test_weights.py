@@ -1,0 +1,95 @@
+"""The weights of a run: the same numbers from memory and from the file, evenly fewer within a limit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transformer.errors import InputError
+from transformer.interventions import NOTHING, Interventions
+from transformer.recording import weights as module
+from transformer.recording.weights import Weights
+
+TENSORS = (("a", (2, 3)), ("b.weight", (5,)))
+OFF = Interventions(ablated=(("encoder.0", 1),))
+
+
+def numbers(step):
+    return np.arange(11, dtype="<f4") + step
+
+
+def filled(path, steps, taken=NOTHING):
+    made = Weights(path)
+    made.append({step: numbers(step).tobytes() for step in steps}, taken, TENSORS)
+    return made
+
+
+def kept(weights):
+    return [one.step for one in weights.snapshots]
+
+
+def true(weights):
+    """Whether each step has its own numbers."""
+    for one in weights.snapshots:
+        found = one.weights
+        assert {name: array.shape for name, array in found.items()} == dict(TENSORS)
+        assert np.array_equal(np.concatenate([array.ravel() for array in found.values()]), numbers(one.step))
+    return True
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_each_step_has_its_numbers_whether_they_are_in_memory_or_in_the_file(tmp_path, flushed):
+    made = filled(tmp_path / "w", range(40))
+    if flushed:
+        made.flush()
+    made.append({40: numbers(40).tobytes()}, OFF, TENSORS)
+    assert kept(made) == [*range(41)]
+    assert [one.interventions for one in made.snapshots][39:] == [NOTHING, OFF]
+    assert true(made)
+    with pytest.raises(InputError, match=r"^The weights of step 41 are not kept any more"):
+        made.read(41)
+
+
+def test_the_newest_step_again_takes_the_place_of_what_was(tmp_path):
+    made = filled(tmp_path / "w", range(5))
+    made.flush()
+    made.append({4: numbers(4).tobytes(), 5: numbers(5).tobytes()}, OFF, TENSORS)
+    made.flush()
+    other = Weights(tmp_path / "w")
+    other.follow()
+    for one in (made, other):
+        assert kept(one) == [*range(6)]
+        assert [step.interventions == OFF for step in one.snapshots] == 4 * [False] + 2 * [True]
+        assert true(one)
+
+
+@pytest.mark.parametrize(("path", "limit"), [(None, "IN_MEMORY"), ("w", "DISK_LIMIT")])
+def test_within_a_limit_every_second_goes_again_and_again_and_some_stay(tmp_path, monkeypatch, path, limit):
+    monkeypatch.setattr(module, limit, 50 * 44 + 3)
+    made = Weights(None if path is None else tmp_path / path)
+    for at in range(0, 1000, 25):
+        made.append({step: numbers(step).tobytes() for step in range(at, at + 25)}, NOTHING, TENSORS)
+        made.flush()
+        made.thin({0, 333})
+        assert made.nbytes <= 50 * 44 + 3
+    assert {0, 333, 999, *range(990, 1000)} <= {*kept(made)}
+    assert max(np.diff(kept(made))) <= 128
+    assert true(made)
+    if path is not None:
+        assert (tmp_path / path).stat().st_size < 50 * 300
+
+
+def test_who_follows_a_file_reads_what_is_new_and_all_of_one_that_was_written_anew(tmp_path):
+    made, other = filled(tmp_path / "w", range(8)), Weights(tmp_path / "w")
+    made.flush()
+    other.follow(5)
+    assert kept(other) == [*range(6)]
+    made.append({8: numbers(8).tobytes()}, OFF, TENSORS)
+    made.flush()
+    other.follow()
+    assert kept(other) == [*range(9)]
+    assert true(other)
+    made.keep({0, 3, 8})
+    other.follow()
+    assert kept(other) == [0, 3, 8]
+    assert true(other)

@@ -1,0 +1,301 @@
+"""Every step is recorded: in batches, before anything changes, with the past of words that come later."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transformer.asking import model_of
+from transformer.insight import moments
+from transformer.interventions import Interventions
+from transformer.recording.developer import BATCH
+from transformer.recording.recorder import Scorer
+from transformer.recording.view import FINISHED, RunView, untrained
+from transformer.recording.weights import Snapshot
+from transformer.runs import recorded_training as module
+from transformer.runs import rhythm
+from transformer.runs.published import Published
+from transformer.runs.recorded_training import RecordedTraining
+from transformer.runs.rhythm import KNOWN_SECONDS, MOST, UNWATCHED, WATCHED, Rhythm
+from transformer.tasks import task_of
+
+
+@pytest.fixture(autouse=True)
+def any_share(monkeypatch):
+    """Recording a tiny model takes longer than its step: here that is no reason to record less often."""
+    monkeypatch.setattr(rhythm, "KNOWN_SECONDS", 1e9)
+
+
+@pytest.fixture
+def training():
+    """A training in this thread, built and not begun, and what it publishes."""
+    made = []
+
+    def make(config, words=("ox", "cab")):
+        published, task = Published(untrained(config, "x")), task_of(config)
+        made.append(RecordedTraining(published, None))
+        made[-1].build([task.question(word) for word in words], lambda: False)
+        return made[-1], published
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def whole(view: RunView) -> None:
+    """A frame and weights of each step, each once, with the loss of that step."""
+    assert view.frames.steps == tuple(range(view.step + 1))
+    assert [one.step for one in view.snapshots] == list(range(view.step + 1))
+    assert [frame.loss for frame in view.frames[1:]] == view.metrics.column("loss").tolist()
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_run_has_a_frame_and_the_weights_of_each_step(tiny, training, losses, watched):
+    config = tiny(steps=2 * BATCH + 7, evaluate_every=20, goal=None)
+    one, published = training(config)
+    while published.view.state != FINISHED:
+        one.step(alone=False, watched=watched)
+    whole(published.view)
+    assert published.view.metrics.column("loss").tolist() == losses(config)
+    evaluated = [0, 20, 40, 57]
+    assert [one.step for one in published.view.frames.measurements] == evaluated
+    assert [f.probes[0].output_step for f in published.view.frames[18:22]] == [0, 0, 20, 20]
+
+
+def test_where_nobody_looks_a_batch_is_developed_and_where_somebody_does_what_waits_long_enough(
+    tiny, training, monkeypatch
+):
+    one, published = training(tiny(steps=90, evaluate_every=90, goal=None))
+    newest = []
+    for _ in range(BATCH + 1):
+        one.step(alone=False, watched=False)
+        newest.append(published.view.frames.steps[-1])
+    assert newest == [*(BATCH - 1) * [0], BATCH, BATCH]
+    monkeypatch.setattr(module, "WATCHED_SECONDS", 0.0)
+    for step in range(BATCH + 2, BATCH + 5):
+        one.step(alone=False, watched=True)
+        assert published.view.frames.steps[-1] == step
+    monkeypatch.setattr(module, "WATCHED_SECONDS", 600.0)
+    one.step(alone=False, watched=True)
+    assert published.view.frames.steps[-1] == published.view.step - 1
+    whole_again = published.view
+    one.develop()
+    whole(published.view)
+    assert whole_again.frames.steps[-1] == published.view.step - 1  # who took it still has it
+
+
+def test_whoever_sees_the_first_frame_finds_the_weights_that_it_is_of(tiny, training, monkeypatch):
+    seen, publish = [], Published.publish
+
+    def noted(self, **changes):
+        publish(self, **changes)
+        seen.append(self.view)
+
+    monkeypatch.setattr(Published, "publish", noted)
+    training(tiny())
+    framed = [view for view in seen if view.frames]
+    assert framed
+    assert all([one.step for one in view.snapshots] == [0] for view in framed)
+
+
+def test_no_batch_mixes_two_models(tiny, training):
+    """Heads and masks are taken away in the middle of a batch: each frame shows what it was made of."""
+    one, published = training(tiny(steps=30, evaluate_every=30, goal=None))
+    plans = [
+        Interventions(),
+        Interventions(ablated=(("decoder.0.cross", 1),)),
+        Interventions(masks=(("causal", False), ("padding", False))),
+    ]
+    for plan in plans:
+        if plan != published.view.interventions:
+            one.intervene(plan)
+        for _ in range(4):
+            one.step(alone=False, watched=False)
+    one.develop()
+    view = published.view
+    whole(view)
+    taken = [plans[0]] * 4 + [plans[1]] * 4 + [plans[2]] * 5  # of the step of a change both sides are known
+    assert [frame.interventions for frame in view.frames] == taken
+    assert [one.interventions for one in view.snapshots] == taken
+    future = [np.isnan(frame.map(0, "decoder.1.self")[0, 0, 1]) for frame in view.frames]
+    assert future == 8 * [True] + 5 * [False]
+    assert ["[PAD]" in frame.probes[0].src_tokens for frame in view.frames] == 8 * [False] + 5 * [True]
+    assert [moment.step for moment in view.moments if moment.kind == "intervention"] == [4, 8]
+
+
+@pytest.mark.parametrize("command", ["pause", "stop", "add_word"])
+def test_what_is_pending_is_developed_before_a_run_stands_still_or_is_asked_more(
+    tiny, make_run, until, command
+):
+    run = make_run(tiny(steps=100_000, evaluate_every=100_000))
+    run.start()
+    until(lambda: run.view.step > 3)
+    if command == "add_word":
+        run.add_word("dog")
+        until(lambda: "dog" in run.view.frames.words)
+        run.pause().wait(30)
+    else:
+        getattr(run, command)().wait(30)
+    whole(run.view)
+
+
+# Words that come later.
+
+
+@pytest.mark.parametrize("steps", [3, 3 * module.PAST_STEPS + 1])
+def test_a_word_typed_late_has_its_newest_map_at_once_and_soon_the_whole_past(tiny, make_run, until, steps):
+    """The same maps as of a run that had tracked it from the beginning."""
+    config = tiny(steps=200, evaluate_every=200, goal=None)
+    late, early = make_run(config), make_run(config, words=("kayak", "cat", "dog"))
+    for run in (late, early):
+        run.advance(steps).wait(30)
+        until(lambda run=run: run.view.state == "paused")
+    late.add_word("dog")
+    until(lambda: late.view.frames.steps_of("dog"))
+    until(lambda: late.view.frames.steps_of("dog") == tuple(range(steps + 1)))
+    whole(late.view)
+    for one, other in zip(late.view.frames, early.view.frames, strict=True):
+        for site in one.axes:
+            shown, expected = one.map(one.row_of("dog"), site), other.map(other.row_of("dog"), site)
+            np.testing.assert_allclose(shown, expected, atol=2e-4, equal_nan=True)
+        assert one.probes[2].predicted == other.probes[2].predicted
+        assert one.probes[2].output_step == (steps if one.step == steps else None)
+
+
+def test_the_past_of_a_word_is_of_the_model_as_it_was_then(tiny, training):
+    one, published = training(tiny(steps=30, evaluate_every=30, goal=None))
+    off = Interventions(masks=(("causal", False), ("padding", False)))
+    for taken in (off, Interventions()):
+        for _ in range(3):
+            one.step(alone=False, watched=False)
+        one.intervene(taken)
+    one.ask(one.state.task.question("dog"), instead_of=None)
+    while one.owes_a_past:
+        one.develop_past()
+    frames = published.view.frames
+    assert frames.steps_of("dog") == tuple(range(7))
+    blocked = [np.isnan(frame.map(2, "decoder.0.self")[0, 0, 1]) for frame in frames]
+    assert blocked == [True, True, True, False, False, False, True]
+    assert ["[PAD]" in frame.probes[2].src_tokens for frame in frames] == [not one for one in blocked]
+
+
+def test_a_word_in_place_of_another_takes_its_maps_away_and_nothing_else(tiny, training):
+    one, published = training(tiny(steps=30, evaluate_every=30, goal=None))
+    for _ in range(5):
+        one.step(alone=False, watched=False)
+    one.ask(one.state.task.question("dog"), instead_of=one.state.task.question("ox"))
+    while one.owes_a_past:
+        one.develop_past()
+    whole(published.view)
+    assert published.view.frames.words == ("cab", "dog")
+    assert {len(frame.probes) for frame in published.view.frames} == {2}
+
+
+# Moments.
+
+
+def test_a_head_turns_at_the_first_step_at_which_its_score_reaches_the_threshold(
+    half_trained, monkeypatch, training
+):
+    """Against the scores of the kept weights on both sides, each in a model of its own."""
+    threshold = 0.35
+    monkeypatch.setattr(module, "THRESHOLD", threshold)
+    monkeypatch.setattr(moments, "THRESHOLD", threshold)
+    config = half_trained.config.with_changes(evaluate_every=30, steps=120, goal=None, d_model=32)
+    one, published = training(config)
+    while published.view.state != FINISHED:
+        one.step(alone=False, watched=False)
+    view = published.view
+    turned = [moment for moment in view.moments if moment.head is not None]
+    assert turned
+    scorer = Scorer(one.state.task)
+    for moment in turned:
+        before, after = (
+            scorer.scores(model_of(view.config, view.snapshot_at(step)))[moment.site]["mirror"][moment.head]
+            for step in (moment.step - 1, moment.step)
+        )
+        assert before < threshold <= after, moment
+        assert view.frames.of_step(moment.step).measurement.step == moment.step
+    assert any(moment.step % 30 for moment in turned), "none lies between two evaluations"
+
+
+# Where there is no room, or no time.
+
+
+def test_of_a_large_model_weights_are_kept_at_evaluations_and_moments_alone(tiny, training, monkeypatch):
+    monkeypatch.setattr(module, "DISK_LIMIT", 1000)
+    one, published = training(tiny(steps=20, evaluate_every=5, goal=None))
+    while published.view.state != FINISHED:
+        one.step(alone=False, watched=False)
+    view = published.view
+    assert view.frames.steps == tuple(range(21))
+    kept = {step.step for step in view.snapshots}
+    moment_steps = {moment.step for moment in view.moments}
+    assert {0, 20} <= kept <= {0, 5, 10, 15, 20} | moment_steps
+
+
+def rhythm_of(a_frame, a_step, n=60, watched=False):
+    """After many developments of 25 frames that cost so much each."""
+    made, everies = Rhythm(), []
+    for _ in range(n):
+        for _ in range(25):
+            made.trained(a_step)
+        made.recorded(25, 25 * a_frame, watched=watched)
+        everies.append(made.every)
+    return everies
+
+
+def test_recording_that_keeps_its_share_is_of_every_step(monkeypatch):
+    monkeypatch.setattr(rhythm, "KNOWN_SECONDS", KNOWN_SECONDS)
+    assert set(rhythm_of(0.9 * UNWATCHED, 1.0)) == {1}
+    assert set(rhythm_of(0.9 * WATCHED, 1.0, watched=True)) == {1}
+
+
+def test_recording_that_costs_too_much_is_less_often_and_the_share_then_holds(monkeypatch):
+    monkeypatch.setattr(rhythm, "KNOWN_SECONDS", KNOWN_SECONDS)
+    for a_frame in (0.2, 0.7, 3.0):
+        every = rhythm_of(a_frame, 1.0)[-1]
+        assert 1 < every <= MOST
+        assert a_frame / every <= rhythm.TOLERANCE * UNWATCHED
+        assert 2 * a_frame / every > UNWATCHED
+    assert rhythm_of(1000.0, 1.0)[-1] == MOST
+
+
+def test_one_dear_development_changes_nothing_and_cheap_ones_bring_every_step_back(monkeypatch):
+    monkeypatch.setattr(rhythm, "KNOWN_SECONDS", KNOWN_SECONDS)
+    made = Rhythm(every=4)
+    made.trained(1.0)
+    for _ in range(20):
+        made.recorded(25, 25 * 0.05, watched=False)
+    assert made.every == 1
+    made.recorded(1, 1.0, watched=False)  # with scores and outputs, and few steps
+    assert made.every == 1
+
+
+def test_a_slower_rhythm_is_said_and_leaves_steps_out_evenly(tiny, training, monkeypatch):
+    one, published = training(tiny(steps=24, evaluate_every=24, goal=None))
+    one._rhythm.every = 4
+    for _ in range(23):
+        one.step(alone=False, watched=False)
+    one.develop()
+    assert published.view.every == 4
+    assert published.view.frames.steps == (0, 4, 8, 12, 16, 20)
+
+
+# Which step answers.
+
+
+def test_a_step_that_is_not_kept_is_answered_by_the_nearest_on_its_side_of_a_moment(tiny, training):
+    one, published = training(tiny(steps=12, evaluate_every=12, goal=None))
+    for _ in range(5):
+        one.step(alone=False, watched=False)
+    one.intervene(Interventions(ablated=(("decoder.0.cross", 1),)))
+    for _ in range(5):
+        one.step(alone=False, watched=False)
+    one.develop()
+    one.weights.keep({0, 1, 5, 9})
+    published.note(snapshots=one.weights.snapshots)
+    found: dict[int, Snapshot | None] = {
+        step: published.view.snapshot_at(step) for step in (2, 4, 5, 7, 8, 12)
+    }
+    assert {step: kept.step for step, kept in found.items() if kept} == {2: 1, 4: 1, 5: 5, 7: 5, 8: 9, 12: 9}

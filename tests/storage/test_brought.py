@@ -1,0 +1,37 @@
+"""What visitors brought is found again by its secret name, within limits of bytes and of time."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from transformer.storage.brought import Brought, Returning
+from transformer.tasks.files import TokenizerFile
+
+
+def of(size: int) -> Brought:
+    return Brought(tokenizer=TokenizerFile("x" * size, "a digest"))
+
+
+def test_what_was_brought_is_found_by_its_name_and_the_newest_is_in_its_place():
+    returning, first, second = Returning(), of(10), of(20)
+    name = returning.keep(first)
+    assert returning.get(name) is first
+    assert returning.keep(second, name) == name
+    assert returning.get(name) is second
+    assert returning.get("another name") is None
+
+
+def test_the_oldest_goes_where_all_together_are_too_large():
+    returning = Returning(most_bytes=100)
+    names = [returning.keep(of(40)) for _ in range(3)]
+    assert [returning.get(name) is None for name in names] == [True, False, False]
+
+
+@pytest.mark.parametrize(("later", "there"), [(59.0, True), (61.0, False)])
+def test_after_a_while_it_is_forgotten(monkeypatch, later, there):
+    returning = Returning(seconds=60.0)
+    name, now = returning.keep(of(10)), time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + later)
+    assert (returning.get(name) is not None) is there

@@ -1,0 +1,429 @@
+"""A run as one file: everything arrives and trains on as it would have; whatever else is sent is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import time
+import zipfile
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from transformer.errors import InputError
+from transformer.recording.metrics import COLUMNS
+from transformer.runs.limits import Limits
+from transformer.runs.machine import processors
+from transformer.runs.registry import Registry
+from transformer.runs.remote import FREE_SECONDS
+from transformer.storage import bundle as module
+from transformer.storage.bundle import pack, pack_view, unpack
+from transformer.storage.library import Library
+from transformer.storage.tokens import new_token
+
+FUZZ = int(os.environ.get("HEADLIGHT_FUZZ", 0))
+
+
+@pytest.fixture
+def servers(tmp_path):
+    """Where a run is trained, and where it is brought to."""
+    both = tuple(Registry(Limits(), Library(tmp_path / name)) for name in ("home", "stage"))
+    yield both
+    for registry in both:
+        registry.close()
+
+
+@pytest.fixture
+def paused(servers, tiny, until):
+    """A run of somebody that stands still after 5 of 12 steps, kept on disk."""
+    home, _ = servers
+    run = home.draft(tiny(steps=12), ("frog", "ox"), token=new_token())
+    home.adopt(run)
+    run.advance(5).wait(30)
+    assert run.wait(30)
+    until(lambda: home.library.glimpse(run.id) is not None and home.library.glimpse(run.id).step == 5)
+    return run
+
+
+def bring(registry, data, token="a token"):
+    return registry.open_file(data, visitor="somebody", token=token).id
+
+
+def rewritten(data, change):
+    """The same archive after its files, by name, have been changed."""
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        files = {name: file.read(name) for name in file.namelist()}
+    change(files)
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in files.items():
+            file.writestr(name, content)
+    return made.getvalue()
+
+
+def test_a_run_that_was_taken_away_in_mid_training_says_so_and_not_that_a_server_died(servers, paused):
+    home, stage = servers
+    opened = stage.get(bring(stage, home.file_of(paused)))
+    assert (opened.view.state, opened.view.reason) == ("paused", "Taken away as a file at step 5.")
+
+
+def test_what_a_killed_server_left_half_opened_goes_and_what_is_being_opened_stays(servers, paused):
+    home, stage = servers
+    for name, age in ((".opening-old", 7200), (".opening-new", 60)):
+        (stage.library.folder / name / "run").mkdir(parents=True)
+        (stage.library.folder / name / "run" / "metrics.parquet").write_bytes(b"half")
+        os.utime(stage.library.folder / name, (time.time() - age,) * 2)
+    brought = bring(stage, home.file_of(paused))
+    kept = {path.name for path in stage.library.folder.iterdir()}
+    assert kept == {".opening-new", brought}
+
+
+def test_a_run_that_was_brought_along_shows_the_same_and_trains_on_to_the_same_losses(
+    servers, paused, losses, until
+):
+    home, stage = servers
+    id_ = bring(stage, home.file_of(paused), token="mine")
+    run = stage.control(id_, "mine")
+    assert run.ready.wait(30)
+    there, here = paused.view, run.view
+    assert id_ == here.id != there.id
+    assert here.config == there.config
+    assert here.frames.steps == there.frames.steps == tuple(range(6))
+    for one, other in zip(here.frames, there.frames, strict=True):
+        for row, site in product(range(2), other.axes):
+            np.testing.assert_array_equal(one.map(row, site), other.map(row, site))
+    assert [one.step for one in here.snapshots] == [*range(6)]
+    assert [question.text for question in run.questions] == ["frog", "ox"]
+    run.resume()
+    until(lambda: run.view.state == "finished")
+    assert run.view.metrics.column("loss").tolist() == losses(paused.config)
+    assert paused.view.step == 5
+
+
+def test_who_opens_a_file_owns_that_run_and_not_the_one_that_it_was(servers, paused):
+    home, stage = servers
+    data = home.file_of(paused)
+    here, there = bring(home, data, token="one"), bring(stage, data, token="other")
+    assert home.owners.is_owner(here, "one")
+    assert not home.owners.is_owner(paused.id, "one")
+    assert not home.owners.is_owner(here, "other")
+    assert stage.owners.is_owner(there, "other")
+    assert len({here, there, paused.id}) == 3
+
+
+def test_a_file_holds_neither_the_token_nor_its_digest(servers, paused):
+    home, _ = servers
+    secret = (home.library.folder / paused.id / "owner.sha256").read_bytes()
+    with zipfile.ZipFile(io.BytesIO(home.file_of(paused))) as file:
+        assert "owner.sha256" not in file.namelist()
+        assert not [name for name in file.namelist() if secret in file.read(name)]
+
+
+def test_a_run_that_is_kept_nowhere_can_be_taken_along_without_its_training(servers, tiny, make_run):
+    _, stage = servers
+    run = make_run(tiny())
+    run.start()
+    assert run.wait(60)
+    id_ = bring(stage, pack_view(run.view, run.task, tuple(one.text for one in run.questions)), token="mine")
+    replay = stage.get(id_)
+    assert replay.view.frames.steps == run.view.frames.steps
+    assert replay.view.snapshots[-1].weights.keys() == run.view.snapshots[-1].weights.keys()
+    with pytest.raises(InputError, match="is not trained here"):
+        stage.control(id_, "mine")
+    time.sleep(FREE_SECONDS)
+    assert stage.get(id_) is replay  # and is not read again at every look
+
+
+def test_replays_leave_memory_before_anybody_s_runs(tmp_path, tiny, make_run):
+    stage = Registry(Limits(kept=2), Library(tmp_path / "stage"))
+    run = make_run(tiny())
+    run.start()
+    assert run.wait(60)
+    data = pack_view(run.view, run.task, tuple(one.text for one in run.questions))
+    for started in (stage.draft(tiny(seed=1)), stage.draft(tiny(seed=2))):
+        stage.start(started)
+        assert started.wait(60)
+    first, second = (bring(stage, data) for _ in range(2))
+    assert first not in [one.id for one in stage.listed()]
+    assert stage.glimpse(first).state == "finished"
+    assert stage.get(first).view.frames
+    for one in stage.listed():
+        one.put_away()
+
+
+def test_a_run_of_a_gpu_goes_on_where_there_is_none(servers, paused, until):
+    home, stage = servers
+
+    def on_a_gpu(files):
+        facts = json.loads(files["run.json"])
+        facts["config"]["device"] = "cuda"
+        files["run.json"] = json.dumps(facts).encode()
+        del files["training.safetensors"]
+
+    id_ = bring(stage, rewritten(home.file_of(paused), on_a_gpu))
+    assert stage.get(id_).view.config.device == "auto"
+
+
+def huge(files):
+    files["weights.bin"] = bytes(30_000_000)
+
+
+def future(files):
+    files["run.json"] = files["run.json"].replace(b'"format": 3', b'"format": 4')
+
+
+def executable(files):
+    facts = json.loads(files["run.json"])
+    facts["config"]["model"]["n_heads"] = "__import__('os').system('true')"
+    files["run.json"] = json.dumps(facts).encode()
+
+
+def too_long(files):
+    facts = json.loads(files["run.json"])
+    facts["config"]["train"]["steps"] = 100_001
+    files["run.json"] = json.dumps(facts).encode()
+
+
+def saying(**values):
+    """A change of what the run says of itself, also where the training says it."""
+
+    def change(files):
+        for name in ("run.json", "training.safetensors"):
+            if name == "run.json":
+                files[name] = json.dumps(json.loads(files[name]) | values).encode()
+            else:
+                del files[name]
+
+    return change
+
+
+def table(rows, kind=float):
+    """A table of so many rows in few bytes."""
+
+    def change(files):
+        written = io.BytesIO()
+        filled = pd.DataFrame({name: [kind(1)] * rows for name in COLUMNS})
+        filled.to_parquet(written)
+        files["metrics.parquet"] = written.getvalue()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda files: files.pop("run.json"), "This file holds no run: there is no run.json in it."),
+        (huge, "more than a run of its size can have"),
+        (future, "has format 4; this version reads format 3"),
+        (executable, "n_heads"),
+        (too_long, "100,001 steps are too many for this server"),
+        (lambda files: files.update({"run.json": b"{}"}), "is damaged"),
+        (saying(pace=0), "its numbers are none of a run"),
+        (saying(pace=7.0), "its numbers are none of a run"),
+        (saying(threads=-1), "its numbers are none of a run"),
+        (saying(step=13), "its numbers are none of a run"),
+        (saying(learning_rate=0), "its numbers are none of a run"),
+        (saying(planned=10**12), "1,000,000,000,000 steps are too many for this server"),
+        (saying(words=["not4letters"]), "letters"),
+        (saying(words=["frog"] * 13), "This file asks 13 words; a run asks at most 12"),
+        (saying(reason=os.urandom(2_000_000).hex()), "run.json is too large"),
+        (table(1_100_000), "rows in"),
+        (table(5, str), "its columns hold"),
+        (lambda files: files.update({"training.safetensors": b"{}"}), "cannot be read"),
+    ],
+)
+def test_a_file_that_is_no_run_of_ours_is_refused_with_its_reason_and_leaves_nothing(
+    servers, paused, change, why
+):
+    home, stage = servers
+    data = rewritten(home.file_of(paused), change)
+    if change is huge:
+        assert len(data) < 1_000_000
+    with pytest.raises(InputError, match=why) as refused:
+        bring(stage, data)
+    assert str(stage.library.folder) not in str(refused.value)
+    assert list(stage.library.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("data", [b"", b"PK", b"no archive at all" * 1000])
+def test_what_is_no_archive_is_refused_with_advice(servers, data):
+    with pytest.raises(InputError, match="Choose one that “Take it away” has made of a whole run"):
+        bring(servers[1], data)
+
+
+def test_names_that_lead_out_of_the_folder_are_passed_over(servers, paused, tmp_path):
+    home, stage = servers
+    names = [
+        "../outside.json",
+        "/outside.json",
+        "weights.bin/../../outside.bin",
+        "owner.sha256",
+        "run.lock",
+    ]
+    names += ["x/../frames.bin", "x\\frames.bin", "x/run.json", "./metrics.parquet"]
+
+    def add(files):
+        files.update(dict.fromkeys(names, b"it was written"))
+
+    id_ = bring(stage, rewritten(home.file_of(paused), add))
+    written = [
+        path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() == b"it was written"
+    ]
+    assert written == []
+    assert stage.owners.is_owner(id_, "a token")
+
+
+def test_a_run_of_a_larger_machine_trains_with_the_processors_that_are_here(servers, paused):
+    home, stage = servers
+    id_ = bring(stage, rewritten(home.file_of(paused), saying(threads=5_000)))
+    assert 1 <= stage.get(id_).view.threads <= processors()
+
+
+def test_an_archive_that_names_a_million_files_is_refused_before_they_are_counted():
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as file:
+        for i in range(12_000):
+            file.writestr(f"{i:0100d}", b"")
+    with pytest.raises(InputError, match="it names too many files"):
+        unpack(made.getvalue(), None)
+
+
+def test_an_opened_run_counts_as_its_visitors(servers, paused):
+    home, stage = servers
+    data = home.file_of(paused)
+    for _ in range(Limits().per_visitor):
+        bring(stage, data)
+    with pytest.raises(InputError, match="as many runs that have not ended as this server allows: 4"):
+        bring(stage, data)
+
+
+def test_a_file_that_is_larger_than_the_server_allows_is_refused_unread(tmp_path):
+    registry = Registry(Limits(upload_mb=1), Library(tmp_path))
+    with pytest.raises(InputError, match=r"This file has 1\.1 MB; this server opens files of up to 1 MB"):
+        bring(registry, bytes(1_100_000))
+
+
+def test_where_nothing_is_kept_nothing_is_opened_and_the_reason_is_said(servers, paused):
+    home, _ = servers
+    with pytest.raises(InputError, match="Start it with HEADLIGHT_RUNS=DIR"):
+        bring(Registry(Limits(), Library(None)), home.file_of(paused))
+
+
+def test_a_file_keeps_every_frame_and_as_many_weights_evenly_as_there_is_room_for(
+    servers, tiny, until, monkeypatch
+):
+    home, stage = servers
+    run = home.draft(tiny(steps=40, evaluate_every=40), ("frog",), token=new_token())
+    home.start(run)
+    until(lambda: run.view.state == "finished" and run.kept)
+    each = run.view.snapshots[0].nbytes
+    whole = len(home.file_of(run))
+    monkeypatch.setattr(module, "MOST_BYTES", whole - 25 * each)
+    data = home.file_of(run)
+    assert len(data) <= whole - 24 * each
+    view = stage.get(bring(stage, data)).view
+    assert view.frames.steps == tuple(range(41))
+    kept = [one.step for one in view.snapshots]
+    assert 6 <= len(kept) <= 16
+    assert {0, 40, *(moment.step for moment in view.moments)} <= {*kept}
+    assert max(np.diff(kept)) <= 8
+
+
+def test_a_run_can_be_packed_while_it_trains(servers, tiny, until):
+    home, stage = servers
+    run = home.draft(tiny(steps=100_000), token=new_token())
+    home.start(run)
+    until(lambda: home.library.glimpse(run.id) is not None and home.library.glimpse(run.id).step > 0)
+    data = pack(home.library.folder / run.id)
+    assert run.view.state == "training"
+    run.stop()
+    replay = stage.get(bring(stage, data))
+    assert replay.ready.wait(30)
+    assert replay.view.state == "paused"
+    assert 0 < replay.view.step <= run.view.step
+    assert replay.view.frames[-1].step <= replay.view.step
+
+
+@pytest.fixture(scope="module")
+def parcel(tiny_run, tmp_path_factory):
+    """The path of a whole file."""
+    place = tmp_path_factory.mktemp("parcel")
+    registry = Registry(Limits(), Library(place / "runs"))
+    run = registry.draft(tiny_run, token="t")
+    registry.start(run)
+    run.wait(60)
+    run.put_away()
+    run.join()
+    (place / "whole.zip").write_bytes(registry.file_of(run))
+    return place / "whole.zip"
+
+
+DAMAGES = st.lists(
+    st.tuples(
+        st.sampled_from(["flip", "cut", "put", "take"]), st.floats(0, 1), st.binary(min_size=1, max_size=40)
+    ),
+    min_size=1,
+    max_size=4,
+)
+"""What is done, at which part of the file, and with which bytes."""
+
+
+def check(parcel, place, damages):
+    """Bytes changed, cut off or put in: it is the run that it was, or refused, and nothing is left behind."""
+    damaged = bytearray(parcel.read_bytes())
+    for damage, part, some in damages:
+        at = int(part * len(damaged))
+        match damage:
+            case "flip":
+                damaged[at : at + 1] = bytes(byte ^ 1 << some[0] % 8 for byte in damaged[at : at + 1])
+            case "cut":
+                del damaged[at:]
+            case "put":
+                damaged[at:at] = some
+            case "take":
+                del damaged[at : at + 10 * len(some)]
+    registry = Registry(Limits(), Library(place / "runs"))
+    id_ = refusal = None
+    try:
+        id_ = bring(registry, bytes(damaged))
+    except InputError as error:
+        refusal = str(error)
+    registry.close()
+    (place / "runs").mkdir(exist_ok=True)
+    assert [path.name for path in place.iterdir()] == ["runs"]
+    assert [path.name for path in (place / "runs").iterdir()] == ([] if id_ is None else [id_])
+    if id_ is None:
+        assert 0 < len(refusal) < 1000
+    else:
+        assert registry.library.glimpse(id_).state == "finished"
+        shutil.rmtree(place / "runs" / id_)
+
+
+def profile(examples):
+    return settings(
+        max_examples=FUZZ or examples,
+        derandomize=not FUZZ,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@profile(60)
+@given(DAMAGES)
+def test_a_damaged_file_is_refused(parcel, tmp_path, damages):
+    check(parcel, tmp_path, damages)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@profile(5000)
+@given(DAMAGES)
+def test_many_damaged_files_are_refused(parcel, tmp_path, damages):
+    check(parcel, tmp_path, damages)

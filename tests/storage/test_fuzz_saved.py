@@ -1,0 +1,297 @@
+"""Any files whatsoever in a run's folder: it is read as far as it is whole, or refused with an InputError."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from tests.fuzzing import profile, with_odd_value
+from transformer.errors import InputError
+from transformer.fitting import with_task
+from transformer.recording.records import Record, body_of, content, scan
+from transformer.runs.resuming import unpack
+from transformer.runs.run import Run
+from transformer.storage.archive import Archive
+from transformer.storage.format import read_run_file
+from transformer.storage.saved import read_run
+from transformer.tasks.files import keep_tokenizer
+from transformer.tasks.pairs.caps import Caps, capped
+from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.reading import Reading
+from transformer.tasks.pairs.store import keep
+
+EXAMPLES, MANY = 100, 5000
+SECONDS = 2.0
+"""Of the processor, at most, until it is known what a folder is."""
+
+
+# Folders that are whole.
+
+
+def finished(config, folder):
+    run = Run(config, archive=Archive(folder))
+    run.start()
+    assert run.wait(60)
+    run.close()
+    run.join()
+    assert run.view.state == "finished", run.view.reason
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folders(tiny_run, tmp_path_factory):
+    """Where damaged folders are read, and two whole ones: one of words, one of pairs that were brought."""
+    place = tmp_path_factory.mktemp("fuzz")
+    small = tiny_run.with_changes(steps=4, evaluate_every=2)
+    pairs = tuple((f"the {i} cats", f"les {i} chats") for i in range(60))
+    own = keep(OwnPairs(capped(Reading(pairs, "TSV, 2 columns", len(pairs)), Caps())))
+    words = {word for pair in pairs for side in pair for word in side.split()}
+    brought = {
+        "version": "1.0",
+        "added_tokens": [],
+        "pre_tokenizer": {"type": "Whitespace"},
+        "model": {
+            "type": "WordLevel",
+            "vocab": {w: i for i, w in enumerate(["[UNK]", *sorted(words)])},
+            "unk_token": "[UNK]",
+        },
+    }
+    tokenizer = keep_tokenizer(json.dumps(brought))
+    of_pairs = with_task(small.with_changes(n_heads=4), "pairs").with_changes(
+        pairs=own.digest, tokenizer="file", tokenizer_file=tokenizer.digest, d_model=12, n_heads=3, steps=4
+    )
+    (place / "letter.txt").write_text("dear")
+    return place, [finished(small, place / "whole"), finished(of_pairs, place / "pairs")]
+
+
+# Damage: each takes a folder and a way to draw, and changes something in it.
+
+
+def files(folder):
+    return sorted(
+        path for path in folder.rglob("*") if path.is_file() and path.name not in ("run.lock", "writer.json")
+    )
+
+
+def cut_off(folder, path, draw):
+    data = path.read_bytes()
+    path.write_bytes(data[: draw(st.integers(0, max(0, len(data) - 1)))])
+
+
+def bits_flipped(folder, path, draw):
+    data = bytearray(path.read_bytes())
+    for _ in range(draw(st.integers(1, 4)) if data else 0):
+        ends = draw(st.sampled_from([64, 1024, len(data)]))  # where most is said
+        at = draw(st.integers(0, min(ends, len(data)) - 1))
+        at = draw(st.sampled_from([at, len(data) - 1 - at]))
+        data[at] ^= 1 << draw(st.integers(0, 7))
+    path.write_bytes(data)
+
+
+def swapped(folder, path, draw):
+    other = draw(st.sampled_from(files(folder)))
+    ours, theirs = path.read_bytes(), other.read_bytes()
+    path.write_bytes(theirs)
+    other.write_bytes(ours)
+
+
+def of_another_run(folder, path, draw):
+    others = folder.parent / draw(st.sampled_from(["whole", "pairs"]))
+    other = others / path.relative_to(folder)
+    path.write_bytes((other if other.exists() else draw(st.sampled_from(files(others)))).read_bytes())
+
+
+def gone(folder, path, draw):
+    path.unlink()
+
+
+def a_folder(folder, path, draw):
+    path.unlink()
+    path.mkdir()
+
+
+def odd_records(folder, path, draw):
+    """Records that are whole, in another order, twice, with odd facts or with the numbers of others."""
+    path = folder / draw(st.sampled_from(["frames.bin", "weights.bin"]))
+    if not path.is_file():
+        return
+    records = [Record(one.facts, body_of(path, one)) for one in scan(path)]
+    for _ in range(draw(st.integers(1, 3)) if records else 0):
+        i, j = (draw(st.integers(0, len(records) - 1)) for _ in range(2))
+        facts, body = draw(st.booleans()), draw(st.booleans())
+        records[i] = Record(records[j if facts else i].facts, records[j if body else i].body)
+        with suppress(ValueError):
+            if draw(st.booleans()):
+                odd = with_odd_value(json.loads(records[i].facts), draw)
+                records[i] = Record(json.dumps(odd).encode("utf-8", "surrogatepass"), records[i].body)
+    path.write_bytes(content(records))
+
+
+def run_json(folder):
+    """What it says; nothing where another damage was there first."""
+    try:
+        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def another_version(folder, path, draw):
+    facts = run_json(folder)
+    facts["format"] = draw(st.sampled_from([0, 2, 4, -3, 3.0, "3", None, [3], 10**30]))
+    with suppress(IsADirectoryError):
+        (folder / "run.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+def odd_run_json(folder, path, draw):
+    with suppress(IsADirectoryError):
+        (folder / "run.json").write_text(json.dumps(with_odd_value(run_json(folder), draw)), encoding="utf-8")
+
+
+def odd_facts(folder, path, draw):
+    """In a file of arrays that is whole otherwise; or an odd header."""
+    training = folder / "training.safetensors"
+    if training.is_file() and draw(st.booleans()):
+        path = training
+    data = path.read_bytes()
+    if path.suffix != ".safetensors" or len(data) < 8:
+        return
+    n = struct.unpack("<Q", data[:8])[0]
+    try:
+        header = json.loads(data[8 : 8 + n])
+        if draw(st.integers(0, 3)):
+            facts = with_odd_value(json.loads(header["__metadata__"]["facts"]), draw)
+            header["__metadata__"]["facts"] = json.dumps(facts)
+        else:
+            header = with_odd_value(header, draw)
+    except (ValueError, KeyError, TypeError):  # another damage was there first
+        return
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + n :])
+
+
+DAMAGES = [
+    cut_off,
+    bits_flipped,
+    bits_flipped,
+    swapped,
+    of_another_run,
+    gone,
+    a_folder,
+    odd_records,
+    odd_records,
+    odd_records,
+    another_version,
+    odd_run_json,
+    odd_run_json,
+    odd_facts,
+    odd_facts,
+    odd_facts,
+]
+
+
+# What may happen.
+
+
+def tree(place):
+    return {path.relative_to(place): path.is_file() and path.stat().st_size for path in place.rglob("*")}
+
+
+def read_anyhow(folder):
+    """What is said of a folder: a Saved, or an InputError of one line that is not too long."""
+    began = time.thread_time()
+    try:
+        found = read_run(folder)
+    except InputError as error:
+        found = error
+    assert time.thread_time() - began < SECONDS
+    return found
+
+
+def look_at(view):
+    """What pages do with a saved run."""
+    assert [f.step for f in view.frames] == sorted({f.step for f in view.frames})
+    assert [s.step for s in view.snapshots] == sorted({s.step for s in view.snapshots})
+    assert all(one.step <= view.step for one in (*view.frames, *view.snapshots))
+    assert (view.metrics.column("step") <= view.step).all()
+    for snapshot in view.snapshots:
+        with suppress(InputError):
+            assert all(weights.dtype == "f4" for weights in snapshot.weights.values())
+    for frame in view.frames:
+        assert isinstance(frame.clearest_score + frame.best[1], float)
+        for site in frame.axes:
+            for row in range(len(frame.probes)):
+                assert frame.map(row, site).ndim == 3
+                assert frame.on_padding(row, site).ndim == 1
+            assert frame.role(site, 0)
+        assert all(probe.marked is not None for probe in frame.probes)
+
+
+def touched(folder, original):
+    """Whether its training is another one: what is whole is tried elsewhere."""
+    path = folder / "training.safetensors"
+    return path.is_file() and path.read_bytes() != (original / path.name).read_bytes()
+
+
+def check(folders, data):
+    place, whole = folders
+    original = data.draw(st.sampled_from(whole))
+    folder = place / "damaged"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(original, folder)
+    for damage in data.draw(st.lists(st.sampled_from(DAMAGES), min_size=1, max_size=3)):
+        there = files(folder)
+        if there:
+            event(damage.__name__)
+            damage(folder, data.draw(st.sampled_from(there)), data.draw)
+    before = tree(place)
+    found = read_anyhow(folder)
+    if isinstance(found, InputError):
+        event("refused")
+        assert 0 < len(str(found)) < 1500
+    else:
+        event("read")
+        look_at(found.view)
+        if (
+            found.can_go_on
+            and touched(folder, original)
+            and found.view.config == read_run_file(original).config
+        ):
+            event("can go on")
+            try:
+                unpack(folder, found.view.config)
+            except InputError:
+                event("and does not")
+    assert tree(place) == before
+
+
+@profile(EXAMPLES)
+@given(st.data())
+def test_a_damaged_folder_is_read_as_far_as_it_is_whole_or_refused(folders, data):
+    check(folders, data)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@profile(MANY)
+@given(st.data())
+def test_many_damaged_folders_are_read_as_far_as_they_are_whole_or_refused(folders, data):
+    check(folders, data)
+
+
+def test_what_the_damage_is_done_to_is_whole(folders):
+    for folder in folders[1]:
+        found = read_anyhow(folder)
+        assert (found.view.state, found.view.step, found.can_go_on) == ("finished", 4, True)
+        assert found.view.frames.steps == (0, 1, 2, 3, 4)
+        look_at(found.view)
+    assert Path(folders[1][1] / "pairs.tsv").exists()
+    assert Path(folders[1][1] / "tokenizer.json").exists()

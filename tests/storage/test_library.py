@@ -1,0 +1,272 @@
+"""Runs on disk by their ids: nothing outside the folder, nothing without its token, none lost by eviction."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from transformer.errors import InputError
+from transformer.recording.weights import Weights
+from transformer.runs.limits import Limits
+from transformer.runs.owners import Visitor
+from transformer.runs.registry import Registry
+from transformer.runs.remote import Remote
+from transformer.storage import archive
+from transformer.storage import library as module
+from transformer.storage.archive import Archive
+from transformer.storage.claim import Claim
+from transformer.storage.format import read_run_file
+from transformer.storage.library import Library
+from transformer.storage.saved import read_run
+from transformer.storage.tokens import digest_of, is_token_of, new_token
+
+
+@pytest.fixture
+def registry(tmp_path):
+    return Registry(Limits(kept=1), Library(tmp_path / "runs"))
+
+
+@pytest.fixture
+def finished(registry, tiny, until):
+    """A finished run of somebody, and their token."""
+    token = new_token()
+    run = registry.draft(tiny(), ("frog", "ox"), token=token)
+    registry.start(run)
+    until(lambda: run.view.state == "finished" and run.kept)
+    yield run, token
+    registry.close()
+
+
+def test_a_run_is_commanded_with_its_token_and_watched_without(registry, finished):
+    run, token = finished
+    assert registry.get(run.id) is run
+    assert registry.control(run.id, token) is run
+    for wrong in ("", token[:-1], token + "A", run.id, digest_of(token)):
+        assert not registry.owners.is_owner(run.id, wrong)
+        with pytest.raises(InputError, match="Only who has started this run may change it"):
+            registry.control(run.id, wrong)
+
+
+def test_a_run_that_was_drafted_without_a_token_is_nobodys(registry, tiny):
+    run = registry.draft(tiny())
+    assert not registry.owners.is_owner(run.id, "")
+    registry.discard(run.id)
+    run.join()
+
+
+def test_ten_thousand_guessed_ids_find_nothing(registry, finished):
+    run, token = finished
+    for _ in range(10_000):
+        guess = secrets.token_urlsafe(16)
+        assert registry.get(guess) is None
+        assert not registry.owners.is_owner(guess, token)
+    assert [one.id for one in registry.listed()] == [run.id]
+
+
+def test_an_unknown_id_costs_a_look_up_and_no_reading_of_folders(
+    tmp_path, tiny, make_run, until, monkeypatch
+):
+    folders = tmp_path / "runs"
+    first = make_run(tiny(), archive=Archive(folders / "night 0"))
+    first.start()
+    until(lambda: first.view.state == "finished" and first.kept)
+    for n in range(1, 5):
+        shutil.copytree(folders / "night 0", folders / f"night {n}")
+        facts = json.loads((folders / f"night {n}" / "run.json").read_text())
+        (folders / f"night {n}" / "run.json").write_text(json.dumps(facts | {"id": new_token()}))
+    read, library = [], Library(folders)
+    note = lambda folder: read.append(folder.name) or read_run_file(folder)  # noqa: E731
+    monkeypatch.setattr(module, "read_run_file", note)
+    for _ in range(50):
+        assert library.glimpse(new_token()) is None
+        assert library.owner(new_token()) is None
+    assert sorted(name for name in read if name.startswith("night")) == [f"night {n}" for n in range(5)]
+    read.clear()
+    views = library.published()
+    assert len(views) == 5
+    assert read == []  # nothing has changed
+    assert library.glimpse(views["night 3"].id).id == views["night 3"].id
+
+
+@pytest.mark.parametrize(
+    "id_", ["..", "../runs", "/etc", ".", "", "a/b", "x" * 22 + "/..", "\0" * 22, "é" * 22, "~", "%2e%2e"]
+)
+def test_what_is_no_id_leads_nowhere(registry, finished, id_):
+    assert registry.get(id_) is None
+    assert registry.glimpse(id_) is None
+    assert not registry.owners.is_owner(id_, finished[1])
+
+
+def test_an_evicted_run_comes_back_from_disk_with_its_token_and_goes_on(registry, finished, tiny, until):
+    run, token = finished
+    other = registry.draft(tiny(seed=3))
+    registry.start(other)
+    until(lambda: other.view.state == "finished")
+    run.join()
+    assert [one.id for one in registry.listed()] == [other.id]
+    assert registry.glimpse(run.id).state == "finished"
+    back = registry.get(run.id)
+    assert back is not run
+    assert back.view.reason == run.view.reason
+    assert back.view.frames.steps == run.view.frames.steps
+    assert back.view.metrics.column("loss").tolist() == run.view.metrics.column("loss").tolist()
+    assert [question.text for question in back.questions] == ["frog", "ox"]
+    again = registry.control(run.id, token)
+    again.continue_for(3, 0.01)
+    until(lambda: again.view.state == "finished" and again.view.step == run.view.step + 3)
+
+
+def test_another_registry_of_the_same_folder_only_watches_what_the_first_one_keeps(
+    registry, finished, tmp_path, until
+):
+    run, token = finished
+    second = Registry(Limits(), Library(tmp_path / "runs"))
+    watched = second.get(run.id)
+    assert isinstance(watched, Remote)
+    until(lambda: watched.view.state == "finished")
+    with pytest.raises(InputError, match="is not trained here"):
+        second.control(run.id, token)
+
+
+def test_a_list_says_that_a_run_trains_while_a_process_writes_its_folder(tmp_path, tiny, make_run, until):
+    run = make_run(tiny(steps=100_000), archive=Archive(tmp_path / "night"))
+    library = Library(tmp_path)
+    run.start()
+    until(lambda: library.published() and library.published()["night"].state == "training")
+    shutil.copytree(tmp_path / "night", tmp_path / "copy")  # as a killed process leaves it
+    assert {name: view.state for name, view in library.published().items()} == {
+        "copy": "paused",
+        "night": "training",
+    }
+
+
+def test_a_folder_that_cannot_be_made_leaves_the_run_in_memory_and_says_so(tiny, until, tmp_path):
+    (tmp_path / "runs").write_text("a file stands here")
+    registry = Registry(Limits(), Library(tmp_path / "runs"))
+    run = registry.draft(tiny())
+    registry.start(run)
+    until(lambda: run.view.state == "finished")
+    assert run.view.unsaved == (
+        "This run is not kept on disk (Not a directory). It lives as long as the server runs."
+    )
+    run.close()
+    run.join()
+
+
+def test_only_the_owner_moves_those_who_follow(registry, finished):
+    run, token = finished
+    registry.owners.show(run.id, new_token(), 3)
+    assert registry.owners.shown(run.id) is None
+    registry.owners.show(run.id, token, 3)
+    assert registry.owners.shown(run.id) == 3
+
+
+def test_a_second_page_with_the_token_is_told_from_the_first_and_one_without_is_none(registry, finished):
+    run, token = finished
+    owners = registry.owners
+    laptop, phone, stranger = Visitor(), Visitor(), Visitor()
+    assert owners.enter(run.id, token, laptop)
+    assert owners.enter(run.id, token, laptop)
+    assert not owners.enter(run.id, new_token(), stranger)
+    assert not owners.are_several(run.id)
+    assert owners.enter(run.id, token, phone)
+    assert owners.are_several(run.id)
+    del phone  # its page has closed, or was loaded anew
+    assert not owners.are_several(run.id)
+
+
+def test_of_a_token_only_what_does_not_give_it_away_is_on_disk(registry, finished, tmp_path, until):
+    run, token = finished
+    until(lambda: run.kept)  # the folder's own thread writes no more
+    kept = [path for path in (tmp_path / "runs").rglob("*") if path.is_file()]
+    assert len(kept) > 5
+    assert all(token.encode() not in path.read_bytes() for path in kept)
+    assert is_token_of(token, registry.library.owner(run.id))
+
+
+# The limit of the disk.
+
+
+def make_room(registry, nbytes):
+    """As if that were the limit."""
+    registry.limits = SimpleNamespace(disk_mb=nbytes / 1e6)
+    registry.make_room()
+
+
+def kept_steps(folder):
+    weights = Weights(folder / "weights.bin")
+    weights.follow()
+    return [one.step for one in weights.snapshots]
+
+
+@pytest.fixture
+def full(tmp_path, tiny, until, monkeypatch):
+    """A server with three ended runs, the first of which was seen last, and a limit that they are beyond."""
+    monkeypatch.setattr(module, "ROOM_SECONDS", 0.0)
+    registry, runs = Registry(Limits(training=1), Library(tmp_path / "runs")), []
+    for seed in range(3):
+        runs.append(registry.draft(tiny(seed=seed, steps=60, evaluate_every=60), token=new_token()))
+        registry.start(runs[-1])
+        until(lambda: runs[-1].view.state == "finished" and runs[-1].kept)
+    runs[0].look()
+    yield registry, runs, registry.library.nbytes()
+    registry.close()
+
+
+def test_within_the_limit_of_the_disk_nothing_is_thinned(full):
+    registry, runs, nbytes = full
+    make_room(registry, nbytes)
+    assert all(kept_steps(registry.library.folder / run.id) == [*range(61)] for run in runs)
+    assert registry.library.thinned == set()
+
+
+def test_beyond_it_the_weights_of_the_runs_unseen_for_longest_are_thinned_and_nothing_else_goes(full):
+    registry, runs, nbytes = full
+    each = runs[0].view.snapshots[0].nbytes
+    library = registry.library
+    make_room(registry, nbytes - 20 * each)
+    assert library.nbytes() <= nbytes - 20 * each
+    kept = {i: kept_steps(library.folder / run.id) for i, run in enumerate(runs)}
+    assert [len(steps) for steps in kept.values()] == [61, len(kept[1]), 61]
+    assert {0, 60, *(moment.step for moment in runs[1].view.moments)} <= {*kept[1]}
+    assert 16 <= len(kept[1]) <= 20
+    assert library.thinned == {runs[1].id}
+    assert [one.step for one in runs[1].view.snapshots] == kept[1]  # who looks at it is told the truth
+    make_room(registry, 0)
+    assert all(len(kept_steps(library.folder / run.id)) <= 3 + len(run.view.moments) for run in runs)
+    assert all(read_run(library.folder / run.id).view.frames.steps == tuple(range(61)) for run in runs)
+
+
+def test_a_run_on_disk_alone_is_thinned_and_one_that_another_process_writes_is_not(full, tmp_path):
+    registry, runs, _ = full
+    registry.close()
+    held = Claim(tmp_path / "runs" / runs[2].id)
+    again = Registry(Limits(), Library(tmp_path / "runs"))
+    make_room(again, 0)
+    held.release()
+    left = [len(kept_steps(tmp_path / "runs" / run.id)) for run in runs]
+    assert left[2] == 61
+    assert max(left[:2]) < 10
+
+
+def test_while_runs_go_on_the_limit_holds(tmp_path, tiny, until, monkeypatch):
+    monkeypatch.setattr(module, "ROOM_SECONDS", 0.0)
+    monkeypatch.setattr(archive, "KEPT_SECONDS", 0.05)
+    registry = Registry(Limits(training=2), Library(tmp_path / "runs"))
+    config, most = tiny(steps=250, evaluate_every=50), 0
+    runs = [registry.draft(config.with_changes(seed=seed), token=new_token()) for seed in range(2)]
+    for run in runs:
+        registry.start(run)
+    registry.limits = SimpleNamespace(disk_mb=4)
+    while not all(run.view.state == "finished" and run.kept for run in runs):
+        most = max(most, registry.library.nbytes())
+        time.sleep(0.05)
+    assert most < 4.8e6  # between two looks a little more is written
+    assert registry.library.nbytes() <= 4.1e6
+    assert all(run.view.frames.steps == tuple(range(251)) for run in runs)
+    registry.close()

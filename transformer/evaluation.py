@@ -1,0 +1,36 @@
+"""How well a model does on words that training never sees, as numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Held-out results at one step."""
+
+    step: int
+    right: int
+    """Words whose output is right to the last letter and stops."""
+    total: int
+    by_length: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Length of the question, in units, to (right, asked)."""
+    loss: float
+    """Per token, the model reading the right answer so far (teacher-forced)."""
+    free_loss: float
+    """Per token, the model reading what it has written itself so far (free-running)."""
+    token_accuracy: float
+    """Teacher-forced share of right tokens, padding left out."""
+    everyday: tuple[int, int] | None = None
+    """(right, asked) of the everyday words, where all words were asked."""
+    bleu: float | None = None
+    """Corpus BLEU of the outputs, 0 to 100, where answers are sentences (Papineni et al., 2002)."""
+    chrf: float | None = None
+    """Corpus chrF of them, 0 to 100 (Popović, 2015)."""
+    samples: tuple[tuple[str, str], ...] = ()
+    """The first few questions with what was written, where answers are sentences."""
+
+    @property
+    def exact(self) -> float:
+        """Share of words that are right to the last letter."""
+        return self.right / self.total

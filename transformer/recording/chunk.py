@@ -1,0 +1,180 @@
+"""A chunk: the maps of one word over several recorded steps, in 16 bits, in memory and in a file alike.
+
+It ends where the word's tokens, the masks or the interventions change, so that what it says of itself holds
+for all of its steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+
+from transformer.interventions import Interventions, open_cells
+from transformer.recording.frame import Array, Axes, Word
+from transformer.recording.records import Record
+
+ONE, BLOCKED = 65534, 65535
+"""Codes of the weight 1 and of a blocked cell; other weights are shares of ONE."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chunk:
+    """One word over consecutive recorded steps."""
+
+    word: Word
+    axes: Mapping[str, Axes]
+    """Every site of the model, in the order of the forward pass."""
+    interventions: Interventions
+    steps: tuple[int, ...]
+    """Ascending."""
+    drawn_at: int | None
+    """The first step whose batch had this word; None if none up to `looked_up_to` had."""
+    looked_up_to: int
+    """The last step whose batch was looked up for this."""
+    vocabulary: tuple[str, ...]
+    """The tokens that were predicted."""
+    predicted: Array
+    """(N, T) uint16: place in the vocabulary of what each position would write, at each step."""
+    maps: Mapping[str, Array]
+    """Site to (N, H, Q, K) uint16: a weight in parts of ONE, or BLOCKED. Hidden padding is left out."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of its numbers."""
+        return self.predicted.nbytes + sum(codes.nbytes for codes in self.maps.values())
+
+    def weights(self, i: int) -> dict[str, Array]:
+        """Site to (H, Q, K) float32 of its i-th step; NaN where blocked."""
+        return {site: decoded(codes[i]) for site, codes in self.maps.items()}
+
+    def predictions(self, i: int) -> tuple[str, ...]:
+        """What each position would write at its i-th step."""
+        return tuple(self.vocabulary[code] for code in self.predicted[i].tolist())
+
+    def at(self, places: Sequence[int]) -> Chunk:
+        """The same of some of its steps alone, with numbers of their own."""
+        chosen = list(places)
+        return replace(
+            self,
+            steps=tuple(self.steps[i] for i in chosen),
+            predicted=self.predicted[chosen],
+            maps={site: codes[chosen] for site, codes in self.maps.items()},
+        )
+
+    def continues(self, other: Chunk) -> bool:
+        """Whether what this says of itself is what the other says, so that they can be one."""
+        return (self.word, self.axes, self.interventions) == (other.word, other.axes, other.interventions)
+
+
+def joined(chunks: Sequence[Chunk]) -> Chunk:
+    """Chunks that continue each other, as one."""
+    vocabulary = tuple(dict.fromkeys(token for chunk in chunks for token in chunk.vocabulary))
+    places = {token: i for i, token in enumerate(vocabulary)}
+    predicted = [
+        np.array([places[token] for token in chunk.vocabulary], dtype=np.uint16)[chunk.predicted]
+        for chunk in chunks
+    ]
+    return replace(
+        chunks[0],
+        steps=tuple(step for chunk in chunks for step in chunk.steps),
+        drawn_at=chunks[-1].drawn_at,
+        looked_up_to=chunks[-1].looked_up_to,
+        vocabulary=vocabulary,
+        predicted=np.concatenate(predicted),
+        maps={site: np.concatenate([chunk.maps[site] for chunk in chunks]) for site in chunks[0].maps},
+    )
+
+
+def coded(weights: Array, may: Array) -> Array:
+    """Weights (N, H, Q, K) in 16 bits; BLOCKED where (H, Q, K) is false.
+
+    Raises:
+        FloatingPointError: a weight is no number.
+    """
+    if not math.isfinite(weights.sum()):
+        raise FloatingPointError("the attention weights are no numbers any more")
+    codes: Array = np.rint(weights * np.float32(ONE)).astype(np.uint16)  # a weight is at most 1 + 1e-7
+    codes[:, ~may] = BLOCKED
+    return codes
+
+
+def decoded(codes: Array) -> Array:
+    """Weights as float32; NaN where blocked."""
+    weights: Array = codes.astype(np.float32) / np.float32(ONE)
+    weights[codes == BLOCKED] = np.nan
+    return weights
+
+
+def may_look(word: Word, axes: Axes, interventions: Interventions, site: str, n_heads: int) -> Array:
+    """(H, Q, K) bool: the cells of one attention's map of a word that no mask and no hand blocks."""
+    return open_cells(
+        interventions.blocks_at(site),
+        word.tokens(axes.query),
+        word.tokens(axes.key),
+        causal=axes.causal,
+        padding=axes.padding,
+        n_heads=n_heads,
+    )
+
+
+# As a record of a file.
+
+_SAID = ("word", "axes", "interventions", "steps", "drawn_at", "looked_up_to", "vocabulary")
+_KIND = "chunk"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Facts:
+    """What stands before the numbers."""
+
+    kind: str
+    word: Word
+    axes: dict[str, Axes]
+    interventions: Interventions
+    steps: tuple[int, ...]
+    drawn_at: int | None
+    looked_up_to: int
+    vocabulary: tuple[str, ...]
+    heads: int
+
+
+def as_record(chunk: Chunk) -> Record:
+    """A chunk as facts and numbers: the codes of each site in turn, then the predictions."""
+    facts = _Facts(
+        kind=_KIND,
+        heads=next(iter(chunk.maps.values())).shape[1],
+        **{name: getattr(chunk, name) for name in _SAID},
+    )
+    arrays = [*(chunk.maps[site] for site in chunk.axes), chunk.predicted]
+    return Record(msgspec.json.encode(facts), b"".join(array.astype("<u2").tobytes() for array in arrays))
+
+
+def from_record(facts: bytes, body: bytes) -> Chunk:
+    """Read it again.
+
+    Raises:
+        ValueError: its parts do not fit each other.
+    """
+    said = msgspec.json.decode(facts, type=_Facts)
+    n, word = len(said.steps), said.word
+    if not n or list(said.steps) != sorted(set(said.steps)) or said.steps[0] < 0 or not 0 < said.heads <= 64:
+        raise ValueError("its steps or heads are none of a run")
+    shapes = {
+        site: (n, said.heads, len(word.tokens(axes.query)), len(word.tokens(axes.key)))
+        for site, axes in said.axes.items()
+    }
+    sizes = [int(np.prod(shape)) for shape in shapes.values()]
+    numbers = np.frombuffer(body, dtype="<u2")
+    n_rows = len(word.expected)
+    if not shapes or sum(sizes) + n * n_rows != len(numbers):
+        raise ValueError(f"{len(numbers):,} numbers are not those of its maps")
+    places = np.cumsum([0, *sizes])
+    maps = {site: numbers[places[i] : places[i + 1]].reshape(shapes[site]) for i, site in enumerate(shapes)}
+    predicted = numbers[places[-1] :].reshape(n, n_rows)
+    if predicted.max(initial=0) >= len(said.vocabulary):
+        raise ValueError("it predicts a token that it does not name")
+    return Chunk(predicted=predicted, maps=maps, **{name: getattr(said, name) for name in _SAID})

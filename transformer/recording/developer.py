@@ -1,0 +1,160 @@
+"""Developing frames: the maps of several steps at once, from copied weights, in a copy of the model.
+
+The weights of each step are copied while the model trains (`Ring`). Some steps later all of them are sent
+through one mapped forward pass (`torch.func.vmap`), which costs a fifth of as many single ones. The model
+that trains is not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import functional_call, vmap
+
+from transformer.config import ModelConfig
+from transformer.interventions import Interventions
+from transformer.model.layers import embedding
+from transformer.model.transformer import Transformer
+from transformer.recording.frame import Array, Axes
+from transformer.recording.tape import WEIGHTS
+from transformer.recording.weights import Tensors
+
+BATCH = 25
+"""Steps that are developed together where nobody waits for them: larger batches are no cheaper, and two
+evaluations of a default run are so far apart."""
+RING_BYTES = 96 * 2**20
+"""Copies of weights that wait to be developed take at most about so much."""
+
+
+def tensors_of(model: Transformer) -> Tensors:
+    """Name and shape of each parameter; one that two modules share is there under both names."""
+    return tuple((name, tuple(tensor.shape)) for name, tensor in model.state_dict().items())
+
+
+def axes_of(model: Transformer) -> dict[str, Axes]:
+    """Every site of a model, in the order of the forward pass, and what its axes and masks are now."""
+    return {
+        site.name: Axes(
+            query=site.query, key=site.key, writes=site.writes, causal=site.causal, padding=site.padding
+        )
+        for site in model.sites()
+    }
+
+
+class Ring:
+    """Copies of a model's weights at its last few steps, a row each, where the model is.
+
+    Args:
+        model: whose weights are copied.
+    """
+
+    def __init__(self, model: Transformer) -> None:
+        self._sources = [tensor.detach().view(-1) for tensor in model.state_dict().values()]
+        self._n_numbers = sum(len(source) for source in self._sources)
+        self.room: int = max(1, min(BATCH, RING_BYTES // (4 * self._n_numbers)))
+        """Steps that it holds."""
+        self._rows: Tensor | None = None  # a run that stands still holds none
+        self.steps: list[int] = []
+        """The steps that are there, ascending."""
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for another step."""
+        return len(self.steps) >= self.room
+
+    def copy(self, step: int) -> None:
+        """Copy the weights as they are now."""
+        if self._rows is None:
+            device = self._sources[0].device
+            self._rows = torch.empty((self.room, self._n_numbers), dtype=torch.float32, device=device)
+        torch.cat(self._sources, out=self._rows[len(self.steps)])
+        self.steps.append(step)
+
+    def taken(self) -> tuple[list[int], Tensor]:
+        """All that is there, (N, numbers); the ring is empty then."""
+        steps, rows = self.steps, self._rows
+        self.steps, self._rows = [], None
+        return steps, torch.empty((0, self._n_numbers)) if rows is None else rows[: len(steps)]
+
+
+class Developer:
+    """A copy of a model through which the weights of any step are sent.
+
+    Args:
+        config: of the model.
+        device: where weights come from.
+    """
+
+    def __init__(self, config: ModelConfig, device: torch.device) -> None:
+        self.model = Transformer(config).to(device).eval()
+        self.tensors = tensors_of(self.model)
+        # `functional_call` inside `vmap` leaves a mapped tensor behind in a module that has two names.
+        if "src_embedding" in self.model._modules and "tgt_embedding" in self.model._modules:
+            table = self.model.tgt_embedding
+            self.model.tgt_embedding = embedding(*table.weight.shape).to(device)
+        self._sites = self.model.sites()
+        self._parameters = [tensor.detach() for tensor in self.model.state_dict().values()]
+
+    def intervene(self, interventions: Interventions, id_of: Any) -> None:
+        """Look without these heads and cells from now on."""
+        if self.model.interventions != interventions:
+            self.model.intervene(interventions, id_of)
+            self._sites = self.model.sites()
+
+    @property
+    def axes(self) -> dict[str, Axes]:
+        """What the axes and masks of every site are now."""
+        return axes_of(self.model)
+
+    def develop(self, rows: Tensor, src: Array, tgt: Array) -> tuple[Array, dict[str, Array]]:
+        """Send a batch through the weights of several steps.
+
+        Args:
+            rows: (N, numbers), the weights of a step in each row.
+            src: (B, S) token ids.
+            tgt: (B, T) token ids.
+
+        Returns:
+            The likeliest tokens, (N, B, T), and of each site the weights, (N, B, H, Q, K) float32.
+        """
+        device = rows.device
+        tokens = torch.from_numpy(src).to(device), torch.from_numpy(tgt).to(device)
+
+        def one_step(weights: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
+            logits = functional_call(self.model, weights, tokens, tie_weights=False)
+            return logits.argmax(dim=-1), [site.attention.recorded["weights"] for site in self._sites]
+
+        for site in self._sites:
+            site.attention.recording = WEIGHTS
+        try:
+            with torch.no_grad():
+                guesses, maps = vmap(one_step)(self._split(rows))
+        finally:
+            for site in self._sites:
+                site.attention.recording, site.attention.recorded = frozenset(), {}
+        return guesses.cpu().numpy(), {
+            site.name: weights.float().cpu().numpy() for site, weights in zip(self._sites, maps, strict=True)
+        }
+
+    def load(self, row: Tensor) -> Transformer:
+        """The copy with the weights of one step, (numbers,)."""
+        torch._foreach_copy_(self._parameters, [*self._split(row).values()])
+        return self.model
+
+    def _split(self, rows: Tensor) -> dict[str, Tensor]:
+        """Rows of numbers, (..., numbers), as parameters by name."""
+        parts = rows.split([prod(shape) for _, shape in self.tensors], dim=-1)
+        lead = rows.shape[:-1]
+        return {
+            name: part.view(*lead, *shape) for (name, shape), part in zip(self.tensors, parts, strict=True)
+        }
+
+
+def stacked(bodies: Sequence[bytes], device: torch.device) -> Tensor:
+    """Weights as they are kept, one step each, as rows."""
+    return torch.from_numpy(np.stack([np.frombuffer(body, dtype="<f4") for body in bodies])).to(device)

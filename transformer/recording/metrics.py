@@ -1,0 +1,137 @@
+"""The numbers of every step of a run: one growing table that readers may look at while it grows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transformer.evaluation import Evaluation
+
+if TYPE_CHECKING:  # loaded when a table is asked for, or in a run's thread, and not before the first page
+    import pandas as pd
+
+
+COLUMNS = (
+    "step",
+    "loss",
+    "token_accuracy",
+    "learning_rate",
+    "gradient_norm",
+    "tokens_per_second",
+    "seconds",
+    "held_out_loss",
+    "free_loss",
+    "held_out_token_accuracy",
+    "exact",
+    "bleu",
+    "chrf",
+)
+"""One row a step; the last six are NaN at steps without an evaluation, and BLEU and chrF where nothing is
+translated."""
+
+
+class Metrics:
+    """Append-only: one thread appends, any thread reads without a lock: a counted row never changes."""
+
+    def __init__(self) -> None:
+        self._rows = np.full((256, len(COLUMNS)), np.nan)
+        self._n = 0
+
+    def append(self, **values: float | None) -> None:
+        """Add a row; what is left out or None is NaN."""
+        if self._n == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.full_like(self._rows, np.nan)])
+        found = (values.get(name) for name in COLUMNS)
+        self._rows[self._n] = [np.nan if value is None else value for value in found]
+        self._n += 1  # counted last: a reader never sees half a row
+
+    def add(
+        self,
+        step: int,
+        numbers: tuple[tuple[float, ...], ...],
+        *,
+        seconds: float,
+        tokens_per_second: float = np.nan,
+        evaluation: Evaluation | None = None,
+    ) -> None:
+        """Add a row for each step that has been read since the last reading; an evaluation is of the newest.
+
+        Args:
+            step: the newest.
+            numbers: loss, token accuracy, gradient norm and learning rate of each of these steps.
+        """
+        first = step - len(numbers[0]) + 1
+        for row, (loss, accuracy, norm, rate) in enumerate(zip(*numbers, strict=True), start=first):
+            evaluated = evaluation if evaluation is not None and evaluation.step == row else None
+            self.append(
+                step=row,
+                loss=loss,
+                token_accuracy=accuracy,
+                learning_rate=rate,
+                gradient_norm=norm,
+                tokens_per_second=tokens_per_second,
+                seconds=seconds,
+                **({} if evaluated is None else _columns_of(evaluated)),
+            )
+
+    def at(self, step: int) -> tuple[float, float | None]:
+        """(seconds of training, loss) of a step; what has not been read yet is that of the step before."""
+        steps, seconds, losses = self.columns("step", "seconds", "loss")
+        place = int(steps.searchsorted(step))
+        if place < len(steps) and steps[place] == step:
+            return float(seconds[place]), float(losses[place])
+        return (float(seconds[place - 1]) if place else 0.0), None
+
+    def speed(self) -> float:
+        """Steps per second over about the last second; 0 where unknown."""
+        seconds, steps = self.columns("seconds", "step")
+        if len(seconds) < 2:
+            return 0.0
+        first = max(0, min(len(seconds) - 2, int(seconds.searchsorted(seconds[-1] - 1.0))))
+        return float((steps[-1] - steps[first]) / max(seconds[-1] - seconds[first], 1e-9))
+
+    def extend(self, rows: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+        """Add the rows of another table; (N, columns)."""
+        self._rows = np.concatenate([self._rows[: self._n], rows, np.full((256, len(COLUMNS)), np.nan)])
+        self._n += len(rows)
+
+    def up_to(self, last: int) -> Metrics:
+        """The table up to a step."""
+        rows = self._rows[: self._n]
+        if not self._n or rows[-1, 0] <= last:
+            return self
+        found = Metrics()
+        found.extend(rows[rows[:, 0] <= last])
+        return found
+
+    def __len__(self) -> int:
+        return self._n
+
+    def columns(self, *names: str) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
+        """Several columns, all of the same length though rows may be added meanwhile."""
+        n = self._n  # before the rows: they may only have grown since
+        return [self._rows[:n, COLUMNS.index(name)] for name in names]
+
+    def column(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """All values of one column so far."""
+        return self.columns(name)[0]
+
+    def table(self) -> pd.DataFrame:
+        """The whole table; `step` as whole numbers."""
+        import pandas as pd
+
+        n = self._n
+        frame = pd.DataFrame(self._rows[:n].copy(), columns=list(COLUMNS))
+        return frame.astype({"step": "int64"})
+
+
+def _columns_of(evaluation: Evaluation) -> dict[str, float | None]:
+    return {
+        "held_out_loss": evaluation.loss,
+        "free_loss": evaluation.free_loss,
+        "held_out_token_accuracy": evaluation.token_accuracy,
+        "exact": evaluation.exact,
+        "bleu": evaluation.bleu,
+        "chrf": evaluation.chrf,
+    }

@@ -1,0 +1,184 @@
+"""An append-only file of records, each a line of JSON with numbers behind it, read by position.
+
+A record is a fixed head, the JSON and the body. The head has the lengths of both and their checksums, so that
+whoever reads a file that is cut off or damaged has all that stands before the damage, and nothing false.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from transformer.errors import InputError
+
+_HEAD = struct.Struct("<4sIQII")
+_MAGIC = b"HLR1"
+MOST_FACTS = 16 * 2**20
+"""Bytes of the JSON of one record; more is damage."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is appended: facts as JSON, and numbers."""
+
+    facts: bytes
+    body: bytes = b""
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in the file."""
+        return _HEAD.size + len(self.facts) + len(self.body)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a record of a file stands; its facts have been read."""
+
+    facts: bytes
+    at: int
+    """Position of the body."""
+    nbytes: int
+    """Length of the body."""
+    checksum: int
+
+    @property
+    def start(self) -> int:
+        """Position of the record."""
+        return self.at - len(self.facts) - _HEAD.size
+
+    @property
+    def end(self) -> int:
+        """Position behind the record."""
+        return self.at + self.nbytes
+
+
+def content(records: Iterable[Record]) -> bytes:
+    """Records as a file has them."""
+    return b"".join(part for one in records for part in (_head(one), one.facts, one.body))
+
+
+def append(path: Path, records: Sequence[Record], *, at: int) -> list[Entry]:
+    """Write records at a position, in place of whatever stands there and behind it; not yet on the disk.
+
+    Raises:
+        OSError: the disk is full, or the file cannot be written.
+    """
+    entries: list[Entry] = []
+    with path.open("r+b" if path.exists() else "w+b") as file:
+        file.seek(at)
+        file.truncate()
+        for record in records:
+            head = _head(record)
+            at += len(head) + len(record.facts)
+            for part in (head, record.facts, record.body):
+                file.write(part)
+            entries.append(Entry(record.facts, at, len(record.body), zlib.crc32(record.body)))
+            at += len(record.body)
+    return entries
+
+
+def rewrite(path: Path, records: Sequence[Record]) -> list[Entry]:
+    """Put a file of these records in the place of another: whoever reads has the old one or the new.
+
+    Raises:
+        OSError: the disk is full, or the file cannot be written.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    partial.unlink(missing_ok=True)
+    try:
+        entries = append(partial, records, at=0)
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+    return entries
+
+
+def compact(path: Path, entries: Sequence[Entry]) -> list[Entry]:
+    """Keep these records of a file alone, in this order: whoever reads has the old file or the new.
+
+    Raises:
+        OSError: the disk is full, or the file cannot be written.
+    """
+    partial, kept, at = path.with_name(f"{path.name}.partial"), [], 0
+    try:
+        with path.open("rb") as source, partial.open("wb") as target:
+            for entry in entries:
+                source.seek(entry.start)
+                _copy(source, target, entry.end - entry.start)
+                kept.append(replace(entry, at=at + entry.at - entry.start))
+                at = kept[-1].end
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+    return kept
+
+
+def _copy(source: BinaryIO, target: BinaryIO, n: int) -> None:
+    while n:
+        part = source.read(min(n, 2**20))
+        if not part:
+            raise OSError("the file is shorter than it was")
+        target.write(part)
+        n -= len(part)
+
+
+def scan(path: Path, start: int = 0) -> Iterator[Entry]:
+    """The records from a position on, up to the end or to the first that is cut off or damaged; bodies are
+    not read.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(start)
+        while len(head := file.read(_HEAD.size)) == _HEAD.size:
+            magic, n_facts, n_body, facts_checksum, checksum = _HEAD.unpack(head)
+            at = file.tell() + n_facts
+            if magic != _MAGIC or n_facts > MOST_FACTS or at + n_body > size:
+                return
+            facts = file.read(n_facts)
+            if zlib.crc32(facts) != facts_checksum:
+                return
+            yield Entry(facts, at, n_body, checksum)
+            file.seek(at + n_body)
+
+
+def body_of(path: Path, entry: Entry) -> bytes:
+    """The numbers of a record.
+
+    Raises:
+        InputError: the file cannot be read, or they are damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(entry.at)
+            body = file.read(entry.nbytes)
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read ({error.strerror}).") from error
+    if len(body) != entry.nbytes or zlib.crc32(body) != entry.checksum:
+        raise InputError(f"{path.name} is damaged at byte {entry.at:,}.")
+    return body
+
+
+def sync(path: Path) -> None:
+    """Bring what was written to the disk.
+
+    Raises:
+        OSError: the disk is full, or the file cannot be written.
+    """
+    if path.exists():
+        with path.open("r+b") as file:
+            os.fsync(file.fileno())
+
+
+def _head(record: Record) -> bytes:
+    sizes = len(record.facts), len(record.body)
+    return _HEAD.pack(_MAGIC, *sizes, zlib.crc32(record.facts), zlib.crc32(record.body))

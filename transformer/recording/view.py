@@ -1,0 +1,142 @@
+"""What may be known of a run: one immutable picture of it, for every page, file and reader."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transformer.config import RunConfig
+from transformer.insight.moments import Moment
+from transformer.interventions import NOTHING, Interventions
+from transformer.recording.frame import Frame
+from transformer.recording.frames import Frames, nearest_step
+from transformer.recording.metrics import Metrics
+from transformer.recording.weights import Snapshot
+
+IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
+FINISHED, STOPPED, FAILED, RECORDED = "finished", "stopped", "failed", "recorded"
+ENDED = (FINISHED, STOPPED, FAILED, RECORDED)
+MAX_WORDS = 12
+"""Tracked words of one run; the oldest of a person's own gives way."""
+PACES = (None, 20.0, 5.0, 1.0)
+"""Most steps per second; None is full speed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """A run at one moment, without what was recorded of it."""
+
+    id: str
+    config: RunConfig
+    state: str
+    """idle, queued, training, paused, finished, stopped, failed; or recorded, before anybody came."""
+    reason: str = ""
+    """Why the run ended, or was paused by the server, in words; empty while it goes on."""
+    step: int = 0
+    planned: int
+    """The step with which the present plan ends."""
+    seconds: float = 0.0
+    """Time spent training and evaluating; pauses left out."""
+    pace: float | None = None
+    """Most steps per second; None is full speed."""
+    learning_rate: float
+    """Highest rate of the present plan."""
+    device: str = ""
+    """Where the model is; empty until it is built."""
+    threads: int = 0
+    """CPU threads of an operation; 0 until the model is built."""
+    parameters: int = 0
+    every: int = 1
+    """One in so many steps is recorded now: each, unless recording would take more than its share of time."""
+    moments: tuple[Moment, ...] = ()
+    """Steps worth jumping to, in order."""
+    interventions: Interventions = NOTHING
+    """What is taken away from the model at present."""
+    right: tuple[int, int] | None = None
+    """(right, asked) held-out words at the newest evaluation."""
+    first_step_at: dict[str, int]
+    """Mark of held-out words right ("0.5", "0.9", "0.99") to the step at which it was first reached."""
+    goal_reached: bool = False
+    everyday: tuple[int, int] | None = None
+    """(right, asked) everyday words, when all words were last asked."""
+    turned_at: tuple[int, str, int] | None = None
+    """(step, site, head) of the first head whose score crossed the threshold."""
+    after: str | None = None
+    """Id of the run that this one was started from."""
+
+    def __post_init__(self) -> None:
+        """Whether a run can be so; a file may be anybody's. Raises ValueError."""
+        positive = 0 < self.learning_rate < math.inf and 0 <= self.seconds < math.inf
+        counted = 0 <= self.step <= self.planned and self.threads >= 0 and self.every >= 1
+        if not positive or not counted or self.pace not in PACES:
+            raise ValueError("its numbers are none of a run")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunView(RunFacts):
+    """A run at one moment. Published by assigning one reference, so readers hold no lock."""
+
+    frames: Frames
+    snapshots: tuple[Snapshot, ...]
+    """The steps whose weights are kept."""
+    metrics: Metrics
+    steps_per_second: float = 0.0
+    """Over the last steps; 0 where unknown."""
+    unsaved: str = ""
+    """Why the run's folder is not up to date, in words; empty where it is, or there is none."""
+
+    @property
+    def frame(self) -> Frame | None:
+        """The newest frame."""
+        return self.frames[-1] if self.frames else None
+
+    def frame_at(self, step: int) -> Frame | None:
+        """The frame nearest to a step, on this side of the moments around it."""
+        nearest = self._nearest(self.frames.steps, step)
+        return None if nearest is None else self.frames.of_step(nearest)
+
+    def snapshot_at(self, step: int) -> Snapshot | None:
+        """The weights nearest to a step, on this side of the moments around it."""
+        known = {one.step: one for one in self.snapshots}
+        nearest = self._nearest(tuple(known), step)
+        return None if nearest is None else known[nearest]
+
+    def _nearest(self, steps: Sequence[int], step: int) -> int | None:
+        """Of ascending steps the nearest to one; among equals the earlier. A moment changes what is seen."""
+        low = max((moment.step for moment in self.moments if moment.step <= step), default=0)
+        high = min((moment.step for moment in self.moments if moment.step > step), default=math.inf)
+        here = [at for at in steps if low <= at < high]
+        return nearest_step(here or steps, step)
+
+    @property
+    def masks(self) -> dict[str, bool]:
+        """Whether each mask, causal and padding, is on now."""
+        return {**self.config.model.masks, **dict(self.interventions.masks)}
+
+    @property
+    def active(self) -> bool:
+        """Whether anything will move without a command."""
+        return self.state in (QUEUED, TRAINING) or (self.state == IDLE and not self.frames)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the planned steps are done, at the present speed; None where unknown."""
+        if not self.steps_per_second:
+            return None
+        return (self.planned - self.step) / self.steps_per_second
+
+
+def untrained(config: RunConfig, id_: str) -> RunView:
+    """A run before anything has happened."""
+    return RunView(
+        id=id_,
+        config=config,
+        state=IDLE,
+        planned=config.train.steps,
+        learning_rate=config.train.learning_rate,
+        first_step_at={},
+        frames=Frames(),
+        snapshots=(),
+        metrics=Metrics(),
+    )

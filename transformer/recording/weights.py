@@ -1,0 +1,269 @@
+"""The weights of a run's steps: in memory until they are in the run's file, then read from it by position."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from transformer.errors import InputError
+from transformer.interventions import NOTHING, Interventions
+from transformer.recording.frame import Array
+from transformer.recording.frames import DENSE, nearest_step, thinned_steps
+from transformer.recording.records import Entry, Record, append, body_of, compact, scan
+
+DISK_LIMIT = 128 * 2**20
+"""Bytes that the weights of one run take in its file: those of a default run fit in whole."""
+IN_MEMORY = 32 * 2**20
+"""Bytes of them where there is no file."""
+
+Tensors = tuple[tuple[str, tuple[int, ...]], ...]
+"""Name and shape of each parameter, in the order of the numbers."""
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What stands before the numbers of one step."""
+
+    step: int
+    interventions: Interventions
+    tensors: Tensors
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Snapshot:
+    """The weights at one step. Immutable and free of torch."""
+
+    step: int
+    interventions: Interventions = NOTHING
+    """What was taken away from the model at that step."""
+    source: Weights | Mapping[str, Array] = field(repr=False)
+    """Where the numbers are read when they are asked for, or they themselves."""
+
+    @property
+    def weights(self) -> Mapping[str, Array]:
+        """Name of each parameter to its float32 numbers.
+
+        Raises:
+            InputError: they have been thinned out since, or cannot be read.
+        """
+        return self.source.read(self.step) if isinstance(self.source, Weights) else self.source
+
+    @property
+    def nbytes(self) -> int:
+        """What the numbers take in memory while somebody has them."""
+        if isinstance(self.source, Weights):
+            return self.source.nbytes_each
+        return sum(array.nbytes for array in self.source.values())
+
+
+class Weights:
+    """The weights of one run. One thread appends and thins; any thread reads, and one more may flush.
+
+    Args:
+        path: the file; where there is none, all of them are in memory.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.snapshots: tuple[Snapshot, ...] = ()
+        """In order of step. Replaced whole, so that readers need no lock."""
+        self.tensors: Tensors = ()
+        self._path, self._lock = path, threading.RLock()
+        self._places: dict[int, Entry | Record] = {}  # step to where its numbers are: in the file, or here
+        self._end = 0  # of the file, as far as it is known
+        self._inode = 0
+
+    @property
+    def nbytes_each(self) -> int:
+        """Of the numbers of one step."""
+        return 4 * sum(prod(shape) for _, shape in self.tensors)
+
+    @property
+    def nbytes(self) -> int:
+        """Of all numbers, wherever they are."""
+        return self.nbytes_each * len(self.snapshots)
+
+    def append(self, steps: Mapping[int, bytes], interventions: Interventions, tensors: Tensors) -> None:
+        """Keep the weights of some more steps, in order; of the same step as the newest, in place of it."""
+        with self._lock:
+            self.tensors = tensors
+            first = min(steps)
+            before = self._places.pop(first, None)
+            if isinstance(before, Entry) and before.end == self._end:
+                self._end = before.start  # it is written over
+            for step, numbers in steps.items():
+                self._places[step] = Record(
+                    msgspec.json.encode(_Facts(step, interventions, tensors)), numbers
+                )
+            made = (Snapshot(step=step, interventions=interventions, source=self) for step in steps)
+            self.snapshots = (*(one for one in self.snapshots if one.step < first), *made)
+
+    def read(self, step: int) -> dict[str, Array]:
+        """The parameters at a step.
+
+        Raises:
+            InputError: they are not here any more, or cannot be read.
+        """
+        numbers = np.frombuffer(self.body(step), dtype="<f4")
+        found, at = {}, 0
+        for name, shape in self.tensors:
+            n = prod(shape)
+            found[name] = numbers[at : at + n].reshape(shape)
+            at += n
+        return found
+
+    def body(self, step: int) -> bytes:
+        """The same as one row of numbers, float32, little-endian. Raises InputError."""
+        with self._lock:
+            place = self._places.get(step)
+            if place is None:
+                raise InputError(f"The weights of step {step:,} are not kept any more; choose another step.")
+            if isinstance(place, Record):
+                return place.body
+            assert self._path is not None
+            return body_of(self._path, place)
+
+    def records(self, limit: int, protected: Collection[int] = ()) -> list[Record]:
+        """Evenly chosen steps within a limit, as they are written; what cannot be read is left out."""
+        chosen = []
+        for step in sorted(self._within(limit, protected)):
+            with suppress(InputError), self._lock:
+                chosen.append(Record(self._places[step].facts, self.body(step)))
+        return chosen
+
+    # Evenly fewer.
+
+    def thin(self, protected: Collection[int]) -> None:
+        """Stay within what there is room for: of all but the newest steps each second goes, again and again.
+
+        Where even few steps are too much, the first, the last and the protected ones stay.
+
+        Args:
+            protected: steps that stay, beside the first and the last.
+
+        Raises:
+            OSError: the disk is full, or the file cannot be written.
+        """
+        limit = IN_MEMORY if self._path is None else DISK_LIMIT
+        if self.nbytes > limit:
+            self.keep(self._within(limit, protected))
+
+    def _within(self, limit: int, protected: Collection[int]) -> set[int]:
+        """The steps that stay within a limit."""
+        steps = [one.step for one in self.snapshots]
+        room = limit // max(1, self.nbytes_each)
+        stay, every = set(steps), 1
+        while len(stay) > room and every <= steps[-1]:
+            every *= 2
+            newest = steps[len(steps) - min(DENSE, room // 4, len(steps)) :]
+            stay = thinned_steps(steps, every) | {*newest, *({*protected} & {*steps})}
+        return stay
+
+    def keep_few(self, few: int, protected: Collection[int]) -> bool:
+        """Let so many evenly chosen steps stay, beside the first, the last and the protected ones.
+
+        Returns:
+            Whether there were more.
+
+        Raises:
+            OSError: the disk is full, or the file cannot be written.
+        """
+        steps = [one.step for one in self.snapshots]
+        even = {nearest_step(steps, steps[-1] * i // few) for i in range(few)} if steps else set()
+        self.keep({*even, *steps[:1], *steps[-1:], *protected})
+        return len(self.snapshots) < len(steps)
+
+    def keep(self, stay: Set[int | None]) -> None:
+        """Let go of all other steps. Raises OSError."""
+        with self._lock:
+            gone = [step for step in self._places if step not in stay]
+            if not gone:
+                return
+            places = {step: place for step, place in self._places.items() if step in stay}
+            written = {step: place for step, place in places.items() if isinstance(place, Entry)}
+            if any(isinstance(self._places[step], Entry) for step in gone):
+                assert self._path is not None
+                entries = list(written.values())
+                if self._are_first(entries):
+                    self._end = entries[-1].end if entries else 0  # what is written next takes their place
+                else:
+                    entries = compact(self._path, entries)
+                    self._end = entries[-1].end if entries else 0
+                    places |= dict(zip(written, entries, strict=True))
+            self._places = places
+            self.snapshots = tuple(one for one in self.snapshots if one.step in places)
+
+    def _are_first(self, entries: Sequence[Entry]) -> bool:
+        """Whether these are the first of the file: then nothing need be copied."""
+        every = [place for place in self._places.values() if isinstance(place, Entry)]
+        return every[: len(entries)] == list(entries)
+
+    # The file.
+
+    def move_to(self, path: Path) -> None:
+        """Have them in this file, with all that there is already; `flush` writes it.
+
+        Raises:
+            InputError: what is elsewhere cannot be read.
+        """
+        with self._lock:
+            for step in list(self._places):
+                facts = self._places[step].facts
+                self._places[step] = Record(facts, self.body(step))
+            self._path, self._end = path, 0
+
+    def flush(self) -> None:
+        """Write what waits in memory; it is not yet on the disk, but any process can read it.
+
+        Raises:
+            OSError: the disk is full, or the file cannot be written.
+        """
+        with self._lock:
+            waiting = [(step, place) for step, place in self._places.items() if isinstance(place, Record)]
+            if self._path is None or not waiting:
+                return
+            entries = append(self._path, [record for _, record in waiting], at=self._end)
+            self._end = entries[-1].end
+            self._places.update(zip((step for step, _ in waiting), entries, strict=True))
+
+    def follow(self, last: int | None = None) -> None:
+        """Read what another process has appended to the file since; all of it where it was written anew.
+
+        Args:
+            last: steps beyond this one are of a past that is not kept.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        if self._path is None or not self._path.exists():
+            return
+        with self._lock:
+            found = self._path.stat()
+            if found.st_ino != self._inode or found.st_size < self._end:
+                self._places, self._end, self._inode = {}, 0, found.st_ino
+            known = {one.step: one for one in self.snapshots}
+            for entry in scan(self._path, self._end):
+                try:
+                    facts = msgspec.json.decode(entry.facts, type=_Facts)
+                except (ValueError, RecursionError):
+                    break
+                sizes = [size for _, shape in facts.tensors for size in shape]
+                n_numbers = sum(prod(shape) for _, shape in facts.tensors)
+                if facts.step < 0 or min(sizes, default=0) < 1 or 4 * n_numbers != entry.nbytes:
+                    break  # no weights of a step: a file may be anybody's
+                if last is not None and facts.step > last:
+                    break
+                self.tensors, self._end = facts.tensors, entry.end
+                before = known.get(facts.step)
+                if before is None or before.interventions != facts.interventions:
+                    known[facts.step] = Snapshot(
+                        step=facts.step, interventions=facts.interventions, source=self
+                    )
+                self._places[facts.step] = entry
+            self.snapshots = tuple(known[step] for step in sorted(self._places))

@@ -1,0 +1,138 @@
+"""Who may train now, and who waits: one line for a server, of which the first few are served."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from transformer.recording.view import PAUSED, STOPPED
+from transformer.runs.limits import Limits
+
+WATCHED_SECONDS = 3.0
+"""So long after its last look somebody counts as watching: a page looks again within two seconds."""
+
+
+class Queue:
+    """First come, first served. Safe to use from any thread.
+
+    Args:
+        slots: how many may train at once.
+    """
+
+    def __init__(self, slots: int = 1) -> None:
+        self.slots = slots
+        self._lock = threading.Lock()
+        self._line: dict[Lease, Callable[[], object]] = {}
+        """In the order in which they came: the first few train, and each of the others waits to be called."""
+
+    def take(self, lease: Lease, called: Callable[[], object]) -> bool:
+        """Stand in line, unless one does already.
+
+        Args:
+            called: tells who waits, in any thread, that it is time to ask again.
+
+        Returns:
+            Whether one may train.
+        """
+        with self._lock:
+            self._line.setdefault(lease, called)
+            return list(self._line).index(lease) < self.slots
+
+    def leave(self, lease: Lease) -> None:
+        """Give the slot back, or wait no longer; who was next is called."""
+        with self._lock:
+            if lease not in self._line:
+                return
+            training = list(self._line)[: self.slots]
+            del self._line[lease]
+            called = [self._line[one] for one in list(self._line)[: self.slots] if one not in training]
+        for call in called:
+            call()
+
+    def place(self, lease: Lease) -> tuple[int, int] | None:
+        """(place, of how many that wait); None for who trains, and for who is not here."""
+        with self._lock:
+            waiting = list(self._line)[self.slots :]
+        return (waiting.index(lease) + 1, len(waiting)) if lease in waiting else None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nobody trains, and nobody waits to."""
+        with self._lock:
+            return not self._line
+
+
+class Lease:
+    """What one run may take of a server. Without limits it may take everything, for ever.
+
+    Args:
+        queue: shared with the other runs.
+        limits: of the server.
+    """
+
+    def __init__(self, queue: Queue | None = None, limits: Limits | None = None) -> None:
+        self.limits = limits
+        self._queue = queue or Queue()
+        self._taken_at: float | None = None
+        self.seen_at = time.monotonic()
+        """When somebody last looked at the run, or asked something of it."""
+
+    def take(self, called: Callable[[], object]) -> bool:
+        """Whether there is a slot; if not, the run stands in line, and is called when it should ask again."""
+        taken = self._queue.take(self, called)
+        if taken and self._taken_at is None:
+            self._taken_at = time.monotonic()
+        return taken
+
+    def leave(self) -> None:
+        """Give the slot back, or the place in line."""
+        self._queue.leave(self)
+        self._taken_at = None
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """(place in line, of how many); None for a run that does not wait."""
+        return self._queue.place(self)
+
+    def quiet(self) -> bool:
+        """Whether no run of this server trains, or waits to."""
+        return self._queue.empty
+
+    def look(self) -> None:
+        """Somebody looks at the run."""
+        self.seen_at = time.monotonic()
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody looks at the run now; without a server nobody does."""
+        return self.limits is not None and time.monotonic() - self.seen_at < WATCHED_SECONDS
+
+    @property
+    def unseen(self) -> bool:
+        """Whether nobody has looked for so long that the run may be put aside."""
+        return self.limits is not None and _minutes_since(self.seen_at) >= self.limits.unseen_minutes
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether nobody has looked for so long that memory need not hold the run."""
+        return self.limits is not None and _minutes_since(self.seen_at) >= self.limits.archive_minutes
+
+    def over(self) -> tuple[str, str] | None:
+        """The state to which a training run has to go now, and why; None as long as it may go on."""
+        if self.limits is None or self._taken_at is None:
+            return None
+        if _minutes_since(self._taken_at) >= self.limits.minutes:
+            limit = _minutes(self.limits.minutes)
+            return STOPPED, f"on this server a run trains for {limit} at a stretch. Continue it if you like."
+        if self.unseen:
+            return PAUSED, f"nobody looked for {_minutes(self.limits.unseen_minutes)}. Press Resume."
+        return None
+
+
+def _minutes_since(then: float) -> float:
+    return (time.monotonic() - then) / 60
+
+
+def _minutes(n: int) -> str:
+    return "a minute" if n == 1 else f"{n:,} minutes"

@@ -1,0 +1,245 @@
+"""Keeping a run's folder up to date while it trains; nothing in it is executed when it is read."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from filelock import Timeout
+
+from transformer.errors import InputError
+from transformer.recording.frame import Array, reading_sites
+from transformer.recording.records import append, rewrite, sync
+from transformer.recording.view import RunView
+from transformer.recording.weights import Weights
+from transformer.storage.arrays import as_bytes, write_whole
+from transformer.storage.board import Board
+from transformer.storage.brought import write_brought
+from transformer.storage.claim import LOCK, WRITER, Claim
+from transformer.storage.format import (
+    FRAMES,
+    METRICS,
+    RUN,
+    TOKENIZERS,
+    TRAINING,
+    WEIGHTS,
+    as_json,
+    as_parquet,
+    run_file_of,
+    to_record,
+)
+from transformer.tasks import Task
+
+KEPT_SECONDS = 1.0
+"""The folder is about this old at most, where keeping it takes little ..."""
+KEEPING_SHARE = 0.05
+"""... and otherwise so old that the run's thread spends this share of its time on copies for it."""
+AGAIN_SECONDS = 5.0
+"""After so long it is tried again on a disk that refused."""
+
+Training = tuple[Mapping[str, Array], Mapping[str, object]]
+"""Arrays and facts of a training, as the run's thread packs them; facts are encoded as JSON."""
+
+
+@dataclass(frozen=True)
+class _Handed:
+    """What the folder is to hold."""
+
+    view: RunView
+    words: tuple[str, ...]
+    training: Training | None
+
+
+class Archive:
+    """Keeps one run's folder, in a thread of its own; every file is whole, or holds whole records.
+
+    The run's thread hands over what the folder is to hold, and goes on. Where the disk refuses, `problem`
+    says so and it is tried again: nothing in memory is lost, and nothing waits.
+
+    Args:
+        folder: made where it is not there.
+        resumed: whether a saved run goes on in it.
+
+    Raises:
+        InputError: the folder cannot be made, holds something else, or another process writes there.
+    """
+
+    def __init__(self, folder: Path, *, resumed: bool = False) -> None:
+        self.folder = folder
+        self.problem = ""
+        """Why the folder is not up to date, in words; empty where it is."""
+        self.told: Callable[[str], None] = lambda problem: None
+        """Called by the archive's thread when that changes."""
+        self.written: Callable[[], None] = lambda: None
+        """Called by it whenever the folder has been brought up to date."""
+        self.version = -1
+        """Of the view that was handed over last, as the run counts them."""
+        self._n_records, self._frames_end, self._generation = 0, 0, -1
+        self._rows = -1
+        self._board: Board | None = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not resumed and not all(path.name in (LOCK, WRITER) for path in folder.iterdir()):
+                raise InputError(f"The folder {folder} is not empty; choose a new one.", "out")
+            self._claim = Claim(folder)
+        except Timeout as error:
+            raise InputError(f"Another process trains the run in {folder}; watch it, or stop it.") from error
+        except OSError as error:
+            raise InputError(f"The folder {folder} cannot be written ({error.strerror}).", "out") from error
+        self._changed = threading.Condition()
+        self._next: _Handed | None = None
+        self._busy = self._ending = False
+        self._due_at = 0.0
+        self._thread = threading.Thread(target=self._main, name=f"keep-{folder.name[:6]}", daemon=True)
+
+    def begin(
+        self,
+        run: RunView,
+        task: Task,
+        weights: Weights,
+        words: Callable[[], tuple[str, ...]],
+        kept: int = 0,
+    ) -> None:
+        """From now on the folder can be handed what it is to hold.
+
+        Args:
+            run: as it is now.
+            weights: of the run's steps; they are kept here from now on.
+            words: tells the tracked words.
+            kept: how many times a saved run's folder had been brought up to date; then it holds the recording
+                of this very view.
+        """
+        self._words, self._kept, self._weights, self._task = words, kept, weights, task
+        self._unchanging = False  # not written yet
+        if kept:
+            self._generation, self._n_records = run.frames.generation, len(run.frames.records)
+            path = self.folder / FRAMES
+            self._frames_end = path.stat().st_size if path.exists() else 0
+            for half in self.folder.glob("*.partial"):
+                half.unlink(missing_ok=True)
+        else:
+            weights.move_to(self.folder / WEIGHTS)
+        self._thread.start()
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to hand over what the folder is to hold."""
+        return time.monotonic() >= self._due_at and not self._busy
+
+    def hand(self, view: RunView, version: int, pack: Callable[[], Training] | None) -> None:
+        """What the folder is to hold from now on.
+
+        Args:
+            version: of this view.
+            pack: copies the training; None where there is nothing to go on from: what was kept stays.
+        """
+        began = time.monotonic()
+        training = None if pack is None else pack()
+        took = time.monotonic() - began
+        with self._changed:
+            self._next, self.version = _Handed(view, self._words(), training), version
+            self._due_at = began + max(KEPT_SECONDS, took / KEEPING_SHARE)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Wait until the folder holds what was handed over last, or the disk has refused it; then let go."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._claim.release()
+
+    @property
+    def whole(self) -> bool:
+        """Whether the folder holds all that was handed over."""
+        with self._changed:
+            return self._next is None and not self._busy and not self.problem
+
+    # The thread.
+
+    def _main(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._next is not None or self._ending)
+                if self._next is None:
+                    break
+                handed, self._next, self._busy = self._next, None, True
+            problem = self._tried(handed)
+            with self._changed:
+                self._busy = False
+                if problem and self._next is None:
+                    if not self._ending:
+                        self._changed.wait_for(lambda: self._next or self._ending, timeout=AGAIN_SECONDS)
+                    if not self._ending:
+                        self._next = self._next or handed
+            if problem != self.problem:
+                self.problem = problem
+                self.told(problem)
+        if self._board is not None:
+            self._board.close()
+
+    def _tried(self, handed: _Handed) -> str:
+        try:
+            self._keep(handed)
+        except Exception as error:  # whatever it is, training goes on and the page says it
+            why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+            return (
+                f"What is new in this run is not on disk ({why}). It goes on in memory, and is kept as soon "
+                "as that is possible again."
+            )
+        return ""
+
+    def _keep(self, handed: _Handed) -> None:
+        """Bring the folder up to date: what was recorded, the training that goes on from it, and its name."""
+        view = handed.view
+        if not self._unchanging:
+            for name, tokenizer in zip(
+                TOKENIZERS, (self._task.src_tokenizer, self._task.tgt_tokenizer), strict=True
+            ):
+                self._write_text(name, tokenizer.to_json())
+            write_brought(view.config.train, self._write_text)
+            self._board = Board(self.folder) if view.config.train.tensorboard else None
+            self._unchanging = True
+        self._keep_recording(view)
+        if len(view.metrics) != self._rows:
+            n_rows = len(view.metrics)
+            write_whole(self.folder / METRICS, as_parquet(view.metrics))
+            self._rows = n_rows
+        run = run_file_of(view, handed.words, self._kept + 1)
+        if handed.training is not None:
+            arrays, others = handed.training
+            text = msgspec.json.encode({"run": run, **others}).decode()
+            write_whole(self.folder / TRAINING, as_bytes(arrays, text))
+        write_whole(self.folder / RUN, as_json(run))
+        self._kept += 1
+        if self._board is not None:
+            self._board.note(view.metrics)
+            self._board.flush()
+        self.written()
+
+    def _keep_recording(self, view: RunView) -> None:
+        """Append what is new; where something of the past was taken away, write all of it anew."""
+        path, frames = self.folder / FRAMES, view.frames
+        if frames.generation != self._generation:
+            entries = rewrite(path, [to_record(one) for one in frames.records])
+        else:
+            new = frames.records[self._n_records :]
+            entries = append(path, [to_record(one) for one in new], at=self._frames_end)
+        if self._board is not None and frames:
+            sites = reading_sites(frames[-1].axes)
+            self._board.note_measurements(frames.measurements, frames[-1].aim, sites)
+        if entries:
+            self._frames_end = entries[-1].end
+        self._generation, self._n_records = frames.generation, len(frames.records)
+        self._weights.flush()
+        self._weights.thin({moment.step for moment in view.moments})
+        sync(path)
+        sync(self.folder / WEIGHTS)
+
+    def _write_text(self, name: str, text: str) -> None:
+        write_whole(self.folder / name, text.encode())

@@ -1,0 +1,120 @@
+"""What a person brought, their own pairs and their own tokenizer: in a run's folder, and for a reload."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer.config import RunConfig, TrainConfig
+from transformer.errors import InputError
+from transformer.storage.tokens import new_token
+from transformer.tasks.files import TokenizerFile, keep_tokenizer, kept_tokenizer
+from transformer.tasks.files import kept as kept_file
+from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.store import keep, kept
+from transformer.tasks.pairs.tsv import from_tsv, to_tsv
+
+PAIRS, TOKENIZER = "pairs.tsv", "tokenizer.json"
+RELOAD_BYTES, RELOAD_SECONDS = 64_000_000, 3_600.0
+"""What is held for visitors to come back to after a reload: so many bytes in all, and for so long."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brought:
+    """What one person brought, as far as they did. Whoever holds this keeps it on the server."""
+
+    pairs: OwnPairs | None = None
+    tokenizer: TokenizerFile | None = None
+    tokenizer_name: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        """About what it takes in memory."""
+        text = "" if self.tokenizer is None else self.tokenizer.content
+        return len(text) + (0 if self.pairs is None else self.pairs.nbytes)
+
+
+def brought_to(config: TrainConfig) -> Brought:
+    """What a configuration names by digest.
+
+    Raises:
+        InputError: it is not on this server any more.
+    """
+    return Brought(
+        pairs=kept(config.pairs or "") if config.task == "pairs" else None,
+        tokenizer=kept_file(config.tokenizer_file) if config.tokenizer == "file" else None,
+    )
+
+
+class Returning:
+    """Holds what visitors brought for their browsers to come back to. Safe to use from any thread.
+
+    A browser keeps the secret name, and no link does: what a person brought is seen by nobody else.
+    """
+
+    def __init__(self, most_bytes: int = RELOAD_BYTES, seconds: float = RELOAD_SECONDS) -> None:
+        self._most_bytes, self._seconds = most_bytes, seconds
+        self._lock = threading.Lock()
+        self._held: dict[str, tuple[Brought, float]] = {}  # by secret name, the oldest first
+
+    def keep(self, brought: Brought, name: str = "") -> str:
+        """Hold it, in place of what had this name; returns the name."""
+        name = name or new_token()
+        with self._lock:
+            self._held.pop(name, None)
+            self._held[name] = brought, time.monotonic()
+            self._forget()
+        return name
+
+    def get(self, name: str) -> Brought | None:
+        """What has this name; None where it is no longer here."""
+        with self._lock:
+            self._forget()
+            held, _ = self._held.get(name, (None, 0.0))
+            return held
+
+    def _forget(self) -> None:
+        now = time.monotonic()
+        total = sum(brought.nbytes for brought, _ in self._held.values())
+        for name, (brought, at) in list(self._held.items()):
+            if total <= self._most_bytes and now - at <= self._seconds:
+                break
+            total -= brought.nbytes
+            del self._held[name]
+
+
+def write_brought(config: TrainConfig, write: Callable[[str, str], None]) -> None:
+    """Write what a configuration names by digest alone.
+
+    Args:
+        write: takes the name of a file and its text.
+    """
+    if config.task == "pairs":
+        write(PAIRS, to_tsv(kept(config.pairs or "")))
+    if config.tokenizer == "file":
+        write(TOKENIZER, kept_tokenizer(config.tokenizer_file))
+
+
+def saved_data(folder: Path, config: RunConfig) -> Brought:
+    """Read it again; the run's task can be made for as long as what is returned is held.
+
+    Raises:
+        InputError: it is not there, or not what the run was trained on.
+    """
+    train = config.train
+    own, file = None, None
+    try:
+        if train.task == "pairs":
+            own = keep(from_tsv((folder / PAIRS).read_text(encoding="utf-8")))
+            if own.digest != train.pairs:
+                raise InputError(f"{folder / PAIRS} holds other pairs than those of this run.")
+        if train.tokenizer == "file":
+            file = keep_tokenizer((folder / TOKENIZER).read_text(encoding="utf-8"))
+            if file.digest != train.tokenizer_file:
+                raise InputError(f"{folder / TOKENIZER} is another tokenizer than that of this run.")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{folder} does not hold what its run was trained on ({error}).") from error
+    return Brought(pairs=own, tokenizer=file)

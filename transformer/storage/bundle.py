@@ -1,0 +1,181 @@
+"""A run as one file to bring along: the files of its folder in a ZIP archive. Nothing in it is executed."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import msgspec
+
+from transformer.errors import InputError
+from transformer.recording.records import content
+from transformer.recording.view import ENDED, RunView
+from transformer.recording.weights import Weights
+from transformer.storage.arrays import as_bytes, read_arrays, read_facts, write_whole
+from transformer.storage.brought import PAIRS, TOKENIZER, write_brought
+from transformer.storage.format import (
+    FRAMES,
+    METRICS,
+    RUN,
+    TOKENIZERS,
+    TRAINING,
+    WEIGHTS,
+    RunFile,
+    as_json,
+    as_parquet,
+    read_run_file,
+    run_file_of,
+    to_record,
+)
+from transformer.storage.saved import read_training_facts
+from transformer.storage.tokens import new_token
+from transformer.tasks import Task
+
+FIELD = "run_open"
+MOST_BYTES = 48 * 10**6
+"""Of such a file, as far as thinner weights allow."""
+MOST_FACTS, MOST_NAMES = 4_000_000, 100_000
+"""Bytes of what a run says of itself, and of the names of all files."""
+LARGER = 6
+"""So many times larger than the file its contents may be; those of a run are less than twice as large."""
+_FIRST = (RUN, TRAINING)
+"""In this order: the training is never the older of the two, so a run may train on while it is packed."""
+_FILES = (*_FIRST, METRICS, *TOKENIZERS, PAIRS, TOKENIZER, FRAMES)
+
+
+def pack(folder: Path) -> bytes:
+    """The file of a run that is kept in this folder, with another id and nothing that leads to other runs.
+
+    Raises:
+        InputError: it holds no run, or cannot be read.
+    """
+    id_, files = new_token(), {}
+    try:
+        run = read_run_file(folder)
+        for name in _FILES:
+            with suppress(FileNotFoundError):  # none of this kind
+                files[name] = _content(folder, name, lambda one: replace(one, id=id_, after=None))
+        weights = Weights(folder / WEIGHTS)
+        weights.follow(run.step)
+    except OSError as error:
+        raise InputError(f"This run cannot be packed into a file ({error.strerror}). Try again.") from error
+    return _zipped(files, weights, run)
+
+
+def pack_view(view: RunView, task: Task, words: tuple[str, ...]) -> bytes:
+    """The same of a run that is in memory alone; without its training, which only its thread may touch."""
+    run = run_file_of(replace(view, id=new_token(), after=None), words, 1)
+    files = {
+        RUN: as_json(run),
+        METRICS: as_parquet(view.metrics),
+        FRAMES: content(to_record(one) for one in view.frames.records),
+    }
+    for name, tokenizer in zip(TOKENIZERS, (task.src_tokenizer, task.tgt_tokenizer), strict=True):
+        files[name] = tokenizer.to_json().encode()
+    write_brought(view.config.train, lambda name, text: files.update({name: text.encode()}))
+    weights = view.snapshots[-1].source if view.snapshots else Weights()
+    assert isinstance(weights, Weights)
+    return _zipped(files, weights, run)
+
+
+def _zipped(files: Mapping[str, bytes], weights: Weights, run: RunFile) -> bytes:
+    """All of it, with as many steps of the weights as there is room for."""
+    room = max(0, MOST_BYTES - sum(map(len, files.values())))
+    chosen = content(weights.records(room, {moment.step for moment in run.moments}))
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as into:
+        for name, data in {**files, WEIGHTS: chosen}.items():
+            into.writestr(name, data)
+    return packed.getvalue()
+
+
+def _content(folder: Path, name: str, changed: Callable[[RunFile], RunFile]) -> bytes:
+    """A file of a run's folder, with what it says of the run changed. Raises FileNotFoundError."""
+    path = folder / name
+    if name == RUN:
+        return as_json(changed(read_run_file(folder)))
+    if name == TRAINING and path.exists():
+        run = changed(read_training_facts(folder, {"run": RunFile})["run"])
+        others = msgspec.json.decode(read_facts(path), type=dict[str, msgspec.Raw])
+        return as_bytes(read_arrays(path), msgspec.json.encode({**others, "run": run}).decode())
+    return path.read_bytes()
+
+
+def unpack(data: bytes, folder: Path) -> None:
+    """Write the files of a run into a folder that is there; what else the file holds is passed over.
+
+    Raises:
+        InputError: not such a file, a damaged one, or one that is too large inside.
+        OSError: the disk does not take it.
+    """
+    try:
+        if _bytes_of_names(data) > MOST_NAMES:
+            raise ValueError("it names too many files")
+        with zipfile.ZipFile(BytesIO(data)) as packed:
+            # Names are compared and never mended: no path leads out of the folder.
+            ours = [one for one in packed.infolist() if one.filename in (*_FILES, WEIGHTS)]
+            if sum(one.file_size for one in ours) > LARGER * len(data):
+                raise InputError(
+                    f"This file holds {sum(one.file_size for one in ours):,} bytes, more than a run of its "
+                    f"size can have. {_ADVICE}",
+                    FIELD,
+                )
+            if RUN not in (one.filename for one in ours):
+                raise InputError(f"This file holds no run: there is no {RUN} in it. {_ADVICE}", FIELD)
+            if any(one.filename == RUN and one.file_size > MOST_FACTS for one in ours):
+                raise ValueError(f"{RUN} is too large")
+            for one in ours:
+                if one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise ValueError(f"{one.filename} is packed in another way than ours")
+                with packed.open(one) as file:
+                    found = file.read(one.file_size + 1)  # no more than was counted, whatever it holds
+                if len(found) != one.file_size:
+                    raise ValueError(f"{one.filename} is not as large as it says")
+                (folder / one.filename).write_bytes(found)
+    except (InputError, OSError):
+        raise
+    except Exception as error:  # zipfile and zlib have many names for what is wrong with a file
+        raise InputError(
+            f"This file cannot be read ({str(error)[:200] or type(error).__name__}). {_ADVICE}", FIELD
+        ) from error
+
+
+def settle(folder: Path, id_: str, processors: int) -> None:
+    """Let the run in a folder be one of this server's, of this id: it trains on with what is here.
+
+    Args:
+        processors: that this process may use.
+
+    Raises:
+        InputError: its files are damaged.
+        OSError: they cannot be written.
+    """
+
+    def settled(run: RunFile) -> RunFile:
+        device = "cpu" if run.config.device == "cpu" else "auto"
+        threads = run.config.threads and min(run.config.threads, processors)
+        reason = run.reason if run.state in ENDED else f"Taken away as a file at step {run.step:,}."
+        return replace(
+            run,
+            id=id_,
+            config=replace(run.config, device=device, threads=threads),
+            threads=min(run.threads, processors),
+            reason=reason,
+        )
+
+    for name in _FIRST:
+        if (folder / name).exists():
+            write_whole(folder / name, _content(folder, name, settled))
+
+
+def _bytes_of_names(data: bytes) -> int:
+    """Of the list at the end of an archive, which is read whole, by the record of 22 bytes behind it."""
+    at = data.rfind(b"PK\x05\x06", -(22 + 0xFFFF))
+    return int.from_bytes(data[at + 12 : at + 16], "little") if at >= 0 else 0
+
+
+_ADVICE = "Choose one that “Take it away” has made of a whole run."

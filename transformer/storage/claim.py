@@ -1,0 +1,85 @@
+"""Who writes in a run's folder: one process at a time, which holds a lock and leaves a note of who it is."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import psutil
+from filelock import FileLock
+
+from transformer.storage.arrays import write_whole
+
+LOCK, WRITER = "run.lock", "writer.json"
+SILENT_SECONDS = 15.0
+"""Another machine's process is known by its writing alone: after so long without any it counts as gone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    """The process that writes in a folder."""
+
+    host: str
+    pid: int
+    started: float
+    """When that process began, in seconds since 1970: its number may be another's later."""
+    lock: int
+    """The inode of the lock, which the note in a copy of the folder does not have."""
+
+
+class Claim:
+    """Holds a folder for this process; others read the note and never touch the lock.
+
+    Raises:
+        filelock.Timeout: another process holds it.
+        OSError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._note = folder / WRITER
+        self._lock = FileLock(folder / LOCK, blocking=False, thread_local=False)
+        self._lock.acquire()
+        with suppress(OSError):  # on a full disk the lock alone keeps others from writing
+            write_whole(self._note, msgspec.json.encode(_this_process(folder)))
+
+    def release(self) -> None:
+        """Let others write there."""
+        with suppress(OSError):
+            self._note.unlink()
+        self._lock.release()
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process writes there now, as far as its note tells."""
+    note = folder / WRITER
+    try:
+        writer = msgspec.json.decode(note.read_bytes(), type=Writer)
+        if writer.lock != (folder / LOCK).stat().st_ino:
+            return False
+        if writer.host != socket.gethostname():
+            newest = max(path.stat().st_mtime for path in folder.iterdir() if path.is_file())
+            return time.time() - newest < SILENT_SECONDS
+        return abs(psutil.Process(writer.pid).create_time() - writer.started) < 1.0
+    except psutil.AccessDenied:
+        return True
+    except (OSError, ValueError, psutil.NoSuchProcess):
+        return False
+
+
+def is_free(folder: Path) -> bool:
+    """Whether no process writes there now, and this one may."""
+    return not is_held(folder) and os.access(folder, os.W_OK)
+
+
+def _this_process(folder: Path) -> Writer:
+    return Writer(
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        started=psutil.Process().create_time(),
+        lock=(folder / LOCK).stat().st_ino,
+    )

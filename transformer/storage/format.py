@@ -1,0 +1,157 @@
+"""The format of a run's folder: its files, and what `run.json` says.
+
+run.json                version, id, state, configuration, results
+src_tokenizer.json      readable by the `tokenizers` package
+tgt_tokenizer.json
+pairs.tsv               a person's own pairs, where these are learned
+tokenizer.json          and the tokenizer that they brought, where they did
+metrics.parquet         one row a step
+tensorboard/            the same for TensorBoard, where it was asked for
+frames.bin              everything recorded, appended in the order in which it was made (`recording.records`)
+weights.bin             the weights of as many steps as fit, with what was taken away from the model
+training.safetensors    all that the next step depends on: weights, optimiser, random state
+run.lock                held by the process that writes here
+writer.json             which process that is
+owner.sha256            the digest of the token that commands the run
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.evaluation import Evaluation
+from transformer.recording.chunk import Chunk, as_record, from_record
+from transformer.recording.frame import Measurement, Outputs
+from transformer.recording.frames import Recorded
+from transformer.recording.metrics import Metrics
+from transformer.recording.records import Record
+from transformer.recording.view import RunFacts, RunView
+
+FORMAT = 3
+"""Version of a run's folder, and of a run as one file."""
+RUN, METRICS, FRAMES, WEIGHTS = "run.json", "metrics.parquet", "frames.bin", "weights.bin"
+TRAINING, OWNER = "training.safetensors", "owner.sha256"
+TOKENIZERS = ("src_tokenizer.json", "tgt_tokenizer.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFile(RunFacts):
+    """What `run.json` says."""
+
+    format: int = FORMAT
+    kept: int = 0
+    """How many times the folder had been brought up to date: the higher, the newer."""
+    words: tuple[str, ...]
+    """The tracked words, in order."""
+
+    def facts(self) -> dict[str, Any]:
+        """What it shares with a view."""
+        return {one.name: getattr(self, one.name) for one in fields(RunFacts)}
+
+
+def run_file_of(view: RunView, words: tuple[str, ...], kept: int) -> RunFile:
+    """What is to be kept of a view beside its recording."""
+    return RunFile(**{one.name: getattr(view, one.name) for one in fields(RunFacts)}, words=words, kept=kept)
+
+
+def as_json(run: RunFile) -> bytes:
+    """Readable by people and by `read_run_file`."""
+    return msgspec.json.format(msgspec.json.encode(run), indent=2)
+
+
+def read_run_file(folder: Path) -> RunFile:
+    """What `run.json` says.
+
+    Raises:
+        InputError: not a folder of a run, a damaged one, or one of another version.
+    """
+    try:
+        text = (folder / RUN).read_bytes()
+    except OSError as error:
+        raise InputError(f"{folder} is no saved run: {RUN} cannot be read ({error.strerror}).") from error
+    try:
+        said = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        version = bytes(said["format"])
+        run = msgspec.json.decode(text, type=RunFile) if version == str(FORMAT).encode() else None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{folder} is no saved run: {RUN} is damaged ({error}).") from error
+    if run is None:
+        raise InputError(
+            f"{folder} has format {version.decode(errors='replace')[:40]}; this version reads format "
+            f"{FORMAT}. Open it with the version that made it, or train it again."
+        )
+    RunConfig.from_json(bytes(said["config"]).decode())  # a setting that does not exist is told
+    return run
+
+
+def as_parquet(metrics: Metrics) -> bytes:
+    """The table of all steps, for `pandas.read_parquet` and others."""
+    import pyarrow as pa
+
+    pa.set_memory_pool(pa.system_memory_pool())  # its own keeps megabytes for each thread that has ended
+    table = BytesIO()
+    metrics.table().to_parquet(table, index=False)
+    return table.getvalue()
+
+
+# What is recorded, as records of a file.
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A measurement without NumPy."""
+
+    step: int
+    head_scores: dict[str, dict[str, tuple[float, ...]]]
+    clearest: tuple[str, int]
+
+
+def to_record(recorded: Recorded) -> Record:
+    """Whatever is recorded as it is appended."""
+    if isinstance(recorded, Chunk):
+        return as_record(recorded)
+    kind, of = type(recorded).__name__.lower(), recorded
+    return Record(msgspec.json.encode({"kind": kind, "of": of}, enc_hook=lambda array: array.tolist()))
+
+
+def of_record(facts: bytes, body: bytes) -> Recorded:
+    """Read it again.
+
+    Raises:
+        ValueError: its parts do not fit each other.
+    """
+    said = msgspec.json.decode(facts, type=dict[str, msgspec.Raw])
+    kind, of = msgspec.json.decode(said.get("kind", b'""'), type=str), said.get("of", b"")
+    if kind == "chunk":
+        return from_record(facts, body)
+    if kind == "outputs":
+        return msgspec.json.decode(of, type=Outputs)
+    if kind == "measurement":
+        return _measurement(msgspec.json.decode(of, type=_Measured))
+    if kind != "evaluation":
+        raise ValueError(f"{kind!r} is nothing that is recorded")
+    evaluation = msgspec.json.decode(of, type=Evaluation)
+    counted = [*evaluation.by_length.values(), (evaluation.right, evaluation.total)]
+    if not all(0 <= right <= asked and asked > 0 for right, asked in counted) or evaluation.step < 0:
+        raise ValueError("it counts more right than asked")
+    return evaluation
+
+
+def _measurement(said: _Measured) -> Measurement:
+    site, head = said.clearest
+    sizes = {len(values) for of in said.head_scores.values() for values in of.values()}
+    complete = all("entropy" in of for of in said.head_scores.values())
+    if len(sizes) != 1 or not complete or site not in said.head_scores or not 0 <= head < min(sizes):
+        raise ValueError("its sites and heads do not fit each other")
+    scores = {
+        site: {name: np.array(values) for name, values in of.items()} for site, of in said.head_scores.items()
+    }
+    return Measurement(step=said.step, head_scores=scores, clearest=said.clearest)

@@ -1,0 +1,293 @@
+"""The folder of a server's runs: what it has trained is there again after it has ended."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from filelock import Timeout
+
+from transformer.errors import InputError
+from transformer.recording.view import ENDED, PAUSED, RunView
+from transformer.recording.weights import Weights
+from transformer.storage.arrays import write_whole
+from transformer.storage.bundle import FIELD, LARGER, pack, settle, unpack
+from transformer.storage.claim import Claim, is_held
+from transformer.storage.format import OWNER, RUN, WEIGHTS, RunFile, read_run_file
+from transformer.storage.log import LOG
+from transformer.storage.saved import Saved, read_run
+from transformer.storage.tokens import SHAPE, new_token
+
+ENVIRONMENT = "HEADLIGHT_RUNS"
+"""Names the folder; empty: nothing is kept on disk."""
+ROOM_SECONDS = 5.0
+"""The sizes of all runs are added up this often at most."""
+LOOK_SECONDS = 1.0
+"""For an unknown id the named folders are looked through this often at most, however many are asked for."""
+ROOM = 200_000_000
+"""Bytes of the disk that are left to the runs that train."""
+OPENING, OPENING_SECONDS = ".opening-", 3600.0
+"""Where a file is unpacked, and after how long nobody does so there any more."""
+FEW = (16, 4, 0)
+"""To make room, a run keeps so many evenly chosen steps of its weights, beside the first, the last and those
+of moments; where that does not suffice, fewer."""
+
+
+@dataclass(frozen=True)
+class AtHand:
+    """A run in memory, as far as the limit of the disk concerns it."""
+
+    seen_at: float
+    """When somebody last looked at it, in seconds since 1970."""
+    busy: bool
+    """Whether it trains, or is to: then it is among the last to be thinned."""
+    thin: Callable[[int], bool]
+    """Keeps so many steps of its weights; returns whether there were more."""
+
+
+class Library:
+    """Runs on disk, a folder each, by their id.
+
+    Args:
+        folder: None where nothing is to be kept.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._named: dict[str, tuple[int, RunFile]] = {}  # name of a folder to what it says, and since when
+        self._names: dict[str, str] = {}  # id of a run to the name of its folder
+        self._looked_at = -math.inf
+        self._making_room, self._made_room_at = threading.Lock(), -math.inf
+        self.thinned: set[str] = set()
+        """Ids of runs whose weights this process has thinned to stay within the limit of the disk."""
+
+    @classmethod
+    def of_environment(cls) -> Library:
+        """The folder that the environment names; by default `runs`, where the server was started."""
+        named = os.environ.get(ENVIRONMENT, "runs")
+        return cls(Path(named) if named else None)
+
+    def folder_of(self, id_: str) -> Path | None:
+        """A run's folder, which need not be there; None for what is no id, whoever sends it."""
+        if self.folder is None or not SHAPE.fullmatch(id_):
+            return None
+        if (self.folder / id_).exists():
+            return self.folder / id_
+        with self._lock:
+            if id_ not in self._names and time.monotonic() - self._looked_at >= LOOK_SECONDS:
+                self._look()
+            return self.folder / self._names.get(id_, id_)
+
+    def glimpse(self, id_: str) -> RunFile | None:
+        """What a list says of a kept run, without its recording; None where there is none that can be read.
+
+        Nobody moves it if no process writes there: then it is paused.
+        """
+        folder = self.folder_of(id_)
+        try:
+            return None if folder is None else _as_now(read_run_file(folder), folder)
+        except InputError:
+            return None
+
+    def owner(self, id_: str) -> str | None:
+        """The digest of the token that commands a kept run."""
+        folder = self.folder_of(id_)
+        try:
+            return None if folder is None else (folder / OWNER).read_text(encoding="ascii")
+        except (OSError, ValueError):
+            return None
+
+    def published(self) -> dict[str, RunFile]:
+        """Runs that somebody keeps here under a name, as with `--out`: whoever may enter sees them."""
+        if self.folder is None:
+            return {}
+        with self._lock:
+            self._look()
+            return {name: _as_now(run, self.folder / name) for name, (_, run) in self._named.items()}
+
+    def _look(self) -> None:
+        """Read again what the named folders say of their runs, where that has changed."""
+        assert self.folder is not None
+        self._looked_at = time.monotonic()
+        known, self._named = self._named, {}
+        names = sorted(os.listdir(self.folder)) if self.folder.is_dir() else []
+        for name in names:
+            if SHAPE.fullmatch(name):
+                continue  # a visitor's, whom nobody else sees
+            with suppress(InputError, OSError):
+                stamp = (self.folder / name / RUN).stat().st_mtime_ns
+                found = known.get(name)
+                if found is None or found[0] != stamp:
+                    found = stamp, read_run_file(self.folder / name)
+                self._named[name] = found
+        self._names = {run.id: name for name, (_, run) in self._named.items()}
+
+    # A run as one file.
+
+    def file_of(self, view: RunView, in_memory: Callable[[], bytes]) -> bytes:
+        """A run as one file: as its folder has it, or else as memory has it, without its training.
+
+        Raises:
+            InputError: the disk does not let it be read.
+        """
+        folder = self.folder_of(view.id)
+        return (
+            pack(folder)
+            if folder is not None and (folder / RUN).exists() and not view.unsaved
+            else in_memory()
+        )
+
+    def open_file(self, data: bytes, digest: str, processors: int, check: Callable[[Saved], None]) -> str:
+        """Keep the run of such a file as a new one; returns its id.
+
+        Args:
+            digest: of the token that is to command it.
+            processors: that this process may use.
+            check: refuses a run that this server would not let anybody train. Raises InputError.
+
+        Raises:
+            InputError: nothing is kept here, the file cannot be used, or its run goes beyond the limits.
+        """
+        if self.folder is None:
+            raise InputError(
+                f"This server keeps no runs on disk, and so can open none. Start it with {ENVIRONMENT}=DIR.",
+                FIELD,
+            )
+        id_ = new_token()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._clear()
+            if shutil.disk_usage(self.folder).free < ROOM + LARGER * len(data):
+                raise InputError("The disk of this server is nearly full: no run is opened on it.", FIELD)
+            with TemporaryDirectory(prefix=OPENING, dir=self.folder) as opening:
+                folder = Path(opening) / id_
+                folder.mkdir()
+                unpack(data, folder)
+                _take_in(folder, id_, processors, check)
+                write_whole(folder / OWNER, digest.encode())
+                folder.rename(self.folder / id_)
+        except OSError as error:
+            raise InputError(
+                f"This server's disk does not take the run ({error.strerror}).", FIELD
+            ) from error
+        return id_
+
+    def _clear(self) -> None:
+        """Remove what a server left that was killed while it opened a file."""
+        assert self.folder is not None
+        for left in self.folder.glob(f"{OPENING}*"):
+            with suppress(FileNotFoundError):  # another one, who is just through
+                if time.time() - left.stat().st_mtime > OPENING_SECONDS:
+                    shutil.rmtree(left, ignore_errors=True)
+
+    # The limit of the disk.
+
+    def nbytes(self) -> int:
+        """What all runs take on the disk."""
+        return sum(_size(folder) for folder in self._folders())
+
+    def make_room(self, most_bytes: int, at_hand: Mapping[str, AtHand]) -> None:
+        """Thin the weights of runs until all of them take no more than this; nothing else of a run goes.
+
+        Those go first that do not train, and of them those that nobody has looked at for longest. Nothing is
+        done where room was made a moment ago.
+
+        Args:
+            at_hand: by their ids the runs that are in memory, and so have their folders.
+        """
+        if not self._making_room.acquire(blocking=False):
+            return  # somebody is about it
+        try:
+            if time.monotonic() - self._made_room_at < ROOM_SECONDS:
+                return
+            self._made_room_at = time.monotonic()
+            sizes = {folder: _size(folder) for folder in self._folders()}
+            order: dict[Path, tuple[bool, float]] = {}
+            for folder in sizes:
+                if SHAPE.fullmatch(folder.name):  # what has a name is somebody else's
+                    here = at_hand.get(folder.name)
+                    order[folder] = (
+                        (False, _written_at(folder)) if here is None else (here.busy, here.seen_at)
+                    )
+            total = sum(sizes.values())
+            for few, folders in _turns(order):
+                for folder in folders:
+                    if total <= most_bytes:
+                        return
+                    with suppress(OSError, InputError, Timeout):
+                        here = at_hand.get(folder.name)
+                        if here.thin(few) if here is not None else _thin(folder, few):
+                            self.thinned.add(folder.name)
+                            LOG.info("thin the weights of %s: the disk's limit is reached", folder.name[:6])
+                        total += _size(folder) - sizes[folder]
+                        sizes[folder] = _size(folder)
+        finally:
+            self._making_room.release()
+
+    def _folders(self) -> list[Path]:
+        if self.folder is None or not self.folder.is_dir():
+            return []
+        return [path for path in self.folder.iterdir() if (path / RUN).exists()]
+
+
+def _turns(order: Mapping[Path, tuple[bool, float]]) -> Iterator[tuple[int, list[Path]]]:
+    """How few steps are left to which runs, in turn: to those that train when the others have hardly any."""
+    for busy in (False, True):
+        folders = sorted((one for one in order if order[one][0] is busy), key=lambda one: order[one])
+        for few in FEW:
+            yield few, folders
+
+
+def _thin(folder: Path, few: int) -> bool:
+    """Keep so many steps of a run's weights, beside the first, the last and those of moments.
+
+    Returns:
+        Whether there were more.
+
+    Raises:
+        Timeout: a process writes there.
+    """
+    run = read_run_file(folder)
+    claim = Claim(folder)
+    try:
+        weights = Weights(folder / WEIGHTS)
+        weights.follow(run.step)
+        return weights.keep_few(few, {moment.step for moment in run.moments})
+    finally:
+        claim.release()
+
+
+def _take_in(folder: Path, id_: str, processors: int, check: Callable[[Saved], None]) -> None:
+    """Make a run one of ours; where that cannot be, the reason names no place on this server."""
+    try:
+        settle(folder, id_, processors)
+        check(read_run(folder))
+    except InputError as error:
+        why = str(error).replace(str(folder), "This file").replace(f"{folder.name}/", "")
+        raise InputError(why, FIELD) from error
+
+
+def _as_now(run: RunFile, folder: Path) -> RunFile:
+    """A run that has not ended stands still where no process writes in its folder."""
+    return run if run.state in ENDED or is_held(folder) else replace(run, state=PAUSED)
+
+
+def _size(folder: Path) -> int:
+    with suppress(OSError):
+        return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    return 0
+
+
+def _written_at(folder: Path) -> float:
+    with suppress(OSError):
+        return (folder / RUN).stat().st_mtime
+    return 0.0

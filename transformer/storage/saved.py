@@ -1,0 +1,254 @@
+"""A saved run, read again from its folder; nothing in it is executed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import BytesIO
+from operator import is_
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from transformer.errors import InputError
+from transformer.recording.chunk import Chunk
+from transformer.recording.frames import Frames, Recorded
+from transformer.recording.metrics import COLUMNS, Metrics
+from transformer.recording.records import Entry, body_of, scan
+from transformer.recording.view import ENDED, FAILED, PAUSED, RunView
+from transformer.recording.weights import Weights
+from transformer.storage.arrays import read_facts
+from transformer.storage.brought import Brought, saved_data
+from transformer.storage.format import FRAMES, METRICS, TRAINING, WEIGHTS, RunFile, of_record, read_run_file
+from transformer.storage.log import LOG
+from transformer.tasks import task_of
+
+MOST_ROWS = 1_000_000
+"""Steps of the longest plan that a server can allow."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """All that a run's folder holds, but for what the next training step needs."""
+
+    folder: Path
+    view: RunView
+    words: tuple[str, ...]
+    """The tracked words, in order."""
+    weights: Weights
+    kept: int
+    """How many times the folder had been brought up to date."""
+    state: str
+    """As it was written; a view that nobody moves is paused."""
+    can_go_on: bool
+    """Whether the folder holds what the next training step needs."""
+    damage: str
+    """What is wrong with it, in words; empty where it is not there, or whole."""
+    held: Brought
+    """What a person brought; the run's task can be made for as long as this is held."""
+
+
+class Reader:
+    """Reads a run's folder again and again, each time from where it stopped.
+
+    Args:
+        folder: another process may be writing there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._weights = Weights(folder / WEIGHTS)
+        self._records: list[Recorded] = []
+        self._frames: Frames | None = None
+        self._inode, self._end, self._whole = 0, 0, True
+        self._metrics: tuple[int, Metrics] = (-1, Metrics())
+        self._held: Brought | None = None
+
+    def read(self) -> Saved:
+        """The run as it was when its folder was last brought up to date; what is damaged is left out.
+
+        Raises:
+            InputError: not a folder of a run, a damaged one, or one of another version.
+        """
+        run, damage = _newest(self.folder)
+        if self._held is None:
+            self._held = saved_data(self.folder, run.config)
+        metrics = self._read_metrics(run.step)
+        state, reason = run.state, run.reason
+        if state not in ENDED:
+            state = PAUSED
+            reason = reason or f"Its process ended when this run stood at step {run.step:,}."
+        try:
+            self._weights.follow(run.step)
+        except OSError as error:
+            LOG.warning("%s: %s cannot be read (%s)", self.folder.name, WEIGHTS, error.strerror)
+        view = RunView(
+            **run.facts() | {"state": state, "reason": reason},
+            frames=self._read_frames(run, metrics),
+            snapshots=self._weights.snapshots,
+            metrics=metrics,
+        )
+        return Saved(
+            folder=self.folder,
+            view=view,
+            words=run.words,
+            weights=self._weights,
+            kept=run.kept,
+            state=run.state,
+            can_go_on=(self.folder / TRAINING).exists() and not damage,
+            damage=damage,
+            held=self._held,
+        )
+
+    def _read_frames(self, run: RunFile, metrics: Metrics) -> Frames:
+        """What was recorded up to the run's step, of its words; the file may go on, or hold less."""
+        path = self.folder / FRAMES
+        if path.is_file():
+            stat = path.stat()
+            if stat.st_ino != self._inode or stat.st_size < self._end:
+                self._records, self._inode, self._end, self._whole = [], stat.st_ino, 0, True
+                self._frames = None
+            new = self._scanned(path)
+            self._whole = self._whole and self._end == path.stat().st_size
+            self._records += new
+        found = [_as_of(one, run) for one in self._records]
+        ours = [one for one in found if one is not None]
+        known, aim = self._frames, task_of(run.config).aim
+        if known is not None and ours[: len(known.records)] == list(known.records):
+            known = known.extended(ours[len(known.records) :]).with_numbers(metrics.at)
+        else:
+            whole = self._whole and all(map(is_, found, self._records))
+            known = Frames(ours, numbers=metrics.at, aim=aim, generation=0 if whole else 1)
+        self._frames = known
+        return known if _shows(known) else Frames(aim=aim, generation=1)
+
+    def _scanned(self, path: Path) -> list[Recorded]:
+        """The records that are new; of one that is damaged inside nothing is lost but itself."""
+        new: list[Recorded] = []
+        for entry in scan(path, self._end):
+            self._end = entry.end
+            try:
+                new.append(_record(path, entry))
+            except InputError as error:
+                self._whole = False
+                LOG.warning("%s: %s", self.folder.name, error)
+        return new
+
+    def _read_metrics(self, last: int) -> Metrics:
+        """The table up to a step. Raises InputError."""
+        path = self.folder / METRICS
+        if last == 0 or not path.exists():
+            return Metrics()
+        stamp = path.stat().st_mtime_ns
+        if self._metrics[0] != stamp:
+            self._metrics = stamp, read_metrics(path)
+        return self._metrics[1].up_to(last)
+
+
+def read_run(folder: Path) -> Saved:
+    """Read a run's folder once. Raises InputError as `Reader.read` does."""
+    return Reader(folder).read()
+
+
+def _newest(folder: Path) -> tuple[RunFile, str]:
+    """What `run.json` says, or the training where the process ended between the two.
+
+    Returns:
+        It, and what is wrong with the training: then the run can be looked at and not go on.
+    """
+    run = read_run_file(folder)
+    if not (folder / TRAINING).exists():
+        return run, ""
+    try:
+        of_training = read_training_facts(folder, {"run": RunFile})["run"]
+    except InputError as error:
+        LOG.warning("%s", error)
+        return run, str(error)
+    if of_training.id != run.id:
+        return run, f"{folder.name}/{TRAINING} is of another run."
+    if of_training.kept < run.kept and run.state != FAILED:  # written first, it is never the older one
+        return run, f"{folder.name}/{TRAINING} is of step {of_training.step:,}, and the run is not."
+    return (of_training if of_training.kept > run.kept else run), ""
+
+
+def read_training_facts(folder: Path, types: dict[str, Any]) -> dict[str, Any]:
+    """What the saved training says beside its arrays, each part as its type.
+
+    Raises:
+        InputError: it is damaged, or of other types.
+    """
+    try:
+        raw = msgspec.json.decode(read_facts(folder / TRAINING), type=dict[str, msgspec.Raw])
+        if missing := types.keys() - raw.keys():
+            raise ValueError(f"nothing is said of {', '.join(sorted(missing))}")
+        return {name: msgspec.json.decode(raw[name], type=kind) for name, kind in types.items()}
+    except (ValueError, RecursionError) as error:  # a msgspec.ValidationError is a ValueError
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{folder.name}/{TRAINING} cannot be read ({error}).") from error
+
+
+def _record(path: Path, entry: Entry) -> Recorded:
+    try:
+        return of_record(entry.facts, body_of(path, entry))
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path.name} holds no record at byte {entry.at:,} ({error}).") from error
+
+
+def _as_of(record: Recorded, run: RunFile) -> Recorded | None:
+    """What of it is of the past that is kept: a process that was killed may have recorded more."""
+    if not isinstance(record, Chunk):
+        return record if record.step <= run.step else None
+    if record.word.text not in run.words:
+        return None
+    if record.steps[-1] <= run.step:
+        return record
+    early = [i for i, step in enumerate(record.steps) if step <= run.step]
+    return record.at(early) if early else None
+
+
+def _shows(frames: Frames) -> bool:
+    """Whether every frame can be put together: the sites of its maps and of its scores are the same."""
+    if not frames or frames.measured_at(0) is None or frames.evaluated_at(0) is None:
+        return False
+    sites = {tuple(one.head_scores) for one in frames.measurements}
+    heads = {
+        len(values)
+        for one in frames.measurements
+        for of in one.head_scores.values()
+        for values in of.values()
+    }
+    for word in frames.words:
+        for chunk in frames.chunks_of(word):
+            sites.add(tuple(chunk.axes))
+            heads.add(next(iter(chunk.maps.values())).shape[1])
+    return len(sites) == len(heads) == 1
+
+
+def read_metrics(path: Path) -> Metrics:
+    """The whole table.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    import pyarrow.parquet as pq  # without pandas, which takes longer to load than a first page to paint
+
+    metrics = Metrics()
+    try:
+        data = path.read_bytes()  # at once: meanwhile another may take its place
+        file = pq.ParquetFile(BytesIO(data))
+        n_rows = file.metadata.num_rows
+        if n_rows > min(len(data), MOST_ROWS):  # no two steps take the same time: a row is more than a byte
+            raise ValueError(f"{n_rows:,} rows in {len(data):,} bytes")
+        kinds = {str(file.schema_arrow.field(name).type) for name in COLUMNS}
+        if not kinds <= {"int64", "double"}:
+            raise ValueError(f"its columns hold {', '.join(sorted(kinds))}")
+        table = file.read(columns=list(COLUMNS))
+        rows = np.column_stack([np.array(table[name].to_pylist(), dtype=np.float64) for name in COLUMNS])
+    except Exception as error:  # Arrow has many names for what is wrong with a file
+        raise InputError(f"{METRICS} of {path.parent.name} cannot be read ({str(error)[:200]}).") from error
+    metrics.extend(rows[~np.isnan(rows[:, 0])])
+    return metrics
