@@ -156,14 +156,17 @@ def test_an_idle_run_measures_the_machine_once_the_training_beside_it_has_ended(
         steps.append(training.view.step)
         return 0.01
 
-    monkeypatch.setattr(runner, "CALM_SECONDS", 0.01)
     monkeypatch.setattr(calibration, "_step_seconds", seconds)
-    training, idle = registry.draft(tiny(steps=100_000)), registry.draft(tiny())
-    registry.start(training)
-    assert idle.ready.wait(30)
-    until(lambda: training.view.step > 200)
-    assert speed() is None
-    training.stop().wait(30)
-    until(lambda: speed() is not None)
-    assert set(steps) == {training.view.step}
-    registry.close()
+    training = registry.draft(tiny(steps=100_000))
+    try:
+        registry.start(training)
+        until(lambda: training.view.step > 0)
+        monkeypatch.setattr(runner, "CALM_SECONDS", 0.01)
+        assert registry.draft(tiny()).ready.wait(30)
+        until(lambda: training.view.step > 200)
+        assert speed() is None
+        training.stop().wait(30)
+        until(lambda: speed() is not None)
+        assert set(steps) == {training.view.step}
+    finally:
+        registry.close()
