@@ -114,19 +114,6 @@ def test_a_call_that_comes_too_late_starts_nothing(server, begin, until):
     assert begin(registry).view.state == "training"
 
 
-def test_single_steps_wait_for_a_slot_and_give_it_back(server, begin, slow, until):
-    registry = server(**WITH_ONE)
-    first, second = begin(registry), registry.draft(slow)
-    assert second.advance(3).wait(20)
-    registry.adopt(second)
-    assert (second.view.state, second.view.step, second.place) == ("queued", 0, (1, 1))
-    third = begin(registry)
-    first.stop()
-    until(lambda: second.view.state == "paused")
-    assert second.view.step == 3
-    until(lambda: third.view.state == "training")
-
-
 def test_a_run_that_goes_on_after_its_end_waits_for_a_slot(server, begin, tiny, until):
     registry = server(**WITH_ONE)
     first = registry.draft(tiny(steps=4))

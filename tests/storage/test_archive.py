@@ -183,19 +183,6 @@ def test_a_folder_in_which_a_run_was_killed_before_it_was_kept_takes_another(tin
     assert facts_of(folder)["state"] == "finished"
 
 
-@pytest.mark.parametrize("name", ["frames.bin", "photos/", "run.json"])
-def test_a_folder_with_a_lock_and_anything_else_is_refused(tmp_path, name):
-    file = tmp_path / name
-    if name.endswith("/"):
-        file.mkdir()
-    else:
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("")
-    (tmp_path / "run.lock").write_text("")
-    with pytest.raises(InputError, match="is not empty; choose a new one"):
-        Archive(tmp_path)
-
-
 def test_a_run_that_fails_leaves_its_reason_and_its_losses_on_disk(tiny, make_run, until, tmp_path):
     run = make_run(tiny(learning_rate=1e30), archive=Archive(tmp_path / "run"))
     run.start()
