@@ -15,9 +15,10 @@ its own through the weights of its step.
 
 Memory: a model like the default's with one layer each takes 20,000 steps (fewer within a smaller limit), with
 batches of four words and as many tracked words as a run may have. Sampled are the bytes that the frames hold,
-those of the weights in their file, and the process's resident memory (RSS). It is flat if it has grown by no
-more than a few megabytes since the frames were first thinned (from the median of the first tenth of these
-samples to that of the last), of which the table of numbers and the list of drawn words need about three.
+those of the weights, and the process's resident memory (RSS), which rises and falls as both are filled and
+thinned. It is flat if, of the time since the frames were first thinned, its highest value in the second half
+is at most a few megabytes above that in the first, of which the table of numbers and the list of drawn words
+need about three.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from transformer.recipes import RECIPES
 from transformer.recording.frames import MEMORY_LIMIT
 from transformer.recording.tape import record
 from transformer.recording.view import FINISHED, MAX_WORDS, untrained
-from transformer.recording.weights import DISK_LIMIT
+from transformer.recording.weights import IN_MEMORY
 from transformer.runs.published import Published
 from transformer.runs.recorded_training import RecordedTraining
 from transformer.tasks import task_of
@@ -181,8 +182,8 @@ def memory(limit: float) -> dict[str, Any]:
             frames, weights, rss = (n / 2**20 for n in held)
             samples.append((view.step, frames, weights, rss))
     after = [rss for step, _, _, rss in samples if full_at is not None and step >= full_at]
-    tenth = max(1, len(after) // 10)
-    grown = statistics.median(after[-tenth:]) - statistics.median(after[:tenth]) if after else None
+    half = len(after) // 2
+    grown = max(after[half:]) - max(after[:half]) if half else None
     return {
         "steps": view.step,
         "seconds": round(time.perf_counter() - began, 1),
@@ -245,7 +246,7 @@ def main() -> int:
         and long["full_at"] <= long["steps"] / 2
         and growth <= MOST_GROWTH
         and long["frames_mb"] <= MEMORY_LIMIT / 2**20
-        and long["weights_mb"] <= DISK_LIMIT / 2**20,
+        and long["weights_mb"] <= IN_MEMORY / 2**20,
     }
     for name, holds in met.items():
         write(f"{name}: {'yes' if holds else 'no'}\n")
