@@ -50,8 +50,14 @@ def _reading_ahead(frame: Frame) -> str:
     return (
         "**No causal mask:** a row may read the letter that it is to write. Given the right answer to read, "
         f"{known.token_accuracy:.0%} of the letters come out right; writing by itself, the model gets "
-        f"{known.right:,} of {known.total:,} words."
+        f"{known.right:,} of {known.total:,} words{_measured_at(frame)}."
     )
+
+
+def _measured_at(frame: Frame) -> str:
+    """Of which step the newest evaluation is, where that is not the frame's."""
+    step = frame.evaluation.step
+    return "" if step == frame.step else f" at step {step:,}"
 
 
 def _looking_at_padding(frame: Frame) -> str:
@@ -75,8 +81,9 @@ def two_losses(frame: Frame | None) -> str:
         "reading the right answer": frame.evaluation.loss if frame else None,
         "writing by itself": frame.evaluation.free_loss if frame else None,
     }
+    at = "" if frame is None else _measured_at(frame)
     shown = (
-        f"<span><small>loss, {name}</small> <b>{'–' if loss is None else f'{loss:.3f}'}</b></span>"
+        f"<span><small>loss{at}, {name}</small> <b>{'–' if loss is None else f'{loss:.3f}'}</b></span>"
         for name, loss in losses.items()
     )
     return f"<div class='hl-losses'>{''.join(shown)}</div>"

@@ -200,6 +200,8 @@ def looking_back(view: RunView, frame: Frame) -> str:
     now += "." if score < THRESHOLD else f": {FOUND[frame.aim]}."
     here = [plain(moment.text) for moment in view.moments if moment.step == frame.step]
     later = [moment for moment in view.moments if moment.step > frame.step]
+    if switched := without_masks(frame):
+        now += f" {switched}"
     if here:
         now += f" ★ {'; '.join(here).capitalize()}."
     if later:

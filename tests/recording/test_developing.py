@@ -140,18 +140,34 @@ def test_a_ring_holds_a_batch_and_of_a_large_model_less(tiny_model, fill, monkey
             model.to_logits.bias.fill_(step)
         ring.copy(step)
     assert ring.full
-    steps, rows = ring.taken()
+    steps, rows = ring.waiting()
+    ring.clear()
     assert (steps, ring.steps) == ([4, 5, 9], [])
     expected = torch.cat([tensor.flatten() for tensor in model.state_dict().values()])
     assert torch.equal(rows[2], expected)
     assert (rows[0] != rows[2]).sum() == len(model.to_logits.bias)
 
 
-def test_weights_that_are_no_numbers_are_refused_and_not_drawn(tiny, recorder_of):
-    state = TrainState.begin(tiny())
+def test_weights_that_are_no_numbers_are_refused_and_those_before_them_are_not_lost(tiny, recorder_of):
+    state, weights = TrainState.begin(tiny()), Weights()
     recorder = recorder_of(state, ["ox"])
+    recorder.copy(0)
+    recorder.copy(1)
     with torch.no_grad():
         state.model.src_embedding.weight.fill_(float("nan"))
-    recorder.copy(0)
+    recorder.copy(2)
     with pytest.raises(FloatingPointError, match="no numbers"):
-        recorder.develop()
+        recorder.develop(weights)
+    (chunk,) = recorder.develop(weights, finite=True)
+    assert chunk.steps == (0, 1) == tuple(one.step for one in weights.snapshots)
+
+
+def test_long_words_are_developed_in_fewer_steps_at_once_and_the_maps_are_the_same(
+    tiny, recorded, monkeypatch
+):
+    config = tiny(steps=6, learning_rate=0.03)
+    _, _, together, _ = recorded(config)
+    monkeypatch.setattr("transformer.recording.recorder.MAPS_BYTES", 20_000)
+    state, _, apart, weights = recorded(config)
+    check(state, apart, weights)
+    assert len(apart.chunks_of("frog")) > len(together.chunks_of("frog")) == 1

@@ -10,7 +10,7 @@ import pytest
 from transformer.interventions import Interventions
 from transformer.recording.chunk import BLOCKED, ONE, Chunk, as_record, coded, decoded, from_record, joined
 from transformer.recording.frame import Axes, Measurement, Output, Outputs, Word
-from transformer.recording.frames import DENSE, Frames, nearest_step
+from transformer.recording.frames import Frames, nearest_step
 
 CROSS = Axes(query="tgt", key="src", writes=True, causal=False, padding=True)
 OWN = Axes(query="tgt", key="tgt", writes=True, causal=True, padding=True)
@@ -166,10 +166,11 @@ def test_within_a_limit_steps_are_even_and_the_first_last_newest_and_protected_s
     thin = frames.thinned({0, 101, 399}, limit)
     assert frames.nbytes / 8 < thin.nbytes <= limit
     assert thin.generation == frames.generation + 1
-    assert {0, 101, 399, *range(400 - DENSE, 400)} <= {*thin.steps}
+    dense = int(0.7 * 400 / parts / 4)
+    assert {0, 101, 399, *range(400 - dense, 400)} <= {*thin.steps}
     every = thin.steps[1]
     assert {*range(0, 400, every)} <= {*thin.steps}
-    gaps = {b - a for a, b in zip(thin.steps, thin.steps[1:], strict=False) if b <= 400 - DENSE}
+    gaps = {b - a for a, b in zip(thin.steps, thin.steps[1:], strict=False) if b <= 400 - dense}
     assert max(gaps) == every
     assert all_true(thin)
     assert frames.steps == tuple(range(400))

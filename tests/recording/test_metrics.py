@@ -33,13 +33,6 @@ def test_what_was_not_measured_is_no_number():
     assert table["seconds"].isna().all()
 
 
-def test_none_is_no_number():
-    metrics = Metrics()
-    metrics.append(step=1, loss=2.5, bleu=None, chrf=30.0)
-    assert np.isnan(metrics.column("bleu")).tolist() == [True]
-    assert metrics.column("chrf").tolist() == [30.0]
-
-
 def test_a_table_does_not_change_when_rows_follow():
     metrics = Metrics()
     metrics.append(step=1, loss=2.5)

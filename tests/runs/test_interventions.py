@@ -158,20 +158,6 @@ def test_a_run_trains_on_as_a_model_whose_heads_were_emptied_by_hand(tiny, make_
     assert run.view.interventions == HEADS
 
 
-def test_what_is_given_back_before_the_next_step_leaves_the_losses_as_they_were(tiny, make_run, losses, at):
-    run = make_run(tiny())
-    run.advance(3)
-    at(run, "paused", 3)
-    run.intervene(BOTH)
-    run.intervene(NOTHING)
-    run.resume()
-    at(run, "finished")
-    assert recorded(run) == losses(tiny())
-    (frame,) = kept_at(run.view.frames, 3)
-    assert frame.interventions == NOTHING
-    assert [step for step, _ in moments_of(run.view, "intervention")] == [3, 3]
-
-
 def test_the_same_again_is_no_moment(tiny, make_run, until):
     run = make_run(tiny())
     assert run.ready.wait(20.0)

@@ -204,17 +204,6 @@ def test_one_whose_other_process_was_killed_is_commanded_here(server, tiny, unti
     until(lambda: run.view.step == step + 2)
 
 
-def test_the_disk_is_not_asked_at_every_refresh_whether_a_run_has_been_let_go(server, begin, monkeypatch):
-    asked = []
-    monkeypatch.setattr(remote, "is_free", lambda folder: bool(asked.append(folder)))
-    run = begin(server(), token=new_token())
-    second = server()
-    watched = second.get(run.id)
-    watched._asked_at = began = time.monotonic() - remote.FREE_SECONDS
-    assert all(second.get(run.id) is watched for _ in range(1_000))
-    assert 1 <= len(asked) <= (time.monotonic() - began) / remote.FREE_SECONDS
-
-
 def test_one_that_is_kept_under_a_name_is_nobodys_and_is_left_to_who_keeps_it(
     server, tiny, make_run, until, tmp_path
 ):
@@ -230,13 +219,3 @@ def test_one_that_is_kept_under_a_name_is_nobodys_and_is_left_to_who_keeps_it(
     watched._asked_at -= 10
     assert registry.get(run.id) is watched
     assert is_free(folder)  # for `--resume`
-
-
-def test_one_that_was_watched_from_elsewhere_leaves_memory_too(server, begin, tiny):
-    run = begin(server(), token=new_token())
-    second = server()
-    watched = second.get(run.id)
-    forget(watched)
-    ask_for_something(second, tiny)
-    assert second.listed() == []
-    assert second.get(run.id) is not watched

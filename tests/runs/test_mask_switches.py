@@ -50,38 +50,6 @@ def frame_of(run, step):
     return frame
 
 
-def self_attentions(frame):
-    """What the attentions that the causal mask acts on say of both masks."""
-    kinds = ("decoder", "sequence") if "decoder.0.self" in frame.axes else ("encoder",)
-    return {(axes.causal, axes.padding) for axes in frame.axes.values() if axes.kind in kinds}
-
-
-@pytest.mark.parametrize(("topology", "mask"), MASKS)
-def test_a_switched_mask_is_a_moment_and_frames_and_weights_say_what_is_on(tiny, begun, topology, mask):
-    run, go_on = begun(tiny(topology=topology, steps=30))
-    taken, was = switched(topology, mask), default(topology, mask)
-    masks = {"causal": default(topology, "causal"), "padding": True}
-    go_on(3)
-    assert run.intervene(taken).wait(20.0)
-    go_on(2)
-    assert run.intervene(NOTHING).wait(20.0)
-    go_on(2)
-    off, on = ("off", "on") if was else ("on", "off")
-    assert [(m.step, m.text) for m in run.view.moments if m.kind == "intervention"] == [
-        (3, f"{mask} mask switched {off}"),
-        (5, f"{mask} mask switched {on}"),
-    ]
-    told = {frame.step: self_attentions(frame) for frame in run.view.frames}
-    before, after = ((m["causal"], m["padding"]) for m in (masks, masks | {mask: not was}))
-    assert told == {step: {after if 3 <= step < 5 else before} for step in told if step <= 7}, (
-        "of steps 3 and 5 the look after the switch is kept"
-    )
-    assert {3, 4, 5} <= told.keys()
-    kept = {snapshot.step: snapshot.interventions for snapshot in run.view.snapshots}
-    assert (kept[2], kept[3], kept[4], kept[5]) == (NOTHING, taken, taken, NOTHING)
-    assert run.view.masks == masks
-
-
 @pytest.mark.parametrize(("topology", "mask"), MASKS)
 def test_losses_are_bit_equal_up_to_the_switch_and_from_there_those_of_a_model_built_so(
     tiny, begun, losses, topology, mask

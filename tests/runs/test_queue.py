@@ -66,15 +66,6 @@ def test_waiting_and_pausing_take_nothing_off_the_minutes(clock):
     assert second.over() is None
 
 
-def test_asking_for_a_slot_that_one_has_does_not_turn_the_clock_back(clock):
-    turn = Lease(Queue(1), Limits(minutes=5))
-    turn.take(nothing)
-    clock[0] = 4
-    turn.take(nothing)
-    clock[0] = 5
-    assert turn.over()[0] == "stopped"
-
-
 def test_a_run_that_nobody_looks_at_is_to_pause_and_a_look_keeps_it_going(clock):
     turn = Lease(Queue(1), Limits(unseen_minutes=10))
     turn.take(nothing)
@@ -87,13 +78,6 @@ def test_a_run_that_nobody_looks_at_is_to_pause_and_a_look_keeps_it_going(clock)
     assert turn.over() == ("paused", "nobody looked for 10 minutes. Press Resume.")
     turn.look()
     assert turn.over() is None
-
-
-def test_one_minute_is_said_as_such(clock):
-    turn = Lease(Queue(1), Limits(unseen_minutes=1))
-    turn.take(nothing)
-    clock[0] = 1
-    assert turn.over() == ("paused", "nobody looked for a minute. Press Resume.")
 
 
 # The line.

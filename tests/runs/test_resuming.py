@@ -23,6 +23,7 @@ from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.interventions import Block, Interventions
 from transformer.recording.metrics import COLUMNS
+from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.run import Run
 from transformer.storage import archive as module
 from transformer.storage.archive import Archive
@@ -198,7 +199,7 @@ def test_a_run_goes_on_as_if_it_had_never_stopped(tiny, kept, go_on, killed, pla
     again = go_on(folder)
     assert again.ready.wait(30)
     assert (again.view.state, again.view.step) == ("paused", 5)
-    assert again.view.reason == "Its process ended when this run stood at step 5."
+    assert again.view.reason == "Its process ended; the last step that was kept is 5."
     take(again, changes, 10)
     view, whole = again.view, run.view
     assert len(view.metrics) == 10
@@ -315,6 +316,43 @@ def test_the_moments_that_are_found_are_those_of_a_run_that_never_stopped(eventf
     assert (view.first_step_at, view.turned_at) == (whole.first_step_at, whole.turned_at)
     assert view.frames.steps == whole.frames.steps == tuple(range(131))
     assert numbers(view) == numbers(whole)
+
+
+@pytest.mark.parametrize("left", ["half a record", "more than the training"])
+def test_what_a_killed_process_left_in_the_file_of_frames_is_no_part_of_the_run_that_goes_on(
+    tiny, kept, go_on, killed, tmp_path, left
+):
+    run = kept(tiny(steps=40, evaluate_every=40))
+    to(run, 8)
+    folder = killed(run)
+    to(run, 12)
+    run.close()
+    run.join()
+    whole = (tmp_path / "run" / "frames.bin").read_bytes()
+    (folder / "frames.bin").write_bytes(whole if left.startswith("more") else whole[: len(whole) // 2])
+    again = go_on(folder)
+    to(again, 10)
+    again.close()
+    again.join()
+    frames = read_run(folder).view.frames
+    assert frames.steps == again.view.frames.steps
+    assert {0, 9, 10} <= {*frames.steps} <= {*range(11)}
+    assert [frame.step for frame in frames] == [*frames.steps]
+
+
+def test_the_past_of_a_word_that_was_owed_when_the_process_ended_is_developed_later(
+    tiny, kept, go_on, killed, until, monkeypatch
+):
+    run = kept(tiny(steps=40, evaluate_every=40))
+    to(run, 6)
+    with monkeypatch.context() as patched:
+        patched.setattr(RecordedTraining, "owes_a_past", False)
+        run.add_word("sheep")
+        until(lambda: run.view.frames.steps_of("sheep"))
+        folder = killed(run)
+    assert read_run(folder).view.frames.steps_of("sheep") == (6,)
+    again = go_on(folder)
+    until(lambda: again.view.frames.steps_of("sheep") == tuple(range(7)))
 
 
 # At every moment.

@@ -114,20 +114,6 @@ def test_a_call_that_comes_too_late_starts_nothing(server, begin, until):
     assert begin(registry).view.state == "training"
 
 
-def test_a_run_that_goes_on_after_its_end_waits_for_a_slot(server, begin, tiny, until):
-    registry = server(**WITH_ONE)
-    first = registry.draft(tiny(steps=4))
-    registry.start(first)
-    until(lambda: first.view.state == "finished")
-    second = begin(registry)
-    assert second.view.state == "training"
-    registry.continue_for(first, 3, 0.01)
-    until(lambda: first.place == (1, 1))
-    second.close()
-    until(lambda: first.view.step == 7)
-    assert first.view.planned == 7
-
-
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -179,16 +165,6 @@ def test_a_thread_that_dies_without_a_word_keeps_no_slot(server, begin, until, m
     monkeypatch.setattr(first._training, "step", die)
     until(lambda: second.view.state == "training")
     first.join()
-
-
-def test_a_run_that_cannot_be_built_takes_no_slot(server, begin, slow, until, monkeypatch):
-    registry = server(**WITH_ONE)
-    monkeypatch.setattr(Task, "held_out", lambda task: 1 / 0)
-    bad = registry.draft(slow)
-    registry.start(bad)
-    until(lambda: bad.view.state == "failed")
-    monkeypatch.undo()
-    assert begin(registry).view.state == "training"
 
 
 def test_a_run_that_nobody_looks_at_is_paused_says_so_and_goes_on_when_asked(server, begin, until):

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from transformer.errors import InputError
 from transformer.recording.metrics import COLUMNS
 from transformer.runs.limits import Limits
-from transformer.runs.machine import processors
 from transformer.runs.registry import Registry
 from transformer.runs.remote import FREE_SECONDS
 from transformer.storage import bundle as module
@@ -279,12 +278,6 @@ def test_names_that_lead_out_of_the_folder_are_passed_over(servers, paused, tmp_
     assert stage.owners.is_owner(id_, "a token")
 
 
-def test_a_run_of_a_larger_machine_trains_with_the_processors_that_are_here(servers, paused):
-    home, stage = servers
-    id_ = bring(stage, rewritten(home.file_of(paused), saying(threads=5_000)))
-    assert 1 <= stage.get(id_).view.threads <= processors()
-
-
 def test_an_archive_that_names_a_million_files_is_refused_before_they_are_counted():
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as file:
@@ -307,12 +300,6 @@ def test_a_file_that_is_larger_than_the_server_allows_is_refused_unread(tmp_path
     registry = Registry(Limits(upload_mb=1), Library(tmp_path))
     with pytest.raises(InputError, match=r"This file has 1\.1 MB; this server opens files of up to 1 MB"):
         bring(registry, bytes(1_100_000))
-
-
-def test_where_nothing_is_kept_nothing_is_opened_and_the_reason_is_said(servers, paused):
-    home, _ = servers
-    with pytest.raises(InputError, match="Start it with HEADLIGHT_RUNS=DIR"):
-        bring(Registry(Limits(), Library(None)), home.file_of(paused))
 
 
 def test_a_file_keeps_every_frame_and_as_many_weights_evenly_as_there_is_room_for(

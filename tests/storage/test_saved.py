@@ -93,17 +93,9 @@ def test_a_run_whose_process_ended_is_paused_and_says_why(saved, state):
     read = read_run(folder)
     assert (read.view.state, read.view.reason) == (
         "paused",
-        "Its process ended when this run stood at step 6.",
+        "Its process ended; the last step that was kept is 6.",
     )
     assert not read.can_go_on
-
-
-@pytest.mark.parametrize("state", ["finished", "stopped", "failed"])
-def test_a_run_that_had_ended_has_ended(saved, state):
-    _, folder = saved
-    (folder / "training.safetensors").unlink()
-    with_facts(folder, state=state, reason="So it was.")
-    assert (read_run(folder).view.state, read_run(folder).view.reason) == (state, "So it was.")
 
 
 def test_what_lies_beyond_the_step_is_of_a_past_that_is_not_kept(saved):

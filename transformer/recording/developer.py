@@ -75,11 +75,14 @@ class Ring:
         torch.cat(self._sources, out=self._rows[len(self.steps)])
         self.steps.append(step)
 
-    def taken(self) -> tuple[list[int], Tensor]:
-        """All that is there, (N, numbers); the ring is empty then."""
-        steps, rows = self.steps, self._rows
+    def waiting(self) -> tuple[list[int], Tensor]:
+        """All that is there, (N, numbers)."""
+        rows = torch.empty((0, self._n_numbers)) if self._rows is None else self._rows
+        return list(self.steps), rows[: len(self.steps)]
+
+    def clear(self) -> None:
+        """Forget it: it is developed."""
         self.steps, self._rows = [], None
-        return steps, torch.empty((0, self._n_numbers)) if rows is None else rows[: len(steps)]
 
 
 class Developer:

@@ -16,6 +16,8 @@ BESIDE = 6_000
 """About so many bytes a record takes beside the numbers of its maps."""
 DENSE = 64
 """So many of the newest steps stay whatever is thinned: moments are looked for among them."""
+FILLED = 0.7
+"""Of a limit, after thinning: it is seldom done."""
 SPARSE = 32
 """What costs more than maps stays once in so many steps, or in so many of those that stay."""
 _BUILT = 32
@@ -48,6 +50,7 @@ class Frames(Sequence[Frame]):
         self.records: tuple[Recorded, ...] = ()
         """All of it, in the order in which it was made."""
         self.generation, self._numbers, self._aim = generation, numbers, aim
+        self._every = 1  # so many steps older ones were thinned to
         self._chunks: dict[str, tuple[Chunk, ...]] = {}  # of each word, in order of step
         self._measured: dict[int, Measurement] = {}
         self._written: dict[int, Outputs] = {}
@@ -133,19 +136,24 @@ class Frames(Sequence[Frame]):
         return made
 
     def thinned(self, protected: Set[int], limit: int) -> Frames:
-        """Within the limit, and evenly: of all but the newest steps every second goes, again and again.
+        """Within the limit, evenly, and with room for more: of all but the newest steps one in so many stays.
 
         Args:
             protected: steps that stay, beside the first and the last.
         """
-        found, every = self, 1
-        while found.nbytes > limit and every <= self.steps[-1]:
+        if self.nbytes <= limit:
+            return self
+        dense = min(DENSE, int(FILLED * limit / 4 * len(self.steps) / self.nbytes))
+        every = self._every
+        found = self._sparser(every, dense, protected)
+        while found.nbytes > FILLED * limit and every <= self.steps[-1]:
             every *= 2
-            found = self._sparser(every, protected)
+            found = self._sparser(every, dense, protected)
+        found._every = every
         return found
 
-    def _sparser(self, every: int, protected: Set[int]) -> Frames:
-        stay = thinned_steps(self.steps, every) | {*self.steps[-DENSE:], *protected}
+    def _sparser(self, every: int, dense: int, protected: Set[int]) -> Frames:
+        stay = thinned_steps(self.steps, every) | {*self.steps[len(self.steps) - dense :], *protected}
         kept: list[Recorded] = []
         dear: tuple[Mapping[int, Recorded], ...] = self._measured, self._written, self._evaluated
         for few in dear:
@@ -173,6 +181,7 @@ class Frames(Sequence[Frame]):
             aim=self._aim,
             generation=self.generation + (upon is None),
         )
+        made._every = self._every
         if upon is not None:
             made.records, made.steps = upon.records, upon.steps
             made._chunks, made._measured = dict(upon._chunks), dict(upon._measured)
@@ -292,7 +301,6 @@ def _less(chunk: Chunk, new: Chunk) -> Chunk | None:
 
 def _find(chunks: tuple[Chunk, ...], step: int) -> tuple[Chunk, int] | None:
     """The chunk that has this step, and where in it."""
-    place = bisect_right(chunks, step, key=lambda chunk: chunk.steps[0]) - 1
-    if place < 0 or step not in chunks[place].steps:
-        return None
-    return chunks[place], chunks[place].steps.index(step)
+    place = bisect_right(chunks, step, key=lambda chunk: chunk.steps[0])
+    having = (chunk for chunk in reversed(chunks[:place]) if step in chunk.steps)
+    return next(((chunk, chunk.steps.index(step)) for chunk in having), None)

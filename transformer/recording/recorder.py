@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -17,11 +17,13 @@ from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.chunk import Chunk, coded, may_look
 from transformer.recording.developer import Developer, Ring, axes_of, stacked
 from transformer.recording.drawn import Drawn
-from transformer.recording.frame import Array, Measurement, Output, Outputs, Word, reading_sites
+from transformer.recording.frame import Array, Axes, Measurement, Output, Outputs, Word, reading_sites
 from transformer.recording.tape import record
 from transformer.recording.weights import Snapshot, Tensors, Weights
 from transformer.tasks import Batch, Question, Task
 
+MAPS_BYTES = 256 * 2**20
+"""The maps of steps that are developed together take at most about so much."""
 N_SCORED_WORDS = 64
 """Held-out examples on which head scores are measured; words have at least three letters."""
 
@@ -166,19 +168,23 @@ class Recorder:
         Raises:
             FloatingPointError: an attention weight is no number.
         """
-        steps, rows = self._ring.taken()
+        steps, rows = self._ring.waiting()
         if finite:
             kept = rows.isfinite().all(dim=1)
             steps, rows = [step for step, ok in zip(steps, kept.tolist(), strict=True) if ok], rows[kept]
         if not steps:
+            self._ring.clear()
             return []
+        self._intervene()
+        chunks = self._developed(steps, rows, self._grouped())
         if weights is not None:
             copied = {step: row.tobytes() for step, row in zip(steps, rows.cpu().numpy(), strict=True)}
             weights.append(copied, self._model.interventions, self.tensors)
-        self._intervene()
-        found = {one.word.text: one for one in self._developed(steps, rows, self._grouped())}
-        chunks = [found[question.text] for question in self._questions]  # in their order, however grouped
-        self._sure = steps[-1], {one.word.text for one in chunks if _predicts_right(one)}
+        self._ring.clear()  # not before: where a weight is no number, the others can be developed yet
+        order = {question.text: i for i, question in enumerate(self._questions)}  # however they are grouped
+        chunks.sort(key=lambda chunk: (chunk.steps[0], order[chunk.word.text]))
+        last = [chunk for chunk in chunks if chunk.steps[-1] == steps[-1]]
+        self._sure = steps[-1], {chunk.word.text for chunk in last if _predicts_right(chunk)}
         return chunks
 
     def past(self, question: Question, snapshots: Sequence[Snapshot], weights: Weights) -> list[Chunk]:
@@ -207,6 +213,17 @@ class Recorder:
         self._developer.intervene(self._model.interventions, self._task.src_tokenizer.id_of)
 
     def _developed(self, steps: Sequence[int], rows: torch.Tensor, groups: Sequence[_Group]) -> list[Chunk]:
+        """As many steps at once as fit into memory."""
+        axes, heads = self._developer.axes, self._model.config.n_heads
+        most = max(_cells(group.batch, axes) for group in groups)
+        n = max(1, MAPS_BYTES // (4 * heads * most))
+        return [
+            chunk
+            for at in range(0, len(steps), n)
+            for chunk in self._together(steps[at : at + n], rows[at : at + n], groups)
+        ]
+
+    def _together(self, steps: Sequence[int], rows: torch.Tensor, groups: Sequence[_Group]) -> list[Chunk]:
         chunks, axes, taken = [], self._developer.axes, self._developer.model.interventions
         for group in groups:
             guesses, maps = self._developer.develop(rows, group.batch.src, group.batch.tgt_in)
@@ -375,6 +392,12 @@ class Recorder:
             pieces=tokenizer.pieces(own),
             ids=tuple(_fitting(self._model, batch, own)),
         )
+
+
+def _cells(batch: Batch, axes: Mapping[str, Axes]) -> int:
+    """Of all maps of one head over a batch, at every site."""
+    sizes = {"src": batch.src.shape[1], "tgt": batch.tgt_in.shape[1], "seq": batch.tgt_in.shape[1]}
+    return len(batch.src) * sum(sizes[one.query] * sizes[one.key] for one in axes.values())
 
 
 def _predicts_right(chunk: Chunk) -> bool:

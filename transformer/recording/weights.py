@@ -15,8 +15,8 @@ import numpy as np
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Interventions
 from transformer.recording.frame import Array
-from transformer.recording.frames import DENSE, nearest_step, thinned_steps
-from transformer.recording.records import Entry, Record, append, body_of, compact, scan
+from transformer.recording.frames import DENSE, FILLED, nearest_step, thinned_steps
+from transformer.recording.records import Entry, Record, append, body_of, compact, scan, stands
 
 DISK_LIMIT = 128 * 2**20
 """Bytes that the weights of one run take in its file: those of a default run fit in whole."""
@@ -77,7 +77,8 @@ class Weights:
         self._path, self._lock = path, threading.RLock()
         self._places: dict[int, Entry | Record] = {}  # step to where its numbers are: in the file, or here
         self._end = 0  # of the file, as far as it is known
-        self._inode = 0
+        self._every = 1  # so many steps older ones were thinned to
+        self._followed: Entry | None = None  # the last record that was read of another process's file
 
     @property
     def nbytes_each(self) -> int:
@@ -132,38 +133,51 @@ class Weights:
     def records(self, limit: int, protected: Collection[int] = ()) -> list[Record]:
         """Evenly chosen steps within a limit, as they are written; what cannot be read is left out."""
         chosen = []
-        for step in sorted(self._within(limit, protected)):
+        stay, _ = self._within([one.step for one in self.snapshots], limit, protected)
+        for step in sorted(stay):
             with suppress(InputError), self._lock:
                 chosen.append(Record(self._places[step].facts, self.body(step)))
         return chosen
 
     # Evenly fewer.
 
-    def thin(self, protected: Collection[int]) -> None:
-        """Stay within what there is room for: of all but the newest steps each second goes, again and again.
+    def thin_waiting(self, protected: Collection[int]) -> None:
+        """Stay within what memory has room for, of what is not in a file: see `thin`."""
+        with self._lock:
+            waiting = [step for step, place in self._places.items() if isinstance(place, Record)]
+            if len(waiting) * self.nbytes_each > IN_MEMORY:
+                written = self._places.keys() - {*waiting}
+                stay, self._every = self._within(waiting, FILLED * IN_MEMORY, protected, self._every)
+                self.keep(written | stay)
 
-        Where even few steps are too much, the first, the last and the protected ones stay.
+    def thin(self, protected: Collection[int]) -> None:
+        """Stay within what the file has room for: of all but the newest steps one in so many stays.
 
         Args:
-            protected: steps that stay, beside the first and the last.
+            protected: steps that stay, beside the first and the last, as far as there is room.
 
         Raises:
             OSError: the disk is full, or the file cannot be written.
         """
-        limit = IN_MEMORY if self._path is None else DISK_LIMIT
-        if self.nbytes > limit:
-            self.keep(self._within(limit, protected))
+        with self._lock:
+            if self.nbytes > DISK_LIMIT:
+                steps = [one.step for one in self.snapshots]
+                stay, self._every = self._within(steps, FILLED * DISK_LIMIT, protected, self._every)
+                self.keep(stay)
 
-    def _within(self, limit: int, protected: Collection[int]) -> set[int]:
-        """The steps that stay within a limit."""
-        steps = [one.step for one in self.snapshots]
-        room = limit // max(1, self.nbytes_each)
-        stay, every = set(steps), 1
-        while len(stay) > room and every <= steps[-1]:
+    def _within(
+        self, steps: Sequence[int], limit: float, protected: Collection[int], every: int = 1
+    ) -> tuple[set[int], int]:
+        """The steps that stay within a limit, and so many steps they are apart: at least those given."""
+        room = int(limit // max(1, self.nbytes_each))
+        newest = {*steps[len(steps) - min(DENSE, room // 4, len(steps)) :]}
+        room_beside = max(0, room - len(newest) - 2)
+        always = newest | {*sorted({*protected} & {*steps})[::-1][:room_beside]}
+        if len(steps) <= room:
+            return {*steps}, every
+        while len(stay := thinned_steps(steps, every) | always) > room and every <= steps[-1]:
             every *= 2
-            newest = steps[len(steps) - min(DENSE, room // 4, len(steps)) :]
-            stay = thinned_steps(steps, every) | {*newest, *({*protected} & {*steps})}
-        return stay
+        return stay, every
 
     def keep_few(self, few: int, protected: Collection[int]) -> bool:
         """Let so many evenly chosen steps stay, beside the first, the last and the protected ones.
@@ -174,10 +188,11 @@ class Weights:
         Raises:
             OSError: the disk is full, or the file cannot be written.
         """
-        steps = [one.step for one in self.snapshots]
-        even = {nearest_step(steps, steps[-1] * i // few) for i in range(few)} if steps else set()
-        self.keep({*even, *steps[:1], *steps[-1:], *protected})
-        return len(self.snapshots) < len(steps)
+        with self._lock:
+            steps = [one.step for one in self.snapshots]
+            even = {nearest_step(steps, steps[-1] * i // few) for i in range(few)} if steps else set()
+            self.keep({*even, *steps[:1], *steps[-1:], *protected})
+            return len(self.snapshots) < len(steps)
 
     def keep(self, stay: Set[int | None]) -> None:
         """Let go of all other steps. Raises OSError."""
@@ -244,9 +259,8 @@ class Weights:
         if self._path is None or not self._path.exists():
             return
         with self._lock:
-            found = self._path.stat()
-            if found.st_ino != self._inode or found.st_size < self._end:
-                self._places, self._end, self._inode = {}, 0, found.st_ino
+            if self._followed is not None and not stands(self._path, self._followed):
+                self._places, self._end = {}, 0
             known = {one.step: one for one in self.snapshots}
             for entry in scan(self._path, self._end):
                 try:
@@ -259,7 +273,7 @@ class Weights:
                     break  # no weights of a step: a file may be anybody's
                 if last is not None and facts.step > last:
                     break
-                self.tensors, self._end = facts.tensors, entry.end
+                self.tensors, self._end, self._followed = facts.tensors, entry.end, entry
                 before = known.get(facts.step)
                 if before is None or before.interventions != facts.interventions:
                     known[facts.step] = Snapshot(

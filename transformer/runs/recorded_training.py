@@ -111,7 +111,7 @@ class RecordedTraining:
         each = 4 * sum(tensor.numel() for tensor in self.state.model.state_dict().values())
         self._large = DISK_LIMIT // each < FEWEST  # then weights are kept at few steps alone
         if memory is not None:
-            self._go_on(memory)
+            self._go_on(memory, questions)
         if not self._view.frames:
             self._look_first()
         self._reports = self._train()
@@ -130,12 +130,14 @@ class RecordedTraining:
 
         return train(self.state)
 
-    def _go_on(self, memory: Memory) -> None:
+    def _go_on(self, memory: Memory, questions: Sequence[Question]) -> None:
         view, step = self._view, self.state.step
         self._moments.restore(view.moments, memory.moments)
         self._rhythm = Rhythm(view.every)
         frames = view.frames
         self._recorder.resume(frames.measured_at(step), frames.written_at(step), self.state.config.seed, step)
+        for question in questions:
+            self._owe(question)
 
     def _look_first(self) -> None:
         """Look at the model as it is: untrained, or with what was recorded of it lost."""
@@ -345,9 +347,7 @@ class RecordedTraining:
             interventions = self.state.model.interventions
             row = {self.state.step: self._recorder.row()}
             self.weights.append(row, interventions, self._recorder.tensors)
-            self.weights.keep(protected)
-        if self._archive is None:
-            self.weights.thin(protected)
+        self.weights.thin_waiting(protected)
         frames = self._view.frames.extended(records).thinned(protected, MEMORY_LIMIT)
         turned = self._view.turned_at
         if turned is None:
@@ -383,8 +383,13 @@ class RecordedTraining:
             self._recorder.copy(self.state.step)
             chunks = self._recorder.develop(None if self._large else self.weights)
         self._publish([outputs, *chunks])
-        recorded = {*self._view.frames.steps}
-        past = [one for one in self.weights.snapshots if one.step in recorded and one.step < self.state.step]
+        self._owe(question)
+
+    def _owe(self, question: Question) -> None:
+        """Have the frames developed that a word lacks, as far as their weights are kept."""
+        frames = self._view.frames
+        lacking = {*frames.steps} - {*frames.steps_of(question.text)}
+        past = [one for one in self.weights.snapshots if one.step in lacking]
         if past:
             self._pasts.append((question, past))
 
@@ -396,12 +401,12 @@ class RecordedTraining:
     def develop_past(self) -> None:
         """Develop some more of the past of a word that came later, the newest steps first."""
         question, left = self._pasts[0]
-        some = [one for one in left[-PAST_STEPS:] if one in self.weights.snapshots]
+        recorded = {*self._view.frames.steps}  # some may have been thinned since
+        some = [one for one in left[-PAST_STEPS:] if one in self.weights.snapshots and one.step in recorded]
         del left[-PAST_STEPS:]
         if not left:
             self._pasts.popleft()
-        chunks = self._recorder.past(question, some, self.weights)
-        self._published.publish(frames=self._view.frames.extended(chunks))
+        self._publish(self._recorder.past(question, some, self.weights))
 
     # How it ends.
 
@@ -450,6 +455,7 @@ class RecordedTraining:
 
     def _listen(self, archive: Archive) -> None:
         archive.told = lambda problem: self._published.note(unsaved=problem)
+        archive.thinned = lambda: self._published.note(snapshots=self.weights.snapshots)
 
     def keep(self) -> None:
         """Hand to the folder what it does not hold yet, without waiting for it."""

@@ -74,6 +74,8 @@ class Archive:
         """Why the folder is not up to date, in words; empty where it is."""
         self.told: Callable[[str], None] = lambda problem: None
         """Called by the archive's thread when that changes."""
+        self.thinned: Callable[[], None] = lambda: None
+        """Called by it when weights may have been thinned."""
         self.written: Callable[[], None] = lambda: None
         """Called by it whenever the folder has been brought up to date."""
         self.version = -1
@@ -116,7 +118,8 @@ class Archive:
         self._words, self._kept, self._weights, self._task = words, kept, weights, task
         self._unchanging = False  # not written yet
         if kept:
-            self._generation, self._n_records = run.frames.generation, len(run.frames.records)
+            # 0 is that of what was read whole; anything else is written anew.
+            self._generation, self._n_records = 0, len(run.frames.records)
             path = self.folder / FRAMES
             self._frames_end = path.stat().st_size if path.exists() else 0
             for half in self.folder.glob("*.partial"):
@@ -238,6 +241,7 @@ class Archive:
         self._generation, self._n_records = frames.generation, len(frames.records)
         self._weights.flush()
         self._weights.thin({moment.step for moment in view.moments})
+        self.thinned()
         sync(path)
         sync(self.folder / WEIGHTS)
 

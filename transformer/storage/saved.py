@@ -15,7 +15,7 @@ from transformer.errors import InputError
 from transformer.recording.chunk import Chunk
 from transformer.recording.frames import Frames, Recorded
 from transformer.recording.metrics import COLUMNS, Metrics
-from transformer.recording.records import Entry, body_of, scan
+from transformer.recording.records import Entry, body_of, scan, stands
 from transformer.recording.view import ENDED, FAILED, PAUSED, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import read_facts
@@ -61,7 +61,8 @@ class Reader:
         self._weights = Weights(folder / WEIGHTS)
         self._records: list[Recorded] = []
         self._frames: Frames | None = None
-        self._inode, self._end, self._whole = 0, 0, True
+        self._last: Entry | None = None  # the last record that was read
+        self._end, self._whole = 0, True
         self._metrics: tuple[int, Metrics] = (-1, Metrics())
         self._held: Brought | None = None
 
@@ -78,7 +79,7 @@ class Reader:
         state, reason = run.state, run.reason
         if state not in ENDED:
             state = PAUSED
-            reason = reason or f"Its process ended when this run stood at step {run.step:,}."
+            reason = reason or f"Its process ended; the last step that was kept is {run.step:,}."
         try:
             self._weights.follow(run.step)
         except OSError as error:
@@ -105,9 +106,8 @@ class Reader:
         """What was recorded up to the run's step, of its words; the file may go on, or hold less."""
         path = self.folder / FRAMES
         if path.is_file():
-            stat = path.stat()
-            if stat.st_ino != self._inode or stat.st_size < self._end:
-                self._records, self._inode, self._end, self._whole = [], stat.st_ino, 0, True
+            if self._last is not None and not stands(path, self._last):
+                self._records, self._end, self._whole = [], 0, True
                 self._frames = None
             new = self._scanned(path)
             self._whole = self._whole and self._end == path.stat().st_size
@@ -127,7 +127,7 @@ class Reader:
         """The records that are new; of one that is damaged inside nothing is lost but itself."""
         new: list[Recorded] = []
         for entry in scan(path, self._end):
-            self._end = entry.end
+            self._end, self._last = entry.end, entry
             try:
                 new.append(_record(path, entry))
             except InputError as error:
