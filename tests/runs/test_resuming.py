@@ -414,7 +414,7 @@ def test_whenever_it_is_killed_the_folder_is_a_whole_run(tiny, kept, go_on, witn
         if step:
             assert saved.view.metrics.column("loss").tolist() == whole.metrics.column("loss").tolist()[:step]
         assert saved.view.frames[0].step == saved.view.snapshots[0].step == 0
-        assert saved.view.frames[-1].step == step  # each step was one
+        assert saved.view.frames[-1].step <= step  # the very step may have been thinned out since
         assert {f for f in frames if f <= step} <= {*saved.view.frames.steps}
         steps.append(step)
     assert steps == sorted(steps)
