@@ -60,9 +60,9 @@ def _button(label: str, run: RunFacts, current: Watched) -> None:
 
 def _label(view: RunFacts) -> str:
     model = view.config.model
-    right = (
-        f" · {100 * view.right[0] // view.right[1]}% right" if view.right else ""
-    )  # 999 of 1,000 are not all
+    right = ""
+    if view.right:
+        right = f" · {100 * view.right[0] // view.right[1]}% right"  # 999 of 1,000 are not all
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
     sizes = {"encoder-only": (model.n_encoder_layers,), "decoder-only": (model.n_decoder_layers,)}
     both = (model.n_encoder_layers, model.n_decoder_layers)

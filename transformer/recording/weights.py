@@ -170,11 +170,11 @@ class Weights:
     ) -> tuple[set[int], int]:
         """The steps that stay within a limit, and so many steps they are apart: at least those given."""
         room = int(limit // max(1, self.nbytes_each))
-        newest = {*steps[len(steps) - min(DENSE, room // 4, len(steps)) :]}
-        room_beside = max(0, room - len(newest) - 2)
-        always = newest | {*sorted({*protected} & {*steps})[::-1][:room_beside]}
         if len(steps) <= room:
             return {*steps}, every
+        newest = {*steps[len(steps) - min(DENSE, room // 4) :]}
+        room_beside = max(0, room - len(newest) - 2)
+        always = newest | {*sorted({*protected} & {*steps}, reverse=True)[:room_beside]}
         while len(stay := thinned_steps(steps, every) | always) > room and every <= steps[-1]:
             every *= 2
         return stay, every

@@ -220,10 +220,8 @@ class RecordedTraining:
         self.develop()
         changed, task = interventions.change_text(self._view.interventions), self.state.task
         self.state.intervene(interventions)
-        if self._view.state in (
-            FINISHED,
-            STOPPED,
-        ):  # asked as at the end, so that the numbers can be compared
+        if self._view.state in (FINISHED, STOPPED):
+            # Asked as at the end, so that the numbers can be compared.
             evaluation = evaluate(self.state, task.held_out(), task.everyday())
             right = self._right(evaluation.right, evaluation.total)
             self._published.publish(
@@ -266,11 +264,12 @@ class RecordedTraining:
     def _record_now(self, records: Sequence[Recorded]) -> None:
         """Look at the model as it is now in every way, whether or not this step has been looked at."""
         self._recorder.copy(self.state.step)
-        first = [*records, *self._measured(self.state.step)] if not self._view.frames else []
-        developed = self._developed()
-        self._publish(
-            [*first, *developed] if first else [*developed, *records, *self._measured(self.state.step)]
-        )
+        if self._view.frames:
+            developed = self._developed()
+            self._publish([*developed, *records, *self._measured(self.state.step)])
+        else:  # the maps of a word whose answer is not known run over an output: it is written first
+            measured = self._measured(self.state.step)
+            self._publish([*records, *measured, *self._developed()])
 
     def develop(self) -> None:
         """Develop what is pending: model, words or masks are about to change, or nothing goes on."""
