@@ -6,7 +6,6 @@ import streamlit as st
 
 from pages.parts import selection
 from pages.parts.asking import ask_word, asked_snapshot, step_box
-from pages.parts.entry import guard
 from pages.parts.exhibit import exhibited
 from pages.parts.keyring import keyring
 from pages.parts.lost import ELSEWHERE, lost_run
@@ -21,7 +20,6 @@ from pages.parts.wording import status_line
 from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
 
-guard("anatomy")
 style()
 run = selection.chosen_run() or exhibited(selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
 seen = run.view

@@ -14,11 +14,9 @@ from pages.parts.data_report import go_to_watch, pairs_report
 from pages.parts.data_settings import chosen, data_settings
 from pages.parts.data_tokenizer import bring_tokenizer
 from pages.parts.data_tokens import draw_tokens
-from pages.parts.entry import guard
 from pages.parts.keyring import keyring
 from pages.parts.style import style
 
-guard("data")
 selection.chosen_run()  # it stays in the link
 go_to_watch()
 style()

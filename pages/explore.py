@@ -10,7 +10,6 @@ from pages.parts.ask_break import break_controls, draw_break
 from pages.parts.ask_measure import draw_measure, measure_controls
 from pages.parts.ask_spell import draw_spell, spell_controls
 from pages.parts.asking import ask_word, asked_snapshot, model_of, step_box
-from pages.parts.entry import guard
 from pages.parts.exhibit import exhibited
 from pages.parts.keyring import keyring
 from pages.parts.lost import ELSEWHERE, lost_run
@@ -39,7 +38,6 @@ CONTROLS = {
 }
 DRAW = {"Spell": draw_spell, "Break": draw_break, "Beams": draw_beams, "Measure": draw_measure}
 
-guard("explore")
 style()
 run = selection.chosen_run() or exhibited(selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
 seen = run.view

@@ -8,7 +8,6 @@ from pages.parts import selection
 from pages.parts.asking import asked_snapshot
 from pages.parts.commands import obey
 from pages.parts.controls import controls
-from pages.parts.entry import guard
 from pages.parts.heads import head_choice
 from pages.parts.keyring import keyring
 from pages.parts.kinds import kind_choice
@@ -41,7 +40,6 @@ PANELS = {
 """Key of each picture to the stage of the forward pass that it shows, and how it is called here."""
 TALL = "max(270px, calc(100vh - 470px))"
 
-guard("masks")
 style()
 run = selection.chosen_run() or selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
 run = obey(run, run.config, edited=False)

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.entry import guard
 from pages.parts.pressing import buttons_row, starts_at_once
 from pages.parts.style import style
 
-guard("train")
 notice = st.container()
 buttons = buttons_row()
 with buttons:

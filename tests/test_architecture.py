@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "__init__": BASE | {"model", "recording", "runs", "training"},
     "pages": BASE
     | {"runs", "recording", "storage", "asking", "anatomy", "exports", "figures", "insight", "tasks"},
-    "app": BASE | {"runs", "asking", "exports", "figures", "insight", "tasks"},
+    "app": set(),
 }
 DRAWING = {"numpy", "plotly"}
 
@@ -116,6 +116,11 @@ def test_pages_never_import_torch_and_take_the_package_by_its_rooms(path):
     assert "transformer" not in found, "its lazy names may bring torch; import from a room"
 
 
+def test_the_server_knows_nothing_but_its_routes():
+    found = imports(ROOT / "app.py") - {"streamlit"}
+    assert all(module.startswith("pages.stream.") for module in found)
+
+
 @pytest.mark.parametrize("path", [p for p in PACKAGE if room(p) in ("insight", "figures")], ids=name)
 def test_numbers_and_pictures_know_only_numpy_and_plotly(path):
     outside = {module.split(".")[0] for module in imports(path)} - {"transformer", "__future__"}
@@ -168,6 +173,15 @@ def test_torch_is_not_loaded_before_it_is_needed(modules):
     code = f"import sys, {', '.join(modules)}; print(sorted({{'torch', 'streamlit'}} & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_server_starts_without_what_is_slow_to_load_or_reads_the_secrets():
+    known = "{'torch', 'pandas', 'transformer', 'transformer.runs'} & set(sys.modules)"
+    options = ["-W", "ignore", "-c", f"import sys, app; print(sorted({known}))"]
+    done = subprocess.run(
+        [sys.executable, *options], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "[]"
 

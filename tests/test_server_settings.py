@@ -24,7 +24,6 @@ RECOMMENDED = {
     "server.address": "127.0.0.1",
     "server.headless": True,
     "server.fileWatcherType": "none",
-    "server.enableStaticServing": True,  # plotly.js comes from here
     "server.enableXsrfProtection": True,
     "server.enableCORS": True,  # the check of the Origin; off would let any site talk to the server
     "browser.gatherUsageStats": False,
@@ -93,6 +92,14 @@ def test_an_entry_of_the_secrets_file_sets_a_limit_of_the_server(tmp_path):
         timeout=60,
     )
     assert done.stdout.split() == ["3", "3"]
+
+
+def test_the_file_run_as_a_plain_script_says_how_to_start_the_app():
+    done = subprocess.run(
+        [sys.executable, "app.py"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "Start the app with: streamlit run app.py"
 
 
 def linear(channel):

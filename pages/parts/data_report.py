@@ -67,7 +67,7 @@ def go_to_watch() -> None:
     """Leave for Watch if that was asked for; call it before any widget is drawn."""
     if st.session_state.pop("pairs_to_watch", False):
         # Widgets of this page are bound to the link: it can be replaced, but not emptied.
-        st.switch_page("pages/train.py", query_params={})
+        st.switch_page("train.py", query_params={})
 
 
 def _read(found: Brought) -> None:

@@ -20,7 +20,7 @@ def look_at_cell(kind: str, site: str, head: int, point: object) -> None:
 def look_inside_link() -> None:
     """Draw the way to that page."""
     st.page_link(
-        "pages/anatomy.py",
+        "anatomy.py",
         label="How a cell came about",
         icon=":material/biotech:",
         help="Look inside: one forward pass of this model, stage by stage. Click a cell of the map first: "

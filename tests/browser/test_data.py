@@ -35,7 +35,7 @@ def says(watch, key, text):
 
 
 def data_of(watch, link):
-    """Open the page through the app: a cold link of its own goes through the router."""
+    """Open the page from Watch, by its name at the top."""
     watch.open(link, "live_map")
     watch.page.get_by_role("link", name="Your data").click()
     watch.page.wait_for_selector(".st-key-data_text input")

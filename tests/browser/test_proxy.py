@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from benchmarks._server import ROOT, free_port
+from pages.stream.files import plotly
 from tests.browser.conftest import REQUIRED, Watcher
 from tests.security.stranger import in_a_loop, visiting
 from tests.serving import start_server
@@ -140,8 +141,7 @@ def asked(address, path, headers, method="GET", body=None):
 
 
 def test_without_a_password_nothing_is_handed_out(proxy):
-    script = next(path.name for path in (ROOT / "static").iterdir() if path.suffix == ".js")
-    for path in ("/", "/explore", "/_stcore/health", "/_stcore/host-config", f"/app/static/{script}"):
+    for path in ("/", "/explore", "/_stcore/health", "/_stcore/host-config", f"/files/{plotly()}"):
         for forged in ({}, {"X-Forwarded-User": "ann"}, {"Authorization": "Basic YW5uOg=="}):
             status, body = asked(proxy, path, forged)
             assert status == 401

@@ -353,7 +353,7 @@ def test_a_library_that_fails_to_load_once_is_fetched_again(app, browser: Browse
             refused.append(route.request.url)
             route.abort()
 
-    page.route("**/app/static/plotly-*", refuse_once)
+    page.route("**/files/plotly-*", refuse_once)
     page.goto(app)
     page.wait_for_selector(".st-key-live_map svg.main-svg")
     assert len(refused) == 1

@@ -27,7 +27,7 @@ from transformer.runs.run import Run
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
-APP = Path(__file__).parents[2] / "app.py"
+APP = Path(__file__).parents[2] / "pages" / "main.py"
 TINY = {
     "layers_encoder": 1,
     "layers_decoder": 1,
@@ -98,8 +98,10 @@ def unescaped(markdown: str) -> str:
 class Visitor:
     """One browser session: opens the app by a link, presses, types, and reads the page."""
 
-    def __init__(self, link: dict[str, Any], session: dict[str, Any]) -> None:
+    def __init__(self, link: dict[str, Any], session: dict[str, Any], page: str = "train") -> None:
         self.at = AppTest.from_file(str(APP), default_timeout=60)
+        if page != "train":  # that one has no name in the address
+            self.at.switch_page(f"{page}.py")
         for name, value in link.items():
             self.at.query_params[name] = str(value)
         for name, value in session.items():
@@ -166,7 +168,7 @@ class Visitor:
         return self.look()
 
     def go(self, page: str) -> Visitor:
-        self.at.switch_page(f"pages/{page}.py")
+        self.at.switch_page(f"{page}.py")
         return self.look()
 
     def until(self, state: str, seconds: float = 30.0) -> Visitor:
@@ -319,9 +321,12 @@ def visit(shared: Shared) -> Iterator[Callable[..., Visitor]]:
     """Open the app by a link with these settings, by default those of a tiny run."""
 
     def open_link(
-        link: dict[str, Any] | None = None, session: dict[str, Any] | None = None, **more: Any
+        link: dict[str, Any] | None = None,
+        session: dict[str, Any] | None = None,
+        page: str = "train",
+        **more: Any,
     ) -> Visitor:
-        return Visitor((TINY if link is None else link) | more, session or {})
+        return Visitor((TINY if link is None else link) | more, session or {}, page)
 
     before = {thread.name for thread in threading.enumerate()}
     yield open_link

@@ -11,8 +11,8 @@ from transformer.anatomy.stages import Focus, stages
 
 
 def opened(visit, **more):
-    """The page of an untrained tiny model, through the router as a cold link."""
-    return visit(session={"_deep_link": ("anatomy", {key: str(value) for key, value in more.items()})})
+    """The page of an untrained tiny model, by a cold link."""
+    return visit(more, page="anatomy")
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def test_what_cannot_be_searched_is_answered_in_place_and_mended_there(ask, key,
 @pytest.mark.parametrize(("sent", "message"), [("99", "beam_width=99 is outside 1 to 16"), ("x", None)])
 def test_a_forged_link_is_answered_as_typing_is(ask, visit, sent, message):
     link = {"run": ask.run.id, "beam_width": sent}
-    other = visit({}, session={"_deep_link": ("explore", link)}).tab("Beams")
+    other = visit(link, page="explore").tab("Beams")
     if message is None:
         assert other.errors == []
         assert other.value("beam_width") == 4

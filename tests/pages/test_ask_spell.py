@@ -276,7 +276,7 @@ def test_the_box_of_the_step_and_the_step_control_are_one(ask):
 
 
 def test_the_untrained_model_can_be_asked_before_the_start(visit):
-    ask = visit(session={"_deep_link": ("explore", {})})
+    ask = visit({}, page="explore")
     assert ask.errors == []
     assert ask.says("The model of step **0** answers.")
     assert len(ask.drawn("explore_map_figure").arrays["0.z"]) > 0

@@ -92,8 +92,8 @@ def test_the_page_opens_with_examples_of_the_task_that_watch_has(data):
     assert len(examples(page, "data_held_out")) == 6
 
 
-def test_a_link_to_the_page_goes_through_the_router_and_arrives(visit):
-    page = visit(session={"_deep_link": ("data", {"task": "dates"})})
+def test_a_link_to_the_page_arrives(visit):
+    page = visit({"task": "dates"}, page="data")
     assert page.says("English dates, written as")
 
 

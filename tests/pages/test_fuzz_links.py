@@ -130,8 +130,8 @@ def parameters(draw):
 def everything():
     """What stands in the folder of the app, but for what Python and Streamlit keep there."""
     found = set()
-    for place, folders, names in os.walk(APP.parent):
-        folders[:] = [f for f in folders if f not in ("__pycache__", "static") and not f.startswith(".")]
+    for place, folders, names in os.walk(APP.parents[1]):
+        folders[:] = [f for f in folders if f != "__pycache__" and not f.startswith(".")]
         found |= {(place, name, os.stat(os.path.join(place, name)).st_mtime_ns) for name in names}
     return found
 
@@ -140,7 +140,10 @@ def check(page, link):
     """Open a link; an element that shows an exception fails the test, and so does whatever it leaves."""
     before, surroundings = everything(), dict(os.environ)
     at = AppTest.from_file(str(APP), default_timeout=60)
-    at.session_state["_deep_link"] = page, dict(link)
+    if page != "train":
+        at.switch_page(f"{page}.py")
+    for name, value in link:
+        at.query_params[name] = value
     try:
         at.run()
         assert [(error.message, error.stack_trace) for error in at.exception] == []

@@ -18,9 +18,9 @@ from streamlit.util import AttributeDictionary
 
 from benchmarks._server import ROOT
 from pages.parts import live_figure as module
-from pages.parts import served
 from pages.parts.live_figure import Kept, live_figure, packed, point_of
-from pages.parts.served import loading
+from pages.stream import files
+from pages.stream.files import FILES, loading
 from tests.pages.conftest import unpacked
 from transformer.figures.picture import Picture
 
@@ -83,28 +83,11 @@ def test_the_browser_reads_the_same_code_for_blocked_as_is_written():
     assert "v === BLOCKED ? null : v / (BLOCKED - 1)" in script
 
 
-def test_plotly_js_is_that_of_the_installed_package_and_is_copied_once(tmp_path, monkeypatch):
-    static = tmp_path / "static"
-    monkeypatch.setattr(served, "_STATIC", static)
-    copies = []
-    copyfile = shutil.copyfile
-    monkeypatch.setattr(shutil, "copyfile", lambda *paths: copies.append(paths) or copyfile(*paths))
-    module._library.cache_clear()
-    try:
-        name = module._library()
-        module._library.cache_clear()  # another process finds it there
-        assert module._library() == name == f"plotly-{version('plotly')}.min.js"
-    finally:
-        module._library.cache_clear()
-    assert len(copies) == 1
-    assert [path.name for path in static.iterdir()] == [name]  # nothing half-written stays
-    assert (static / name).read_bytes() == INSTALLED.read_bytes()
-
-
-def test_the_page_names_a_library_that_lies_where_the_server_looks(visit):
-    visit()
-    copy = Path(module.__file__).parents[3] / "static" / f"plotly-{version('plotly')}.min.js"
-    assert copy.read_bytes() == INSTALLED.read_bytes()
+def test_the_page_names_a_library_that_is_handed_out_and_is_that_of_the_installed_package(visit):
+    (element,) = [one for one in visit().at.get("bidi_component") if one.key == "live_map_figure"]
+    name = json.loads(element.proto.json)["library"]
+    assert name == f"plotly-{version('plotly')}.min.js"
+    assert FILES[name].samefile(INSTALLED)
 
 
 def test_a_picture_with_other_axes_is_not_sent_as_an_earlier_frame(visit, slow):
@@ -244,18 +227,23 @@ def test_a_browser_that_lacks_a_message_is_sent_the_whole_figure_next(monkeypatc
     assert isinstance(draw(), dict)
 
 
-def test_a_script_is_served_as_a_file_that_is_named_by_its_content(tmp_path, monkeypatch):
-    script, static = tmp_path / "lamp.js", tmp_path / "static"
-    monkeypatch.setattr(served, "_STATIC", static)
-    names = set()
-    for text in ("export default () => 1", "export default () => 2"):
-        script.write_text(text)
-        (name,) = re.findall(r"lamp-\w+\.js", loading(script))
-        served.serve_script.cache_clear()  # a process reads a script once
-        served.serve_script(script)
-        assert (static / name).read_text() == text
-        names.add(name)
-    assert len(names) == 2
+def test_a_script_is_handed_out_by_a_name_of_its_content(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "FILES", {})
+    script, other = tmp_path / "lamp.js", tmp_path / "other" / "lamp.js"
+    other.parent.mkdir()
+    script.write_text("export default () => 1")
+    other.write_text("export default () => 2")
+    for one in (script, other, script):
+        (name,) = re.findall(r"/files/(lamp-\w+\.js)\?", loading(one))
+        assert files.FILES[name].read_text() == one.read_text()
+    assert len(files.FILES) == 2
+
+
+@pytest.mark.parametrize("base", ["", "/", "headlight", "/a/b/"])
+def test_the_files_have_addresses_under_the_base_path_of_the_server(monkeypatch, base):
+    monkeypatch.setattr(files.config, "get_option", {"server.baseUrlPath": base}.get)
+    (route,) = files.routes()
+    assert route.path == "/".join(["", *filter(None, base.split("/")), "files", "{name:path}"])
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_hovering_a_row_says_what_it_may_look_at_and_why_not_at_the_rest(masks):
 
 
 def test_the_page_opens_on_the_shortest_word_and_the_attention_that_has_both_masks(visit):
-    masks = visit(session={"_deep_link": ("masks", {})})
+    masks = visit({}, page="masks")
     masks.once(lambda: masks.run.view.frame is not None)
     assert (masks.value("kind"), masks.value("word")) == ("decoder", "cat")
     assert masks.says("“cat” in its batch of 5 words")
@@ -113,7 +113,7 @@ def test_a_typed_word_joins_the_batch_and_a_longer_one_adds_padding_to_the_other
 
 
 def test_the_masks_page_needs_no_visit_of_the_watch_page_and_trains_by_itself(visit):
-    masks = visit(session={"_deep_link": ("masks", {})})
+    masks = visit({}, page="masks")
     assert masks.run.view.state == "idle"
     masks.press("run_start")
     assert masks.run.view.state in ("queued", "training")

@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 import pytest
-import streamlit as st
-from streamlit.testing.v1 import AppTest
 
 SETTINGS = {"preset", "task", "layers_encoder", "layers_decoder", "heads", "width", "device", "seed"}
 TRAINING = {"learning_rate", "goal", "pace", "steps", "letters", "batch_size", "label_smoothing", "dropout"}
@@ -121,24 +119,10 @@ def test_the_strip_shows_every_head_of_every_layer_and_the_curves_wait_empty(ope
     assert curves.layout["yaxis"]["range"][1] > math.log(vocabulary)  # where guessing stands
 
 
-def test_a_link_to_another_page_goes_through_the_router_and_arrives(visit):
-    visitor = visit(session={"_deep_link": ("masks", {"mask_layer": "0"})})
+def test_a_link_to_another_page_arrives(visit):
+    visitor = visit({"mask_layer": "0"}, page="masks")
     assert visitor.says(
         "**Decoder self-attention** is to write letters one by one; a row may not read what comes after it "
         "and no row may read padding."
     )
     assert visitor.at.query_params["mask_layer"] == "0"
-
-
-def test_a_page_that_is_opened_without_the_router_sends_its_link_there(monkeypatch):
-    went = []
-    monkeypatch.setattr(st, "switch_page", went.append)
-    at = AppTest.from_string("from pages.parts.entry import guard\nguard('masks')")
-    at.query_params["run"] = "abc"
-    at.run()
-    assert not at.exception
-    assert went == ["app.py"]
-    assert at.session_state["_deep_link"] == ("masks", {"run": "abc"})
-    at.session_state["_entered"] = True
-    at.run()
-    assert went == ["app.py"]

@@ -20,7 +20,7 @@ def trained(revisit):
 
 def open_(visitor, page, link):
     """Someone else opens a link to a page."""
-    return visitor.__class__({}, {"_deep_link": (page, link)})
+    return visitor.__class__(link, {}, page)
 
 
 def columns(visitor, figure):

@@ -27,7 +27,7 @@ def app():
     """A visitor of an app whose secrets file has this [auth]."""
 
     def visit(auth=None, **user):
-        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        at = AppTest.from_file(str(ROOT / "pages" / "main.py"), default_timeout=60)
         at.user = user
         if auth is not None:
             at.secrets["auth"] = auth
@@ -72,8 +72,7 @@ def test_who_has_logged_in_sees_the_page_and_their_name_and_can_log_out(app):
 
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory):
-    """A fresh server whose secrets file has an [auth] section: until somebody logs in, app.py has named no
-    pages, and Streamlit would run the file of a page by itself."""
+    """A fresh server whose secrets file has an [auth] section: its first visitors come by deep links."""
     secrets = tmp_path_factory.mktemp("secrets") / "secrets.toml"
     secrets.write_text("[auth]\n" + "".join(f"{name} = {json.dumps(v)}\n" for name, v in AUTH.items()))
     server, address = start_server(None, "--secrets.files", str(secrets))

@@ -15,6 +15,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from benchmarks._server import ROOT
+from pages.stream.files import FILES, loading, plotly
 from tests.security.stranger import SECONDS, in_a_loop, visiting
 from tests.serving import start_server
 from transformer.runs.limits import Limits
@@ -258,11 +259,11 @@ OUTSIDE = [
 ]
 
 
-def test_nothing_outside_of_the_static_folder_is_handed_out(app):
+def test_no_file_but_those_that_have_a_name_is_handed_out(app):
     secret = [(ROOT / "app.py").read_bytes(), (ROOT / ".streamlit" / "config.toml").read_bytes()]
     for outside in OUTSIDE:
         for before in (
-            "/app/static/",
+            "/files/",
             "/static/",
             "/",
             "/media/",
@@ -271,9 +272,27 @@ def test_nothing_outside_of_the_static_folder_is_handed_out(app):
         ):
             status, body, _ = asked(app, "GET", before + outside)
             assert not any(part[:60] in body for part in secret), before + outside
-            assert before != "/app/static/" or status in (400, 403, 404), before + outside
-    loader = next(path for path in (ROOT / "static").iterdir() if path.suffix == ".js")
-    assert asked(app, "GET", f"/app/static/{loader.name}")[:2] == (200, loader.read_bytes())
+            assert before != "/files/" or status in (400, 403, 404), before + outside
+    for unknown in ("", "app.py", "loader.js", "live_figure.js", "plotly.min.js", "plotly-0.0.0.min.js"):
+        assert asked(app, "GET", f"/files/{unknown}")[0] == 404, unknown
+
+
+def test_the_browser_is_given_the_installed_plotly_js_and_keeps_it(app):
+    status, body, headers = asked(app, "GET", f"/files/{plotly()}")
+    assert (status, body) == (200, FILES[plotly()].read_bytes())
+    assert headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert headers["content-type"].startswith("text/javascript")
+
+
+def test_a_script_that_a_page_names_is_there(app):
+    async def open_():
+        async with visiting(app, SMALL) as visitor:
+            return visitor.exceptions
+
+    assert in_a_loop(open_()) == []
+    script = ROOT / "pages" / "parts" / "live_figure" / "live_figure.js"
+    (name,) = re.findall(r"live_figure-\w+\.js", loading(script))
+    assert asked(app, "GET", f"/files/{name}")[:2] == (200, script.read_bytes())
 
 
 def test_the_interface_for_programs_is_off(app):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.parts.served import loading, serve_script
+from pages.stream.files import loading
 from transformer.runs.owners import Visitor
 from transformer.runs.registry import REGISTRY
 from transformer.storage.brought import Brought
@@ -18,8 +18,7 @@ _KEY = "keyring"
 MOST = 50
 """Runs that a browser tells of; a visitor can send any number."""
 
-_SCRIPT = Path(__file__).with_name("keyring.js")
-_component = st.components.v2.component(_KEY, js=loading(_SCRIPT))
+_component = st.components.v2.component(_KEY, js=loading(Path(__file__).with_name("keyring.js")))
 
 
 def tokens() -> dict[str, str]:
@@ -68,7 +67,6 @@ def keyring() -> None:
 
     The last thing of a page: what the browser tells runs it again, and whatever comes after would be cut off.
     """
-    serve_script(_SCRIPT)
     with st.sidebar:
         _component(
             key=_KEY,

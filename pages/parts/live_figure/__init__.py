@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +10,18 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.live_figure.kept import Kept, packed, whole
-from pages.parts.served import loading, serve, serve_script
+from pages.stream.files import loading, plotly
 from transformer.figures.picture import Picture
 
 __all__ = ["Kept", "live_figure", "packed", "point_of"]
 
-_SCRIPT = Path(__file__).with_name("live_figure.js")
 # What is given here goes with every message.
 _component = st.components.v2.component(
     "live_figure",
     html='<div class="live-figure"></div>',
-    js=loading(_SCRIPT),
+    js=loading(Path(__file__).with_name("live_figure.js")),
     isolate_styles=False,  # plotly.js puts its styles into the document's head
 )
-
-
-@cache
-def _library() -> str:
-    """Serve the plotly.js of the installed plotly package; returns its file name."""
-    spec = find_spec("plotly")
-    assert spec is not None
-    assert spec.origin is not None
-    return serve(
-        Path(spec.origin).parent / "package_data" / "plotly.min.js", f"plotly-{version('plotly')}.min.js"
-    )
 
 
 def point_of(picture: Picture, sent: Any) -> tuple[int, int | tuple[int, int] | None] | None:
@@ -81,10 +66,9 @@ def live_figure(
         kept: what the browser has since the last full run of the page, which makes a new one; without it
             every message is whole.
     """
-    serve_script(_SCRIPT)
     newest = pictures[-1]
     still = {
-        "library": _library(),
+        "library": plotly(),
         "height": height,
         "fileName": file_name,
         "clickable": on_click is not None,

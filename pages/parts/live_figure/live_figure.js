@@ -10,7 +10,7 @@ const BLOCKED = 65535;
 
 // The app may live under a base path, which the address of Streamlit's own bundle knows.
 function loadPlotly(base, name) {
-  const address = `${base}/app/static/${name}`;
+  const address = `${base}/files/${name}`;
   if (!libraries.has(address)) {
     libraries.set(address, new Promise((resolve, reject) => {
       const script = document.createElement("script");

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.parts.served import loading, serve_script
+from pages.stream.files import loading
 
 MOST = 600
 """Steps that are sent to the browser: more than it has pixels to tell apart, and a few kB a refresh."""
@@ -24,12 +24,11 @@ _HTML = """<div class="time-slider">
 </div>
 """
 
-_SCRIPT = Path(__file__).with_name("time_slider.js")
 _component = st.components.v2.component(
     "time_slider",
     html=_HTML,
     css=Path(__file__).with_name("time_slider.css").read_text(encoding="utf-8"),
-    js=loading(_SCRIPT),
+    js=loading(Path(__file__).with_name("time_slider.js")),
 )
 
 
@@ -74,8 +73,6 @@ def time_slider(
         moments: steps worth jumping to and what happened there; each is a pin above the track.
         on_move: called with a recorded step, before the rerun, when the visitor moves the handle.
     """
-
-    serve_script(_SCRIPT)
 
     def moved() -> None:
         step = st.session_state[key].moved  # whatever a visitor sends

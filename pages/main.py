@@ -1,0 +1,20 @@
+"""What every page goes through: names the pages, lets in whoever may come, and runs the chosen one."""
+
+import streamlit as st
+
+from pages.parts.login import login
+
+st.set_page_config(page_title="Headlight: watch attention heads learn", layout="wide")
+
+pages = [
+    st.Page("train.py", title="Watch", default=True),
+    st.Page("explore.py", title="Ask"),
+    st.Page("anatomy.py", title="Look inside"),
+    st.Page("masks.py", title="Masks"),
+    st.Page("data.py", title="Your data"),
+]
+page = st.navigation(pages, position="top")
+
+login()
+page.run()
+st.set_page_config(page_icon="🔦")  # last: Streamlit takes a tenth of a second to know what an emoji is
