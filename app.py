@@ -5,9 +5,10 @@ It is loaded before the secrets file is, which may set limits of the runs: nothi
 
 import streamlit as st
 
-from pages.stream.files import routes
+from pages.stream.routes import lifespan, routes
 
-app = st.App("pages/main.py", routes=routes())  # Streamlit finds this line by reading it, so no function
+# Streamlit finds this line by reading it, so no function
+app = st.App("pages/main.py", routes=routes(), lifespan=lifespan)
 
 if __name__ == "__main__":
     raise SystemExit("Start the app with: streamlit run app.py")

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks._measuring import machine
 
-NAMES = ("time_to_learn", "step_cost", "watch_tax", "tick_cost", "recording", "startup", "crowd", "gpu")
+NAMES = ("time_to_learn", "step_cost", "recording", "player", "stream", "startup", "crowd", "gpu")
 
 
 def said(name: str, folder: Path | None) -> dict[str, Any]:

@@ -38,6 +38,38 @@ class Served:
         (thread,) = (thread for thread in threading.enumerate() if thread.name == name)
         return {"step": view.step, "state": view.state, **_clocks(thread)}
 
+    def watch(self) -> dict[str, Any]:
+        """Record from now on as for somebody who watches."""
+        threading.Thread(target=self._watch, daemon=True).start()
+        return {}
+
+    def _watch(self) -> None:
+        while True:
+            self.run.look()
+            time.sleep(1.0)
+
+    def ticket(self, run: str) -> dict[str, Any]:
+        """What lets a viewer read a run."""
+        from pages.stream.tickets import ticket
+
+        return {"ticket": ticket(run)}
+
+    def steps(self) -> dict[str, Any]:
+        """When the steps since the last question were taken: (step, seconds since the epoch) each."""
+        if not hasattr(self, "_taken"):
+            self._taken: list[tuple[int, float]] = []
+            threading.Thread(target=self._note, daemon=True).start()
+        taken, self._taken = self._taken, []
+        return {"steps": taken}
+
+    def _note(self) -> None:
+        newest = self.run.view.step
+        while True:
+            step, now = self.run.view.step, time.time()
+            self._taken += [(one, now) for one in range(newest + 1, step + 1)]
+            newest = step
+            time.sleep(0.004)
+
     def pause(self) -> dict[str, Any]:
         """Stand still."""
         self.run.pause().wait()

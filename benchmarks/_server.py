@@ -129,6 +129,19 @@ class Server:
         """Step, state, and seconds: `wall`, `process`; of the training thread `training` and `queued`."""
         return self._ask("look")
 
+    def watch(self) -> None:
+        """Let it record from now on as for somebody who watches."""
+        self._ask("watch")
+
+    def ticket(self, run: str) -> str:
+        """What lets a viewer read a run."""
+        ticket: str = self._ask("ticket", run=run)["ticket"]
+        return ticket
+
+    def steps(self) -> list[tuple[int, float]]:
+        """When the steps since the last question were taken, in seconds since the epoch."""
+        return [(step, at) for step, at in self._ask("steps")["steps"]]
+
     def pause(self) -> None:
         """Let the training stand still."""
         self._ask("pause")

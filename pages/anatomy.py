@@ -11,12 +11,10 @@ from pages.parts.keyring import keyring
 from pages.parts.lost import ELSEWHERE, lost_run
 from pages.parts.plain import refuse
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
 from pages.parts.style import style
-from pages.parts.time_control import draw_time, seconds_between_frames, time_control
 from pages.parts.walk import draw_stage, walk_controls, walked
-from pages.parts.wording import status_line
+from pages.player.following import following
 from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
 
@@ -30,23 +28,12 @@ with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="
     word = ask_word(run, "anatomy")
     step_box()
     named = st.container(key="anatomy_named", width="stretch")
-time_places = time_control(seen)
+control = st.container(key="step_control")
 parts = walk_controls(seen, word)
 
 
-def interval(view: RunView) -> float | None:
-    """How often to look again: as often as the film plays, or while there may be a newer snapshot."""
-    return seconds_between_frames() or refresh_seconds(view)
-
-
-def fixed(view: RunView) -> tuple[object, ...]:
-    """What the choices depend on besides."""
-    return view.frame is None, view.interventions
-
-
-def live(view: RunView) -> None:
+def live(view: RunView) -> int | None:
     """The stage that is looked at, in the model of the nearest snapshot."""
-    draw_time(view, time_places)
     snapshot = asked_snapshot(view)
     stage, refused = None, view.reason if view.state == FAILED else ""
     try:
@@ -59,10 +46,11 @@ def live(view: RunView) -> None:
         elif snapshot is None:
             st.markdown("Building the untrained model…")
         else:
-            st.markdown(f"The model of step **{snapshot.step:,}**. {status_line(view, run.place)}")
+            st.markdown(f"The model of step **{snapshot.step:,}**.")
     draw_stage(view, snapshot, stage, word, parts)
     selection.keep_in_link(word)
+    return selection.answered(view)
 
 
-refreshing(run, seen, live, every=interval, fixed=fixed)
+following(run, live, word=word, control=control)
 keyring()

@@ -15,12 +15,10 @@ from pages.parts.keyring import keyring
 from pages.parts.lost import ELSEWHERE, lost_run
 from pages.parts.plain import refuse
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
 from pages.parts.style import style
 from pages.parts.take_away import take_away
-from pages.parts.time_control import draw_time, seconds_between_frames, time_control
-from pages.parts.wording import status_line
+from pages.player.following import following
 from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
 
@@ -40,7 +38,6 @@ DRAW = {"Spell": draw_spell, "Break": draw_break, "Beams": draw_beams, "Measure"
 
 style()
 run = selection.chosen_run() or exhibited(selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
-seen = run.view
 selection.kind(run.config.model)  # takes the link's, and gives up one that this model does not have
 run_list(run)
 lost_run(ELSEWHERE)
@@ -48,9 +45,9 @@ lost_run(ELSEWHERE)
 with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
     word = ask_word(run, "explore")
     step_box()
-    named, status = st.container(key="explore_named", width="stretch"), st.container(width="content")
+    named = st.container(key="explore_named", width="stretch")
 problem = st.container(key="explore_problem")
-time_places = time_control(seen)
+control = st.container(key="step_control")
 tabs = dict(zip(TABS, st.tabs(list(TABS.values()), key="explore_tab", on_change="rerun"), strict=True))
 chosen = next((name for name, tab in tabs.items() if tab.open), "Spell")
 with tabs[chosen]:
@@ -59,28 +56,19 @@ with tabs[chosen]:
 draw = DRAW[chosen]
 
 
-def interval(view: RunView) -> float | None:
-    """How often to look again: as often as the film plays, or while there may be a newer snapshot."""
-    return seconds_between_frames() or refresh_seconds(view)
-
-
 def fixed(view: RunView) -> tuple[object, ...]:
     """What the widgets depend on besides."""
-    step = None if st.session_state.get("playing") else selection.step()
-    return step, view.frame is None, view.interventions
+    return (None if st.session_state.get("playing") else selection.step(),)
 
 
-def live(view: RunView) -> None:
+def live(view: RunView) -> int | None:
     """Everything that moves, from one look at the run."""
-    draw_time(view, time_places)
     snapshot = asked_snapshot(view)
     answer, refused = None, view.reason if view.state == FAILED else ""
     try:
         answer = None if snapshot is None else model_of(view, snapshot).answer(word)
     except InputError as error:
         refused = str(error)
-    with status:
-        st.caption(status_line(view, run.place))
     with named:
         wanted = selection.step()
         if snapshot is None:
@@ -98,8 +86,9 @@ def live(view: RunView) -> None:
             st.markdown("")
     draw(run, view, snapshot, answer, parts)
     selection.keep_in_link(word)
+    return selection.answered(view)
 
 
-refreshing(run, seen, live, every=interval, fixed=fixed)
+following(run, live, word=word, control=control, fixed=fixed)
 take_away(run, word)
 keyring()

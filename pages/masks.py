@@ -11,24 +11,24 @@ from pages.parts.controls import controls
 from pages.parts.heads import head_choice
 from pages.parts.keyring import keyring
 from pages.parts.kinds import kind_choice
-from pages.parts.live_figure import live_figure
 from pages.parts.lost import lost_run
 from pages.parts.mask_switches import mask_problem, mask_switches, masks_pending
-from pages.parts.mask_words import batch_table, explained, two_losses, without_masks
-from pages.parts.pictures import curves_picture, sites_of
+from pages.parts.mask_words import batch_table, explained, two_losses
 from pages.parts.plain import plain, refuse
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.pressing import buttons_row
-from pages.parts.refresh import refresh_seconds, refreshing
 from pages.parts.run_list import run_list
 from pages.parts.stages import batch_of, draw_panels, focus, passage_of
 from pages.parts.style import style
-from pages.parts.time_control import draw_time, seconds_between_frames, time_control
-from pages.parts.wording import outputs, status_line
-from pages.parts.words import probe_words
+from pages.parts.words import probe_words, word_choice
+from pages.player.figure import live_figure
+from pages.player.following import following
 from transformer.anatomy.stages import stages
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
+from transformer.player.index import run_curves
+from transformer.player.sentences import outputs, without_masks
+from transformer.recording.frame import sites_of
 from transformer.recording.view import FAILED, RunView
 
 PANELS = {
@@ -55,8 +55,10 @@ seen = run.view
 controls(run, seen, {}, run.config, buttons_row())
 mask_problem()
 sentence = st.container(key="moment")
-time_places = time_control(seen)
-word = probe_words(run)
+control = st.container(key="step_control")
+with st.container(key="probe_words", horizontal=True, vertical_alignment="center", gap="small"):
+    word = word_choice(run)
+    probe_words(run)
 with st.sidebar:
     with st.container(key="mask_kind"):
         kind = kind_choice(model, opens_on="decoder")  # the attention that has both masks
@@ -77,25 +79,19 @@ curves, written = left.container(key="mask_curves"), right.container(key="mask_o
 run_list(run)
 
 
-def interval(view: RunView) -> float | None:
-    """How often to look again: as often as the film plays, or while the run moves."""
-    return seconds_between_frames() or refresh_seconds(view, waiting=masks_pending(view))
-
-
 def fixed(view: RunView) -> tuple[object, ...]:
     """What the switches and the choice of heads depend on besides."""
-    return view.frame is None, view.interventions
+    return (masks_pending(view),)
 
 
-def live(view: RunView) -> None:
+def live(view: RunView) -> int | None:
     """The stages around the mask, of the newest snapshot or of the step that is looked at."""
-    draw_time(view, time_places)
     frame, snapshot = selection.shown_frame(view), asked_snapshot(view)
     said, refused = "", view.reason if view.state == FAILED else ""
     drawn = {}
     if frame is not None and snapshot is not None:
         said = without_masks(frame)
-        site, head = selection.head(frame, sites_of(frame, kind))
+        site, head = selection.head(frame, sites_of(frame.axes, kind))
         try:
             walk = stages(passage_of(view, snapshot, word, batch_of(run, word)), site, head, focus())
             drawn = {stage.key: stage for stage in walk}
@@ -104,7 +100,7 @@ def live(view: RunView) -> None:
         if selection.step() is not None and frame.interventions.masks != view.interventions.masks:
             said += " The switches show the run as it is now."
     with sentence:
-        st.markdown(f"{status_line(view, run.place)}. {said}")
+        st.html(f"<p>{said}</p>")
     with two:
         st.html(two_losses(frame))
     for key, (stage_key, name) in PANELS.items():
@@ -138,7 +134,7 @@ def live(view: RunView) -> None:
             st.markdown("")
     with curves:
         live_figure(
-            [curves_picture(view, None, None if selection.step() is None or frame is None else frame.step)],
+            run_curves(view, None, None if selection.step() is None or frame is None else frame.step),
             key="mask_curves_figure",
             height="300px",
             file_name=f"headlight-masks-seed{view.config.seed}",
@@ -147,9 +143,11 @@ def live(view: RunView) -> None:
         st.caption("The batch as the model reads it, filled up to its longest word:")
         st.html(batch_table(run, word))
         st.caption("Written by the model alone:")
-        st.html(outputs(frame, word))
+        if frame is not None:
+            st.html(outputs(frame, word))
     selection.keep_in_link()
+    return selection.answered(view)
 
 
-refreshing(run, seen, live, every=interval, fixed=fixed)
+following(run, live, word=word, control=control, fixed=fixed)
 keyring()

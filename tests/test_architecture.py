@@ -36,12 +36,14 @@ MAY_IMPORT = {
     "runs": BASE | {"training", "recording", "storage", "tasks", "insight"},
     "asking": BASE | {"recording", "decoding", "insight", "model", "tasks"},
     "anatomy": BASE | {"asking", "recording", "insight", "model", "tasks"},
-    "exports": BASE | {"recording", "insight", "figures", "tasks"},
+    "player": BASE | {"recording", "insight", "figures"},
+    "exports": BASE | {"recording", "insight", "figures", "player", "tasks"},
     "commands": BASE | {"runs", "storage", "recording", "training", "asking", "tasks"},
     "__main__": {"commands"},
     "__init__": BASE | {"model", "recording", "runs", "training"},
     "pages": BASE
-    | {"runs", "recording", "storage", "asking", "anatomy", "exports", "figures", "insight", "tasks"},
+    | {"runs", "recording", "storage", "asking", "anatomy", "exports", "figures", "insight", "tasks"}
+    | {"player"},
     "app": set(),
 }
 DRAWING = {"numpy", "plotly"}

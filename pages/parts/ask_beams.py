@@ -11,8 +11,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.asking import model_of
-from pages.parts.live_figure import live_figure
 from pages.parts.plain import refuse
+from pages.player.figure import live_figure
 from transformer.errors import InputError
 from transformer.figures.picture import escaped
 from transformer.figures.tree import beam_tree
@@ -99,16 +99,14 @@ def draw_beams(
     with parts.tree:
         name = f"headlight-{found.question.text}-beams{found.width}-step{found.step}-seed{view.config.seed}"
         live_figure(
-            [
-                beam_tree(
-                    found.tree.nodes,
-                    [_short(token) for token in found.tokens],
-                    title=f"<b>{_beams_of(found.width)}</b> · step {found.step:,}"
-                    f"<br><span style='font-size:0.75em'>“{escaped(found.question.text)}” · "
-                    f"length penalty {found.length_penalty:g} · seed {view.config.seed}</span>",
-                    step=found.step,
-                )
-            ],
+            beam_tree(
+                found.tree.nodes,
+                [_short(token) for token in found.tokens],
+                title=f"<b>{_beams_of(found.width)}</b> · step {found.step:,}"
+                f"<br><span style='font-size:0.75em'>“{escaped(found.question.text)}” · "
+                f"length penalty {found.length_penalty:g} · seed {view.config.seed}</span>",
+                step=found.step,
+            ),
             key="beam_tree_figure",
             height=TALL,
             file_name=name,

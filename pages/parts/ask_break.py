@@ -13,13 +13,13 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts import selection
 from pages.parts.asking import model_of
 from pages.parts.kinds import kind_choice
-from pages.parts.live_figure import live_figure
-from pages.parts.pictures import sites_of
 from pages.parts.plain import plain, refuse
 from pages.parts.readings import head_options, reading_map
+from pages.player.figure import live_figure
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
 from transformer.interventions import NOTHING, Block, Interventions
+from transformer.recording.frame import sites_of
 from transformer.recording.view import ENDED, FAILED, IDLE, RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.registry import REGISTRY
@@ -55,6 +55,7 @@ def break_controls(run: Watched, word: str) -> BreakParts:
         st.session_state.pop("block_problem", None)
         st.session_state.pop("intervene_problem", None)
     _take_up(run, view, word)
+    view = run.view  # with what was just taken away or given back
     options = head_options(view)
     left, right = st.columns([1, 2.3], gap="medium")
     with left:
@@ -94,7 +95,7 @@ def _head_choice(view: RunView, kind: str) -> None:
     frame = selection.shown_frame(view)
     if frame is None:
         return
-    sites = sites_of(frame, kind)
+    sites = sites_of(frame.axes, kind)
     heads = [(site, head) for site in sites for head in range(view.config.model.n_heads)]
     st.session_state["break_head"] = selection.head(frame, sites)
     st.selectbox(
@@ -246,7 +247,7 @@ def _shown(view: RunView) -> tuple[str, int] | None:
     frame = selection.shown_frame(view)
     if frame is None:
         return None
-    return selection.head(frame, sites_of(frame, selection.kind(view.config.model)))
+    return selection.head(frame, sites_of(frame.axes, selection.kind(view.config.model)))
 
 
 def _asked_blocks(run: Watched, view: RunView, word: str, shown: tuple[str, int]) -> tuple[Block, ...]:
@@ -290,7 +291,7 @@ def draw_break(
         for place in (parts.text_before, parts.text_after, parts.problem):
             place.markdown("")
         return
-    sites = sites_of(answer.forced, parts.kind)
+    sites = sites_of(answer.forced.axes, parts.kind)
     site, head = selection.head(selection.shown_frame(view), sites)
     seed = view.config.seed
     exact, exact_after, after, refused = model_of(view, snapshot).exact, None, None, ""
@@ -316,7 +317,7 @@ def draw_break(
         st.html(_verdict("before", answer, exact))
     with parts.before:
         live_figure(
-            [reading_map(answer, answer.forced, site, head, seed=seed, note=before)],
+            reading_map(answer, answer.forced, site, head, seed=seed, note=before),
             key="break_before_figure",
             height=TALL,
             file_name=f"headlight-{answer.question.text}-before",
@@ -331,7 +332,7 @@ def draw_break(
         st.html(_verdict("after", after, exact_after))
     with parts.after:
         live_figure(
-            [reading_map(after, after.forced, site, head, seed=seed, note=note)],
+            reading_map(after, after.forced, site, head, seed=seed, note=note),
             key="break_after_figure",
             height=TALL,
             file_name=f"headlight-{answer.question.text}-after",

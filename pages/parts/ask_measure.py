@@ -12,11 +12,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts import selection
 from pages.parts.asking import model_of
-from pages.parts.live_figure import live_figure
-from pages.parts.pictures import SCORES, score_picture
+from pages.player.figure import live_figure
 from transformer.figures.lengths import length_heatmap
 from transformer.insight.names import full_head_name
 from transformer.insight.scores import THRESHOLD
+from transformer.player.index import SCORES, score_picture
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
@@ -80,7 +80,7 @@ def draw_measure(
         return
     with parts.curves:
         live_figure(
-            [score_picture(view, parts.score, None if selection.step() is None else frame.step)],
+            score_picture(view, parts.score, marker=None if selection.step() is None else frame.step),
             key="score_curves_figure",
             height=TALL,
             file_name=f"headlight-{parts.score}-seed{view.config.seed}",
@@ -88,17 +88,15 @@ def draw_measure(
     report = model_of(view, snapshot).by_length
     with parts.lengths:
         live_figure(
-            [
-                length_heatmap(
-                    report.share,
-                    np.array(report.asked),
-                    longest_trained=run.task.longest_question,
-                    title=f"right by place · step {snapshot.step:,} · seed {view.config.seed}",
-                    step=snapshot.step,
-                    exact=report.exact,
-                    shortest=report.lengths[0],
-                )
-            ],
+            length_heatmap(
+                report.share,
+                np.array(report.asked),
+                longest_trained=run.task.longest_question,
+                title=f"right by place · step {snapshot.step:,} · seed {view.config.seed}",
+                step=snapshot.step,
+                exact=report.exact,
+                shortest=report.lengths[0],
+            ),
             key="length_report_figure",
             height=TALL,
             file_name=f"headlight-lengths-step{snapshot.step}-seed{view.config.seed}",

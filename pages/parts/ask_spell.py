@@ -11,15 +11,16 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts import selection
 from pages.parts.kinds import kind_choice
-from pages.parts.live_figure import live_figure
 from pages.parts.look_inside import look_at_cell, look_inside_link
-from pages.parts.pictures import counts, sites_of
 from pages.parts.plain import plain
-from pages.parts.readings import reading_lines, reading_map, reading_strip
+from pages.parts.readings import axes_of, reading_lines, reading_map, reading_strip
+from pages.player.figure import live_figure
 from transformer.figures.bars import next_token_bars
-from transformer.figures.maps import tile_at
+from transformer.figures.maps import MapAxes, tile_at
 from transformer.figures.picture import Array
 from transformer.insight.narrator import narrate
+from transformer.player.index import counts
+from transformer.recording.frame import sites_of
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
@@ -133,7 +134,7 @@ def draw_spell(
     st.session_state["spell_rows"] = n_rows
     row = min(st.session_state.get("spell_row", 0), n_rows - 1)
     reading = answer.forced if parts.fed == "forced" else answer.free
-    sites = sites_of(reading, parts.kind)
+    sites = sites_of(reading.axes, parts.kind)
     site, head = selection.head(selection.shown_frame(view), sites)
     axes = reading.axes[site]
     lit = reading.writing[row] if axes.writes and row < len(reading.writing) else None
@@ -143,7 +144,7 @@ def draw_spell(
         st.markdown(f"writing **{row + 1}** of {n_rows}")
     with parts.maps:
         live_figure(
-            [reading_map(answer, reading, site, head, pool=parts.pool, lit=lit, seed=view.config.seed)],
+            reading_map(answer, reading, site, head, pool=parts.pool, lit=lit, seed=view.config.seed),
             key="explore_map_figure",
             height=tall,
             file_name=f"{name}-{site}",
@@ -157,15 +158,15 @@ def draw_spell(
         st.markdown(_narration(answer, reading, site, head, lit, run.task.aim) if one else POOLED[parts.pool])
     with parts.strip:
         live_figure(
-            [reading_strip(view, answer, reading, sites, (site, head))],
+            reading_strip(view, answer, reading, sites, (site, head)),
             key="explore_strip_figure",
             height=tall,
             file_name=f"{name}-{parts.kind}",
-            on_click=lambda trace, _point: _pin(trace, sites, reading.maps[sites[0]].shape[0]),
+            on_click=lambda _trace, point: _pin(point, sites, axes_of(answer, reading, sites[0])),
         )
     with parts.lines:
         live_figure(
-            [reading_lines(answer, reading, site, head, pool=parts.pool, lit=lit)],
+            reading_lines(answer, reading, site, head, pool=parts.pool, lit=lit),
             key="explore_lines_figure",
             height=tall,
             file_name=f"{name}-{site}-lines",
@@ -176,17 +177,15 @@ def draw_spell(
         tokens = run.task.tgt_tokenizer.tokens(range(run.task.tgt_tokenizer.size))
         last = row < len(answer.expected)
         live_figure(
-            [
-                next_token_bars(
-                    _next(answer.forced, row),
-                    _next(answer.free, row),
-                    tokens,
-                    expected=run.task.tgt_tokenizer.id_of(answer.expected[row]) if last else None,
-                    most=4,
-                    title=f"output {row + 1}: what comes next · step {answer.step:,}",
-                    step=answer.step,
-                )
-            ],
+            next_token_bars(
+                _next(answer.forced, row),
+                _next(answer.free, row),
+                tokens,
+                expected=run.task.tgt_tokenizer.id_of(answer.expected[row]) if last else None,
+                most=4,
+                title=f"output {row + 1}: what comes next · step {answer.step:,}",
+                step=answer.step,
+            ),
             key="explore_bars_figure",
             height=BARS_TALL,
             file_name=f"{name}-output{row + 1}",
@@ -211,9 +210,12 @@ def _narration(answer: Answer, reading: Reading, site: str, head: int, lit: int 
     return plain(said)
 
 
-def _pin(trace: int, sites: list[str], n_heads: int) -> None:
-    layer, head = tile_at(trace % (len(sites) * n_heads), len(sites))
-    selection.pin(sites[layer], head)
+def _pin(point: object, sites: list[str], axes: MapAxes) -> None:
+    """A click on a small map shows it large and keeps it there; a second click lets go."""
+    found = tile_at(point, axes) if isinstance(point, tuple) else None
+    if found is not None:
+        picked = sites[found[0]], found[1]
+        st.session_state["pinned"] = None if selection.pinned() == picked else picked
 
 
 def _spelled(answer: Answer, row: int) -> str:

@@ -33,8 +33,6 @@ def controls(
     changes: dict[str, tuple[Any, Any]],
     config: RunConfig | None,
     row: DeltaGenerator,
-    *,
-    started: bool = False,
 ) -> None:
     """Draw the buttons of a run or draft.
 
@@ -43,19 +41,17 @@ def controls(
         changes: settings that differ from the run's.
         config: the settings; None where they cannot be used.
         row: where the buttons stand.
-        started: whether Start is there already.
     """
     state, edited, usable = view.state, bool(changes), config is not None
     own = selection.owns(run)
     startable = state in (IDLE, *ENDED) or edited or not own
     how_long, too_long = expected(config) if state == IDLE or edited else ("", False)
     with row:
-        if not started:
-            start_button(
-                _start_label(state, edited, own),
-                primary=startable and own,
-                disabled=not usable or not startable,
-            )
+        start_button(
+            _start_label(state, edited, own),
+            primary=startable and own,
+            disabled=not usable or not startable,
+        )
         resuming = state == PAUSED
         st.button(
             "Resume" if resuming else "Pause",

@@ -9,8 +9,8 @@ import streamlit as st
 
 from pages.parts.data_facts import held_out, nobody_knows, supply
 from pages.parts.data_settings import Chosen
-from pages.parts.live_figure import live_figure
 from pages.parts.plain import plain
+from pages.player.figure import live_figure
 from transformer.figures.alignment import Aligned, alignment
 from transformer.figures.histogram import length_histogram
 from transformer.tasks import PATTERNS, Task
@@ -167,7 +167,7 @@ def _alignment(corpus: Corpus, task: Task | None, pair: Pair, side: str) -> None
         return
     with st.container(key="data_alignment"):
         live_figure(
-            [alignment(tokens, title=f"<b>Where each token comes from</b> · {side}")],
+            alignment(tokens, title=f"<b>Where each token comes from</b> · {side}"),
             key="data_alignment_figure",
             height="170px",
             file_name=f"headlight-alignment-{corpus.name}",
@@ -187,14 +187,12 @@ def _lengths(corpus: Corpus) -> None:
     )
     with st.container(key="data_lengths"):
         live_figure(
-            [
-                length_histogram(
-                    [len(corpus.src.units(pair.source)) for pair in pairs],
-                    [len(corpus.tgt.units(pair.target)) for pair in pairs],
-                    unit=(units[0], units[1]),
-                    title=f"<b>Lengths</b> of {len(pairs):,} training examples",
-                )
-            ],
+            length_histogram(
+                [len(corpus.src.units(pair.source)) for pair in pairs],
+                [len(corpus.tgt.units(pair.target)) for pair in pairs],
+                unit=(units[0], units[1]),
+                title=f"<b>Lengths</b> of {len(pairs):,} training examples",
+            ),
             key="data_lengths_figure",
             height="230px",
             file_name=f"headlight-lengths-{corpus.name}",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import selection
-from pages.parts.pictures import sites_of
 from transformer.insight.names import full_head_name
-from transformer.recording.frame import Frame
+from transformer.recording.frame import Frame, sites_of
 from transformer.recording.view import RunView
 
 
@@ -15,7 +14,7 @@ def head_choice(view: RunView, frame: Frame | None, kind: str, *, key: str, labe
     """Draw the choice where the caller stands; by default it is the head that is shown large elsewhere."""
     if frame is None:
         return
-    sites = sites_of(frame, kind)
+    sites = sites_of(frame.axes, kind)
     st.session_state[key] = selection.head(frame, sites)
     st.selectbox(
         label,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import selection
-from pages.parts.wording import KIND_NAMES
 from transformer.config import ModelConfig
+from transformer.player.index import KIND_NAMES
 
 
 def kind_choice(model: ModelConfig, *, opens_on: str | None = None, label: bool = True) -> str:

@@ -1,4 +1,4 @@
-"""Buttons that ask for something; Start among them, which stands on the page before the rest is loaded."""
+"""Buttons that ask for something."""
 
 from __future__ import annotations
 
@@ -30,16 +30,3 @@ def start_button(label: str, *, primary: bool = True, disabled: bool = False) ->
         on_click=ask,
         args=("start",),
     )
-
-
-def starts_at_once() -> bool:
-    """Draw Start where it is sure to be right without a look at settings or runs: on a first, plain visit.
-
-    Returns:
-        Whether it has been drawn.
-    """
-    known = ("settings_filled", "run", "draft", "asked")
-    plain = not st.query_params and not any(key in st.session_state for key in known)
-    if plain:
-        start_button("Start")
-    return plain

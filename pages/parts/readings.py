@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pages.parts.pictures import fed_with
-from transformer.figures.labels import map_axes, tile_name, wrong_predictions
+from transformer.figures.labels import map_axes, wrong_predictions
 from transformer.figures.lines import line_view
 from transformer.figures.maps import MapAxes, large_map, map_strip
 from transformer.figures.picture import Array, Picture, escaped
@@ -20,7 +19,12 @@ if TYPE_CHECKING:
     from transformer.asking import Answer, Reading
 
 
-def _axes(answer: Answer, reading: Reading, site: str) -> MapAxes:
+def fed_with(forced: bool) -> str:
+    """What a decoder has read."""
+    return "teacher-forced" if forced else "free-running"
+
+
+def axes_of(answer: Answer, reading: Reading, site: str) -> MapAxes:
     """Rows read "after reading X → writes Y": the right Y, or what the model itself goes on with."""
     answered = answer.expected if reading is answer.forced else reading.written
     return map_axes(reading.axes[site], reading, reading.to_write(answered))
@@ -65,7 +69,7 @@ def reading_map(
     fed = fed_with(reading is not answer.free)  # where nobody knows the answer, both are what it wrote
     return large_map(
         _weights(reading, site, head, pool),
-        _axes(answer, reading, site),
+        axes_of(answer, reading, site),
         title=f"<b>{_name(reading, site, head, pool)}</b> · step {answer.step:,}{note}"
         f"<br><span style='font-size:0.75em'>“{asked}” · seed {seed} · {fed}</span>",
         step=answer.step,
@@ -83,8 +87,7 @@ def reading_strip(
     scores = [frame.scores.get(site) if frame else None for site in sites]
     return map_strip(
         [reading.maps[site] for site in sites],
-        _axes(answer, reading, sites[0]),
-        names=[[tile_name(site, head, len(sites) * n_heads) for head in range(n_heads)] for site in sites],
+        axes_of(answer, reading, sites[0]),
         lit=[
             [s is not None and s[head] >= THRESHOLD and (site, head) not in off for head in range(n_heads)]
             for site, s in zip(sites, scores, strict=True)
@@ -100,7 +103,7 @@ def reading_lines(
     """The same weights as lines between two columns of tokens."""
     return line_view(
         _weights(reading, site, head, pool),
-        _axes(answer, reading, site),
+        axes_of(answer, reading, site),
         title=f"{_name(reading, site, head, pool)} as lines: opacity is the weight",
         step=answer.step,
         lit_row=lit,

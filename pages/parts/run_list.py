@@ -10,7 +10,7 @@ from pages.parts import selection
 from pages.parts.beginnings import fill
 from pages.parts.open_run import open_run
 from pages.parts.plain import plain, refuse
-from pages.parts.wording import STATE_SIGNS
+from transformer.player.sentences import STATE_SIGNS
 from transformer.recording.view import ENDED, RunFacts
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched

@@ -20,6 +20,8 @@ from transformer.tasks import task_of
 
 BESIDE, MOST_BESIDE = "with", 12
 """Parameter of a link that shows earlier runs too, and how many of them are looked up."""
+MOST_STEPS = 10**9
+"""No step is as late: a visitor can send any number."""
 READY_SECONDS = 1.5
 """A new model is on the screen within this time at most; a large one comes later by itself."""
 
@@ -90,12 +92,6 @@ def only_watches() -> bool:
     return id_ is not None and not REGISTRY.owners.is_owner(id_, keyring.token_of(id_))
 
 
-def may_be_moved() -> bool:
-    """Whether another page may let the run on the screen go on: its owner's, or one more of one's own."""
-    id_ = st.session_state.get("run")
-    return id_ is not None and (only_watches() or REGISTRY.owners.are_several(id_))
-
-
 def may_follow() -> bool:
     """Whether it is somebody else's, whose step this page can show; what a process trains is nobody's."""
     return only_watches() and REGISTRY.owners.is_owned(st.session_state["run"])
@@ -128,13 +124,6 @@ def look_at(step: int | None) -> None:
     _show(step)
 
 
-def move_to(step: int) -> None:
-    """Stand at this step from now on, as a film does that goes on; who follows the owner moves with them."""
-    if not follows():
-        st.session_state["at_step"] = step
-        _show(step)
-
-
 def _show(step: int | None) -> None:
     """To those who follow, where this visitor is the owner."""
     if run_id := st.session_state.get("run"):
@@ -162,6 +151,12 @@ def shown_frame(view: RunView) -> Frame | None:
         frame = view.frame_at(at)
     st.session_state["reviewed"] = (view.id, at), frame
     return frame
+
+
+def answered(view: RunView) -> int | None:
+    """The step that was asked for, which what is drawn now answers; of a run that is followed its newest."""
+    at = step()
+    return at if at is not None or view.frame is None else view.frame.step
 
 
 def kind(model: ModelConfig, opens_on: str | None = None) -> str:
@@ -209,11 +204,6 @@ def large_head(frame: Frame, sites: Sequence[str], kept: tuple[str, int] | None)
     return frame.clearest if frame.clearest[0] in sites else (sites[-1], 0)
 
 
-def pin(site: str, head: int) -> None:
-    """Keep this head large; asked a second time, let go of it."""
-    st.session_state["pinned"] = None if pinned() == (site, head) else (site, head)
-
-
 @dataclass
 class OnScreen:
     """What the session stands at, for who is asked outside of it: the files that a visitor takes away."""
@@ -221,12 +211,14 @@ class OnScreen:
     step: int | None = None
     kind: str | None = None
     pinned: tuple[str, int] | None = None
+    word: str | None = None
 
 
 def on_screen() -> OnScreen:
     """The same object for the whole session; the refreshing part of a page keeps it up to date."""
     now: OnScreen = st.session_state.setdefault("on_screen", OnScreen())
     now.step, now.kind, now.pinned = step(), st.session_state.get("kind"), pinned()
+    now.word = st.session_state.get("word")
     return now
 
 
@@ -280,8 +272,6 @@ def draft(config: RunConfig | None, *, keep: bool = False) -> Watched | None:
             keyring.tokens().pop(old.id, None)
         run = new_draft(config, old)
         st.session_state["draft"] = run.id
-    if keep and run is not None:
-        run.build()  # the Watch page waits for its first paint; the others do not
     return run
 
 
@@ -293,7 +283,6 @@ def new_draft(config: RunConfig, old: Watched | None) -> Watched:
     keyring.hold(run.id, token)
     if old is None:
         return run
-    run.build()
     run.ready.wait(READY_SECONDS)  # torch is loaded, so this is soon; meanwhile the pictures keep their place
     return run
 
@@ -309,12 +298,6 @@ def _askable(old: Watched, config: RunConfig) -> tuple[str, ...]:
         except InputError:  # too long now, or of a word that is not there any more
             continue
     return tuple(words)
-
-
-def known_states() -> tuple[str, ...]:
-    """States of those runs of the list that are at hand, which alone can change."""
-    known = {*st.session_state.get("known_runs", ()), *keyring.own_runs()}
-    return tuple(run.view.state for run in REGISTRY.listed() if run.id in known)
 
 
 def parent_of(view: RunFacts) -> RunFacts | None:

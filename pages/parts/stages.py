@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from pages.parts.live_figure import live_figure
+from pages.player.figure import live_figure
 from transformer.anatomy.panels import Focus, Panel
 from transformer.config import RunConfig
 from transformer.figures.matrix import matrix_picture, panel_of
@@ -90,4 +90,4 @@ def draw_panels(
         )
         moved()
 
-    live_figure([picture], key=key, height=height, file_name=file_name, on_click=look_at)
+    live_figure(picture, key=key, height=height, file_name=file_name, on_click=look_at)

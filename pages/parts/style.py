@@ -7,41 +7,13 @@ import streamlit as st
 from transformer.figures import colors
 
 _CSS = f"""<style>
-.stMainBlockContainer {{ padding-left: 1.25rem; padding-right: 1.25rem; }}
+.stMainBlockContainer {{ padding: 3.9rem 1.25rem 1rem; }}
 .stMainBlockContainer [data-testid="stVerticalBlock"] {{ gap: .45rem; }}
 .stSidebar [data-testid="stVerticalBlock"] {{ gap: .3rem; }}
-.st-key-moment p {{ font-size: 1.05rem; line-height: 1.35; height: 2.7em; overflow: hidden;
-  display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; }}
-.st-key-narrator p {{ font-size: .95rem; line-height: 1.3; min-height: 2.6em; }}
-.st-key-time_badge p {{ font-size: .85rem; line-height: 1.35; text-align: center; }}
 .st-key-run_start button {{ padding-left: 1.4rem; padding-right: 1.4rem; }}
 .st-key-run_start button p {{ font-size: 1.15rem; font-weight: 700; }}
 .st-key-controls kbd {{ display: none; }}
-.st-key-run_status p {{ font-size: 1.05rem; }}
-.hl-right {{ font-size: 1.05rem; line-height: 1.1; text-align: right; white-space: nowrap;
-  font-variant-numeric: tabular-nums; }}
-.hl-right b {{ font-size: 3.2rem; line-height: 3.4rem; }}
-.hl-right b.long {{ font-size: 2.1rem; }}
-.hl-right small {{ font-size: 1rem; margin-right: .4rem; }}
-.hl-right em {{ display: block; font-size: .75rem; font-style: normal; opacity: .75; margin-top: .1rem;
-  min-height: 2.2em; }}
-.hl-outputs {{ width: 100%; border-collapse: collapse; font-size: .98rem; white-space: nowrap;
-  table-layout: fixed; }}
-.hl-outputs td {{ overflow: hidden; text-overflow: ellipsis; border: 0;
-  padding: .12rem .2rem; vertical-align: baseline; }}
-.hl-outputs td:nth-child(2) {{ font-family: var(--st-code-font, monospace); padding-left: 0; }}
-.hl-outputs td:nth-child(1) {{ width: 31%; }}
-.hl-outputs td:nth-child(3) {{ width: 22%; }}
-.hl-outputs tr.chosen td:first-child {{ font-weight: 700; }}
-.hl-outputs small {{ opacity: .75; font-size: .72rem; }}
-.hl-outputs tr.long td {{ white-space: normal; overflow-wrap: anywhere; }}
-.hl-samples td {{ border: 0; padding: .1rem 1rem .1rem 0; }}
-.hl-lengths {{ white-space: nowrap; font-size: 1rem; line-height: 1.25; margin-top: .5rem; }}
-.hl-lengths small {{ opacity: .75; font-size: .75rem; margin-right: .5rem; }}
-.hl-lengths span {{ display: inline-block; text-align: center; margin-right: .25rem;
-  color: {colors.HELD_OUT}; }}
-.hl-lengths i {{ display: block; font-size: .62rem; font-style: normal; color: var(--st-text-color);
-  opacity: .75; }}
+.st-key-expected:not(:has(p)) {{ display: none; }}
 .hl-batch {{ width: auto; border-collapse: collapse; font-family: var(--st-code-font, monospace);
   font-size: .72rem; }}
 .hl-batch td {{ border: 0; padding: .05rem .22rem; text-align: center; }}
@@ -72,10 +44,6 @@ _CSS = f"""<style>
 .hl-spelled .not, .hl-verdict .not {{ color: {colors.WRONG}; }}
 .hl-verdict {{ font-size: 1.3rem; line-height: 1.3; }}
 .hl-verdict em {{ font-style: normal; font-weight: 600; font-size: 1.15rem; }}
-.hl-outputs .ok {{ border-bottom: 2px solid {colors.RIGHT}; }}
-.hl-outputs .no {{ border-bottom: 2px dotted {colors.WRONG}; opacity: .65; font-style: italic; }}
-.hl-outputs .yes {{ color: {colors.RIGHT}; }}
-.hl-outputs .not {{ color: {colors.WRONG}; }}
 [data-testid="stPopoverBody"]:has(.st-key-run_open) {{ min-height: 17rem; }}
 @media (max-width: 1000px) {{
   .stMainBlockContainer .stHorizontalBlock:has(> .stColumn) {{ flex-wrap: wrap; }}

@@ -8,9 +8,8 @@ from collections.abc import Callable
 import streamlit as st
 
 from pages.parts import selection
-from pages.parts.pictures import sites_of
 from pages.parts.plain import plain
-from transformer.recording.frame import Frame
+from transformer.recording.frame import Frame, sites_of
 from transformer.recording.view import RunView
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
@@ -92,8 +91,9 @@ def _later(
         assert frame is not None
         kinds = view.config.model.kinds
         kind = on_screen.kind if on_screen.kind in kinds else kinds[0]
-        site, head = selection.large_head(frame, sites_of(frame, kind), on_screen.pinned)
-        return make(view, frame, word=word, kind=kind, site=site, head=head)
+        site, head = selection.large_head(frame, sites_of(frame.axes, kind), on_screen.pinned)
+        chosen = on_screen.word if on_screen.word in view.frames.words else word
+        return make(view, frame, word=chosen, kind=kind, site=site, head=head)
 
     return made
 

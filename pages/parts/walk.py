@@ -9,14 +9,15 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts import selection
 from pages.parts.heads import head_choice
-from pages.parts.pictures import sites_of
 from pages.parts.plain import plain
 from pages.parts.stages import begin_focus, draw_panels, focus, passage_of
-from pages.parts.wording import KIND_NAMES, SETTING_NAMES
+from pages.parts.wording import SETTING_NAMES
 from transformer.anatomy.stages import Focus, Stage, chapters, position_table, positions, stages
 from transformer.config import ModelConfig, RunConfig
 from transformer.errors import InputError
 from transformer.figures.picture import escaped
+from transformer.player.index import KIND_NAMES
+from transformer.recording.frame import sites_of
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
 
@@ -221,7 +222,7 @@ def walked(view: RunView, snapshot: Snapshot, word: str, parts: WalkParts) -> St
         frame = selection.shown_frame(view)
         if frame is None:
             raise InputError("There is nothing to look into yet: the untrained model is being built.")
-        site, head = selection.head(frame, sites_of(frame, parts.chapter))
+        site, head = selection.head(frame, sites_of(frame.axes, parts.chapter))
         passage = passage_of(view, snapshot, word, config=_config(view, parts))
         found = stages(passage, site, head, focus())
     return next((stage for stage in found if stage.key == parts.stage), found[0])

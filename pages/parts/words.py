@@ -1,4 +1,4 @@
-"""Choosing a probe, and typing a word of one's own."""
+"""The word that is looked at, and typing one of one's own."""
 
 from __future__ import annotations
 
@@ -11,10 +11,57 @@ from transformer.errors import InputError
 from transformer.runs.watched import Watched
 
 
-def probe_words(run: Watched) -> str:
-    """Draw the probes of a run as buttons beside a box for a new one; returns the chosen word."""
+def probe_words(run: Watched) -> None:
+    """Draw the box for a word of the owner's own."""
     _take_up(run)
     own = selection.owns(run)  # its words are everybody's who watches
+    st.text_input(
+        "Your own word",
+        key="own_word",
+        placeholder=("your own word…" if run.task.same_length else "your own sentence…")
+        if own
+        else "any word: on Ask",
+        label_visibility="collapsed",
+        disabled=not own,
+        on_change=_typed,
+        width=150 if run.task.same_length else 260,
+        help=f"{what_to_type(run)} Press Enter.",
+    )
+    st.button("Add", key="add_word", icon=":material/add:", on_click=_ask, disabled=not own)
+    _problem()
+
+
+def word_choice(run: Watched) -> str:
+    """Draw the tracked words to choose from, where no player shows them; returns the chosen one."""
+    word = chosen_word(run)
+    words = list(dict.fromkeys([*(question.text for question in run.questions), word]))
+    if run.task.same_length:
+        st.pills(
+            "Word",
+            words,
+            key="word",
+            format_func=plain,
+            required=True,
+            persist_state="session",
+            label_visibility="collapsed",
+            help="The word whose maps are shown.",
+        )
+    else:  # sentences need more room than a row of buttons has
+        st.selectbox(
+            "Sentence",
+            words,
+            key="word",
+            persist_state="session",
+            label_visibility="collapsed",
+            width=430,
+            help="The sentence whose maps are shown.",
+        )
+    return word
+
+
+def chosen_word(run: Watched) -> str:
+    """The tracked word that is looked at, of this session or the link; the first where that is none."""
+    _take_up(run)
     words = [question.text for question in run.questions]
     run_id, typed = st.session_state.get("typed_word", (None, None))
     if run_id == run.id and typed in words:
@@ -22,47 +69,7 @@ def probe_words(run: Watched) -> str:
     elif run_id == run.id:
         words.append(typed)  # the run's thread takes it up after its present step
     word = st.session_state.get("word", st.query_params.get("word"))  # from a link after a reload
-    # Written and not only read: on the first run of another page the new widget would not find the old one's.
     st.session_state["word"] = word if word in words else words[0]
-    with st.container(key="probe_words", horizontal=True, vertical_alignment="center", gap="small"):
-        if run.task.same_length:
-            st.pills(
-                "Word",
-                words,
-                key="word",
-                format_func=plain,
-                required=True,
-                persist_state="session",
-                label_visibility="collapsed",
-                on_change=_forget_problem,
-                help="The word whose maps are shown.",
-            )
-        else:  # sentences need more room than a row of buttons has
-            st.selectbox(
-                "Sentence",
-                words,
-                key="word",
-                persist_state="session",
-                label_visibility="collapsed",
-                on_change=_forget_problem,
-                width=430,
-                help="The sentence whose maps are shown.",
-            )
-        st.text_input(
-            "Your own word",
-            key="own_word",
-            placeholder=("your own word…" if run.task.same_length else "your own sentence…")
-            if own
-            else "any word: on Ask",
-            label_visibility="collapsed",
-            disabled=not own,
-            on_change=_typed,
-            width=150 if run.task.same_length else 260,
-            help=f"{what_to_type(run)} Press Enter.",
-        )
-        st.button("Add", key="add_word", icon=":material/add:", on_click=_ask, disabled=not own)
-    with st.container(key="word_problem"):
-        _problem()
     return st.session_state["word"]
 
 
@@ -88,14 +95,10 @@ def _typed() -> None:
         _ask()
 
 
-def _forget_problem() -> None:
-    st.session_state.pop("word_problem", None)
-
-
 def _ask(word: str | None = None) -> None:
     """A callback only notes the word: the run on the screen may be another by the time it is taken up."""
     st.session_state["asked_word"] = st.session_state.get("own_word", "") if word is None else word
-    _forget_problem()
+    st.session_state.pop("word_problem", None)
 
 
 def _take_up(run: Watched) -> None:
@@ -117,6 +120,7 @@ def _problem() -> None:
     """Why the word cannot be asked, with one that can, until the next word is typed."""
     message, offer = st.session_state.get("word_problem", (None, None))
     if message:
-        refuse(message)
-    if offer:
-        st.button(f"Ask “{plain(offer)}”", key="offered_word", on_click=_ask, args=(offer,))
+        with st.container(key="word_problem", horizontal=True, vertical_alignment="center"):
+            refuse(message)
+            if offer:
+                st.button(f"Ask “{plain(offer)}”", key="offered_word", on_click=_ask, args=(offer,))

@@ -1,9 +1,11 @@
-"""Files that the browser loads from this server: scripts of components, which would otherwise travel with
-every message, and plotly.js."""
+"""Files that the browser loads from this server: the player's modules, other scripts, and plotly.js."""
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import hashlib
+import json
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -11,47 +13,62 @@ from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse
-from starlette.routing import Route
-from streamlit import config
+from starlette.responses import Response
 
-FILES: dict[str, Path] = {}
-"""Name in the address to the file; nothing else is handed out."""
-
+_PAGES = Path(__file__).parents[1]
+PLAYER = _PAGES.parent / "transformer" / "player"
+_SCRIPTS = {path.name: path for path in (*PLAYER.glob("*.js"), _PAGES / "parts" / "keyring" / "keyring.js")}
 _LOADER = Path(__file__).with_name("loader.js")
-_FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable"}
+_FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}
 """A name never means another content: it has the content's hash in it, or a version."""
+
+
+def _plotly_path() -> Path:
+    spec = find_spec("plotly")  # without loading it
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "package_data" / "plotly.min.js"
+
+
+@cache
+def files() -> dict[str, Path]:
+    """Name in the address to the file; nothing else is handed out. Modules find each other beside them."""
+    content = hashlib.sha256(b"".join(path.read_bytes() for path in _SCRIPTS.values())).hexdigest()[:10]
+    return {f"{content}/{name}": path for name, path in _SCRIPTS.items()} | {plotly(): _plotly_path()}
 
 
 @cache
 def plotly() -> str:
-    """Hand out the plotly.js of the installed plotly package; returns its name."""
-    spec = find_spec("plotly")  # without loading it
-    assert spec is not None
-    assert spec.origin is not None
-    name = f"plotly-{version('plotly')}.min.js"
-    FILES[name] = Path(spec.origin).parent / "package_data" / "plotly.min.js"
-    return name
+    """The name of the installed plotly package's plotly.js."""
+    return f"plotly-{version('plotly')}.min.js"
 
 
-def loading(script: Path) -> str:
-    """Hand out a script; returns what a component is given instead: a few lines that load it, named by its
-    content."""
-    name = f"{script.stem}-{hashlib.sha256(script.read_bytes()).hexdigest()[:10]}.js"
-    FILES[name] = script
-    return _LOADER.read_text(encoding="utf-8").replace("SCRIPT", name)
+def loading(script: str) -> str:
+    """What a component is given instead of its script: a few lines that load it, named by its content."""
+    address = next(name for name in files() if name.endswith(f"/{script}.js"))
+    # What a script imports is asked for with it, and not after it.
+    drawn = [] if script == "keyring" else files()
+    early = [["preload" if name == plotly() else "modulepreload", name] for name in drawn if name != address]
+    loader = _LOADER.read_text(encoding="utf-8")
+    return loader.replace("SCRIPT", address).replace("PRELOADED", json.dumps(early))
 
 
-async def _file(request: Request) -> FileResponse:
-    file = FILES.get(request.path_params["name"])
-    if file is None:
+@cache
+def compressed(name: str) -> bytes:
+    """A file as most browsers want it, made once."""
+    return gzip.compress(files()[name].read_bytes(), 6)
+
+
+async def file(request: Request) -> Response:
+    """One of the files."""
+    name = request.path_params["name"]
+    if name not in files():
         raise HTTPException(404)
-    return FileResponse(file, headers=_FOR_GOOD, media_type="text/javascript")
+    squeezed = "gzip" in request.headers.get("accept-encoding", "")
+    content = await asyncio.to_thread(compressed if squeezed else _plain, name)
+    headers = _FOR_GOOD | {"content-encoding": "gzip" if squeezed else "identity"}
+    return Response(content, media_type="text/javascript", headers=headers)
 
 
-def routes() -> list[Route]:
-    """The files by their names, under the server's base path, which Streamlit puts before its own alone."""
-    plotly()
-    base = (config.get_option("server.baseUrlPath") or "").strip("/")
-    under = f"/{base}/files" if base else "/files"
-    return [Route(under + "/{name:path}", _file)]  # whatever follows: Streamlit would answer with the app
+def _plain(name: str) -> bytes:
+    return files()[name].read_bytes()

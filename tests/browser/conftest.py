@@ -17,6 +17,41 @@ CHROMIUM = shutil.which("chromium")
 REQUIRED = os.environ.get("HEADLIGHT_REQUIRE_BROWSER") == "1"
 PATIENCE = 60.0
 """Seconds until what is waited for counts as hanging, on however busy a machine."""
+SOCKETS = """{
+  window.sockets = [];
+  const Real = window.WebSocket;
+  window.WebSocket = class extends Real {
+    constructor(...how) {
+      super(...how);
+      window.sockets.push(this);
+      this.sent = this.heard = 0;
+      this.addEventListener("message", (event) => {
+        if (window.deaf) event.stopImmediatePropagation();
+        else this.heard += 1;
+      });
+    }
+    send(what) {
+      this.sent += 1;
+      super.send(what);
+    }
+  };
+}"""
+"""Keeps all sockets of a page where a test finds them, counts their messages, and takes what a deaf page is
+sent."""
+LOOKED = """() => {
+  const find = (selector) => document.querySelector(`.headlight-player ${selector}`);
+  const number = (text) => Number(/step ([\\d,]+)/.exec(text)[1].replaceAll(",", ""));
+  return {
+    player: Number(document.querySelector(".headlight-player").dataset.step),
+    counter: Number(find(".counter b").textContent.replaceAll(",", "")),
+    map: Number(find(".st-key-live_map .live-figure").dataset.step),
+    title: number(find(".st-key-live_map .live-figure").layout.title.text),
+    strip: Number(find(".st-key-live_maps .live-figure").dataset.step),
+    control: Number(find(".time-slider").dataset.step),
+    outputs: Number(find(".hl-outputs").dataset.step),
+  };
+}"""
+"""What every panel of the player says of the step that it shows, at one moment."""
 expect.set_options(timeout=1000 * PATIENCE)
 
 
@@ -71,6 +106,34 @@ class Watcher:
         box.fill(text)
         box.press("Enter")
 
+    def choose(self, what: str, value: str) -> None:
+        """Press a word or a kind of attention in the player."""
+        self.page.locator(f".st-key-{what} button[data-value='{value}']").click()
+
+    def tile(self, layer: int, head: int) -> None:
+        """Press one of the small maps, counted from 0."""
+        n_layers = len(set(self.plot("live_maps", "gd.layout.shapes.map((s) => s.x0)")))  # type: ignore[call-overload]
+        middle = "[(s.x0 + s.x1) / 2, (s.y0 + s.y1) / 2].map(Math.round)"
+        shape = f"((s) => {middle})(gd.layout.shapes[{head * n_layers + layer}])"
+        x, y = self.plot("live_maps", shape)  # type: ignore[misc]
+        self.press("live_maps", x, y)
+
+    def step_by(self, *keys: str) -> None:
+        """Press these keys on the step control."""
+        slider = self.page.get_by_role("slider", name="Step")
+        slider.focus()
+        for key in keys:
+            slider.press(key)
+
+    def looked(self) -> dict[str, int]:
+        """What every panel of the player says of the step that it shows, at one moment."""
+        found: dict[str, int] = self.page.evaluate(LOOKED)
+        return found
+
+    def stands_at(self, step: int) -> bool:
+        """Whether every panel of the player shows this step."""
+        return set(self.looked().values()) == {step}
+
     def number(self, key: str, name: str) -> int:
         """What the picture's host element says of itself: step or draws."""
         return int(self.page.locator(f".st-key-{key} .live-figure").get_attribute(f"data-{name}") or -1)
@@ -97,7 +160,7 @@ class Watcher:
     def plot(self, key: str, expression: str) -> object:
         """Evaluate JavaScript on the picture's host element, called gd as Plotly does.
 
-        A busy server may have the picture made anew in that very moment: then it is waited for.
+        A picture that is only now being made is waited for.
         """
         host = self.page.locator(f".st-key-{key} .live-figure")
         found: list[list[object]] = []

@@ -1,24 +1,30 @@
-"""The exported page in a browser without a network: one slider moves all, and the numbers are the run's."""
+"""The exported page in a browser without a network: the player of the app, and the numbers are the run's."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
+from benchmarks._browser import SIZE
+from tests.browser.conftest import LOOKED, PATIENCE
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.exports.page import html_page
 from transformer.insight.moments import Moment
 from transformer.interventions import Block, Interventions
 from transformer.recording.view import RunView
+from transformer.runs import demo
 from transformer.runs.run import Run
 
 SITE = "decoder.1.cross"
 TAKEN = Interventions(blocked=(Block(site=SITE, head=1, row=1, column=5),))
+EXACT = 1e-4
+"""Weights travel as sixteen bits."""
 
 
 @pytest.fixture(scope="module")
@@ -33,200 +39,253 @@ def view(changed_midway: Callable[..., RunView]) -> RunView:
     return replace(view, moments=(Moment(2, "drop", "the loss fell"), *view.moments))
 
 
+@pytest.fixture
+def shipped(monkeypatch) -> Iterator[RunView]:
+    """The recording that ships with the app."""
+    monkeypatch.setenv(demo.ENVIRONMENT, str(demo.SHIPPED))
+    demo.demo_run.cache_clear()
+    yield demo.demo_run().view
+    demo.demo_run.cache_clear()
+
+
 class Reader:
     """Somebody with the page, and no network."""
 
-    def __init__(self, page: Page, view: RunView) -> None:
-        self.page, self.view = page, view
+    def __init__(self, page: Page) -> None:
+        self.page = page
         self.errors: list[str] = []
         self.asked: list[str] = []
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(1000 * PATIENCE)
         page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("request", lambda request: self.asked.append(request.url))
 
-    def go(self, index: int) -> None:
-        """Drag the slider to the nth frame."""
-        self.page.locator("#step").fill(str(index))
-        self.at(self.view.frames[index].step)
+    def open(self, content: str, file: Any, newest: int) -> None:
+        file.write_text(content, encoding="utf-8")
+        self.page.goto(file.as_uri())
+        self.page.wait_for_selector(".st-key-live_maps .live-figure[data-step]")
+        self.at(newest)
+
+    def keys(self, *keys: str) -> None:
+        """Press these on the step control."""
+        slider = self.page.get_by_role("slider", name="Step")
+        slider.focus()
+        for key in keys:
+            slider.press(key)
 
     def at(self, step: int) -> None:
         """Wait until every panel shows this step."""
-        self.page.wait_for_selector(f"body[data-step='{step}']")
+        self.until(lambda: set(self.page.evaluate(LOOKED).values()) == {step}, f"step {step}")
 
-    def text(self, name: str) -> str:
-        return self.page.locator(f"#{name}").inner_text()
+    def text(self, selector: str) -> str:
+        return self.page.locator(selector).inner_text()
 
-    def plot(self, name: str, expression: str) -> object:
-        return self.page.locator(f"#{name}").evaluate(f"gd => {expression}")
+    def plot(self, name: str, expression: str) -> Any:
+        return self.page.locator(f".st-key-{name} .live-figure").evaluate(f"gd => {expression}")
+
+    def title(self) -> str:
+        return str(self.plot("live_map", "gd.layout.title.text"))
 
     def drawn(self, name: str, trace: int = 0) -> np.ndarray:
         """The numbers of a map; NaN where it has none."""
         return np.array(self.plot(name, f"gd.data[{trace}].z"), dtype=float)
 
-    def until(self, condition: str) -> None:
-        """Wait until this JavaScript is true, asked from outside: the page forbids to make code of text."""
-        end = time.monotonic() + 30.0
-        while not self.page.evaluate(condition):
-            assert time.monotonic() < end, condition
+    def choose(self, what: str, value: str) -> None:
+        self.page.locator(f".st-key-{what} button[data-value='{value}']").click()
+
+    def press(self, name: str, x: float, y: float, axis: str = "yaxis") -> None:
+        """Click on a point of a picture's axes."""
+        there = self.plot(
+            name,
+            f"(({{ left, top }}, {{ xaxis, {axis}: yaxis }}) => [left + xaxis._offset + xaxis.d2p({x}),"
+            f" top + yaxis._offset + yaxis.d2p({y})])(gd.getBoundingClientRect(), gd._fullLayout)",
+        )
+        self.page.mouse.move(there[0] + 1, there[1])
+        self.page.mouse.click(*there)
+
+    def until(self, condition: Callable[[], object], what: str = "") -> None:
+        """Wait, asking from outside: the page forbids to make code of text."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < end, what
             self.page.wait_for_timeout(20)
 
 
 @pytest.fixture
-def reader(view: RunView, browser: Browser, tmp_path) -> Iterator[Reader]:
-    file = tmp_path / "run.html"
-    file.write_text(html_page(view, word="banana", kind="cross", site=SITE, head=1), encoding="utf-8")
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, offline=True)
-    reader = Reader(context.new_page(), view)
-    reader.page.goto(file.as_uri())
-    reader.at(8)
+def offline(browser: Browser, tmp_path) -> Iterator[Reader]:
+    context = browser.new_context(viewport=SIZE, offline=True)
+    reader = Reader(context.new_page())
     yield reader
     assert reader.errors == []
-    # "data:" and "blob:" are inside the page, such as a picture on its way to the disk.
-    assert [url for url in reader.asked if not url.startswith(("data:", "blob:"))] == [file.as_uri()]
+    # "data:" and "blob:" are inside the page, such as its modules, or a picture on its way to the disk.
+    outside = {url for url in reader.asked if not url.startswith(("data:", "blob:"))}
+    assert outside == {(tmp_path / "run.html").as_uri()}
     context.close()
 
 
+@pytest.fixture
+def reader(view: RunView, offline: Reader, tmp_path) -> Reader:
+    content = html_page(view, word="banana", kind="cross", site=SITE, head=1)
+    offline.open(content, tmp_path / "run.html", 8)
+    return offline
+
+
+def test_a_page_of_the_shipped_recording_has_all_of_it_in_one_small_file(shipped, offline, tmp_path):
+    content = html_page(shipped, word="playground", kind="cross", site=SITE, head=1)
+    assert len(content.encode()) < 12_000_000
+    offline.open(content, tmp_path / "run.html", 200)
+    slider = offline.page.locator(".time-slider")
+    assert int(slider.get_attribute("data-frames")) == len(shipped.frames.steps) == 201
+    words = offline.page.locator(".st-key-word button").evaluate_all("all => all.map(b => b.dataset.value)")
+    assert words == list(shipped.frames.words)
+    assert len(words) == 5
+    offline.keys("Home")
+    offline.at(0)
+    for number, word in enumerate(words):
+        offline.choose("word", word)
+        offline.until(lambda: f"“{word}”" in offline.title(), word)  # noqa: B023
+        step = 40 * number + 1
+        offline.keys("ArrowRight")
+        offline.at(step)
+        frame = shipped.frames.of_step(step)
+        np.testing.assert_allclose(offline.drawn("live_map"), frame.map(number, SITE)[1], atol=EXACT)
+        offline.keys(*3 * ["PageUp"], *9 * ["ArrowRight"])
+        offline.at(step + 39)
+    offline.keys("Home")
+    offline.at(0)
+    offline.page.evaluate(
+        """() => {
+          window.film = [];
+          const root = document.querySelector(".headlight-player");
+          new MutationObserver(() => {
+            if (window.film.at(-1) !== root.dataset.step) window.film.push(root.dataset.step);
+          }).observe(root, { attributes: true, attributeFilter: ["data-step"] });
+        }"""
+    )
+    offline.page.locator(".st-key-time_speed select").select_option("20 steps/s")
+    offline.page.locator(".st-key-time_play button").click()
+    offline.until(lambda: offline.page.evaluate("window.film.at(-1)") == "200", "the end of the film")
+    assert offline.page.evaluate("window.film.map(Number)") == list(range(1, 201))
+
+
 def test_the_slider_moves_every_panel_and_each_number_is_the_frame_s(reader, view):
-    assert reader.text("step-shown") == "8"
-    assert reader.page.locator("#step").get_attribute("max") == "8"
-    for index in (0, 2, 5, 8):
-        reader.go(index)
-        frame = view.frames[index]
+    slider = reader.page.get_by_role("slider", name="Step")
+    assert slider.get_attribute("max") == "8"
+    for step in (0, 2, 5, 8):
+        slider.fill(str(step))
+        reader.at(step)
+        frame = view.frames.of_step(step)
         weights = frame.map(0, SITE)
         assert weights.shape == (3, 7, 8)
-        assert reader.text("step-shown") == str(frame.step)
-        np.testing.assert_allclose(reader.drawn("large"), weights[1], atol=0.00051)
+        np.testing.assert_allclose(reader.drawn("live_map"), weights[1], atol=EXACT)
+        tiles = reader.drawn("live_maps")
+        assert tiles.shape == (3 * 7 + 2, 2 * 8 + 1)
         for layer, site in enumerate(("decoder.0.cross", SITE)):
             for head in range(3):
-                tile = reader.drawn("strip", 2 * head + layer)
-                np.testing.assert_allclose(tile, frame.map(0, site)[head], atol=0.00051)
-        assert f"step {frame.step}<br>" in reader.plot("large", "gd.layout.title.text")
-        assert reader.plot("curves", "gd.layout.shapes[0].x0") == frame.step
-        assert reader.text("loss") == ("–" if frame.loss is None else f"{frame.loss:.3f}")
-        assert reader.text("right") == f"{frame.evaluation.right} / {frame.evaluation.total:,}"
-        written = reader.page.locator("#outputs tr").first.locator("td").nth(1).inner_text()
+                tile = tiles[head * 8 : head * 8 + 7, layer * 9 : layer * 9 + 8]
+                np.testing.assert_allclose(tile, frame.map(0, site)[head], atol=EXACT)
+        assert reader.text(".loss b") == ("–" if frame.loss is None else f"{frame.loss:.3f}")
+        right = f"{frame.evaluation.right} / {frame.evaluation.total:,}"
+        assert right in reader.text(".st-key-words_right")
+        written = reader.page.locator(".hl-outputs tr").first.locator("td").nth(1).inner_text()
         probe = frame.probes[0]
         assert written.removeprefix("→ ").rstrip("·…") == probe.output
-        labels = reader.plot("large", "gd.layout.yaxis.ticktext")
+        labels = reader.plot("live_map", "gd.layout.yaxis.ticktext")
         assert [" <b>✗</b> " in label for label in labels] == [
             expected != predicted for expected, predicted in zip(probe.expected, probe.predicted, strict=True)
         ]
+    marker = reader.page.locator(".st-key-live_curves .marker")
+    slider.fill("4")
+    reader.at(4)
+    scale = reader.plot("live_curves", "(({ xaxis: x }) => x._offset + x.d2p(4))(gd._fullLayout)")
+    host = reader.page.locator(".st-key-live_curves .live-figure").bounding_box()
+    assert marker.bounding_box()["x"] - host["x"] == pytest.approx(scale, abs=1.5)
 
 
-def test_arrow_keys_walk_through_the_steps(reader):
-    reader.page.locator("#step").focus()
-    reader.page.keyboard.press("ArrowLeft")
-    reader.at(7)
-    reader.page.keyboard.press("Home")
-    reader.at(0)
-    reader.page.keyboard.press("ArrowRight")
-    reader.at(1)
-    assert reader.text("step-shown") == "1"
-
-
-def test_play_runs_from_the_first_step_to_the_last_and_stops(reader):
-    reader.page.evaluate(
-        "() => { window.seen = []; new MutationObserver(() => seen.push(Number(document.body.dataset.step)))"
-        ".observe(document.body, { attributes: true, attributeFilter: ['data-step'] }) }"
+def test_a_click_on_a_small_map_changes_the_large_one_and_a_second_goes_to_the_clearest(reader, view):
+    assert "decoder 2 · head 2" in reader.title()
+    reader.press("live_maps", 3, 2 * 8 + 3)  # of layer 1, head 3
+    reader.until(lambda: "decoder 1 · head 3" in reader.title())
+    np.testing.assert_allclose(
+        reader.drawn("live_map"), view.frames[-1].map(0, "decoder.0.cross")[2], atol=EXACT
     )
-    play = reader.page.locator("#play")
-    assert play.inner_text() == "▶ Play"
-    play.click()
-    assert play.inner_text() == "❚❚ Pause"
-    reader.until("seen.at(-1) === 8")
-    assert reader.page.evaluate("seen") == [*range(9)]
-    reader.until("document.getElementById('play').textContent === '▶ Play'")
-    play.click()
-    reader.until("Number(document.body.dataset.step) % 8 > 0")  # it plays again, from the beginning
-    play.click()  # pause
-    stood = reader.page.locator("body").get_attribute("data-step")
-    reader.page.wait_for_timeout(600)
-    assert int(reader.page.locator("body").get_attribute("data-step")) - int(stood) <= 1
-
-
-def test_a_click_on_a_small_map_and_the_list_of_heads_change_the_large_one(reader, view):
-    weights = view.frames[-1].map(0, "decoder.0.cross")[2]
-    at = reader.plot(
-        "strip",
-        "{ const at = gd.getBoundingClientRect(), { xaxis, yaxis } = gd._fullLayout, { x, y } = gd.data[4];"
-        " return [at.x + xaxis._offset + xaxis.d2p(x[3]), at.y + yaxis._offset + yaxis.d2p(y[3])] }",
-    )
-    reader.page.mouse.move(at[0] + 2, at[1])
-    reader.page.mouse.click(*at)
-    reader.until("document.getElementById('large').layout.title.text.includes('decoder 1 · head 3')")
-    np.testing.assert_allclose(reader.drawn("large"), weights, atol=0.00051)
-    assert reader.page.locator("#head").input_value() == "decoder.0.cross 2"
-    widths = reader.plot("strip", "gd.layout.shapes.map(s => s.line.width)")
+    widths = reader.plot("live_maps", "gd.layout.shapes.map(s => s.line.width)")
     assert widths.index(max(widths)) == 4
-    reader.page.locator("#head").select_option(f"{SITE} 0")
-    reader.until("document.getElementById('large').layout.title.text.includes('decoder 2 · head 1')")
-    np.testing.assert_allclose(reader.drawn("large"), view.frames[-1].map(0, SITE)[0], atol=0.00051)
+    reader.press("live_maps", 3, 2 * 8 + 3)
+    site, head = view.frames[-1].clearest
+    if site not in ("decoder.0.cross", SITE):
+        site, head = SITE, 0
+    reader.until(lambda: f"decoder {int(site.split('.')[1]) + 1} · head {head + 1}<" in reader.title())
 
 
 def test_another_kind_of_attention_shows_its_own_maps_with_the_future_blocked(reader, view):
-    reader.page.locator("#kind").select_option("decoder")
-    reader.until("document.getElementById('large').data.length === 2")
-    weights = view.frames[-1].map(0, "decoder.1.self")[0]
-    np.testing.assert_allclose(reader.drawn("large"), weights, atol=0.00051)
-    blocked = np.isfinite(reader.drawn("large", 1))
+    reader.choose("kind", "decoder")
+    site = reader.page.locator(".st-key-live_map .live-figure[data-site$='.self']")
+    site.wait_for()
+    name, head = site.get_attribute("data-site"), int(site.get_attribute("data-head"))
+    weights = view.frames[-1].map(0, name)[head]
+    np.testing.assert_allclose(reader.drawn("live_map"), weights, atol=EXACT)
+    blocked = np.isfinite(reader.drawn("live_map", 1))
     np.testing.assert_array_equal(blocked, ~np.tri(7, dtype=bool))
-    reader.page.locator("#kind").select_option("encoder")
-    reader.until("document.getElementById('strip').data.length === 3")
-    np.testing.assert_allclose(reader.drawn("large"), view.frames[-1].map(0, "encoder.0")[0], atol=0.00051)
-    assert reader.page.locator("#head option").count() == 3
+    reader.choose("kind", "encoder")
+    reader.until(lambda: reader.plot("live_maps", "gd.layout.shapes.length") == 3)
+    head = int(reader.page.locator(".st-key-live_map .live-figure").get_attribute("data-head"))
+    np.testing.assert_allclose(
+        reader.drawn("live_map"), view.frames[-1].map(0, "encoder.0")[head], atol=EXACT
+    )
 
 
 def test_another_word_has_its_own_axes_and_one_that_was_asked_late_its_past_without_an_output(reader, view):
-    reader.page.locator("#word").select_option("ox")
-    reader.until("document.getElementById('large').data[0].z.length === 3")
-    np.testing.assert_allclose(reader.drawn("large"), view.frames[-1].map(2, SITE)[1], atol=0.00051)
-    columns = reader.plot("large", "gd.layout.xaxis.ticktext.map(t => t.replace('<br>', ''))")
+    reader.choose("word", "ox")
+    reader.until(lambda: reader.plot("live_map", "gd.data[0].z.length") == 3)
+    np.testing.assert_allclose(reader.drawn("live_map"), view.frames[-1].map(2, SITE)[1], atol=EXACT)
+    columns = reader.plot("live_map", "gd.layout.xaxis.ticktext.map(t => t.replace('<br>', ''))")
     assert columns == ["[SOS]", "o", "x", "[EOS]"]
-    assert reader.page.locator("#outputs tr").first.locator("td").first.inner_text() == "ox"
-    reader.go(1)
-    np.testing.assert_allclose(reader.drawn("large"), view.frames[1].map(2, SITE)[1], atol=0.00051)
-    assert "not asked yet" in reader.page.locator("#outputs").inner_text()
+    assert reader.page.locator(".hl-outputs tr").first.locator("td").first.inner_text() == "ox"
+    reader.keys("Home", "ArrowRight")
+    reader.at(1)
+    np.testing.assert_allclose(reader.drawn("live_map"), view.frames[1].map(2, SITE)[1], atol=EXACT)
+    assert "not asked yet" in reader.text(".hl-outputs")
 
 
 def test_a_cell_that_was_blocked_by_hand_is_drawn_as_blocked_from_that_step_on(reader):
-    marked = np.isfinite(reader.drawn("large", 1))
+    marked = np.isfinite(reader.drawn("live_map", 1))
     assert np.argwhere(marked).tolist() == [[1, 5]]
-    assert "At this step: blocked row 2, column 6" in reader.text("note")
-    reader.go(3)
-    assert reader.plot("large", "gd.data.length") == 1
-    assert reader.page.locator("#note").inner_text() == ""
+    assert "At this step: blocked row 2, column 6" in reader.text(".note")
+    reader.keys("Home", *3 * ["ArrowRight"])
+    reader.at(3)
+    assert reader.plot("live_map", "gd.data.length") == 1
+    assert reader.page.locator(".note").inner_text() == ""
 
 
 def test_moments_are_buttons_and_pins_that_jump_there(reader):
-    buttons = reader.page.locator("#moments button")
-    assert buttons.first.inner_text() == "step 2: the loss fell"
-    buttons.first.click()
+    chip = reader.page.locator(".st-key-moments button[data-step='2']")
+    assert chip.inner_text() == "2 the loss fell"
+    chip.click()
     reader.at(2)
-    assert reader.page.locator("#moments button[aria-current=true]").inner_text() == "step 2: the loss fell"
-    pin = reader.plot(
-        "curves",
-        "{ const at = gd.getBoundingClientRect(), { xaxis, yaxis3 } = gd._fullLayout;"
-        " const { x, y } = gd.data.at(-1);"
-        " return [at.x + xaxis._offset + xaxis.d2p(x[1]), at.y + yaxis3._offset + yaxis3.d2p(y[1])] }",
-    )
-    reader.page.mouse.move(pin[0] + 1, pin[1])
-    reader.page.mouse.click(*pin)
+    current = reader.page.locator(".st-key-moments button[aria-current=true]")
+    assert current.inner_text() == "2 the loss fell"
+    pin = reader.plot("live_curves", "(({ x, y, yaxis }) => [x[1], y[1], yaxis])(gd.data.at(-1))")
+    reader.press("live_curves", pin[0], pin[1], f"yaxis{pin[2][1:]}")
     reader.at(4)
 
 
 @pytest.mark.parametrize(("scheme", "paper"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(15, 18, 24)")])
-def test_it_follows_light_and_dark_and_fits_a_projector(reader, scheme, paper):
+def test_it_follows_light_and_dark_and_fits_the_width_of_a_projector(reader, scheme, paper):
     reader.page.emulate_media(color_scheme=scheme)
-    reader.until(f"getComputedStyle(document.body).backgroundColor === '{paper}'")
-    ink = reader.page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ink').trim()")
-    reader.until(f"document.getElementById('large').layout.font.color === '{ink}'")
-    assert reader.page.evaluate("document.documentElement.scrollHeight") <= 720
+    style = "getComputedStyle(document.body)"
+    reader.until(lambda: reader.page.evaluate(f"{style}.backgroundColor") == paper)
+    ink = reader.page.evaluate(f"{style}.getPropertyValue('--st-text-color').trim()")
+    for name in ("live_map", "live_curves"):
+        reader.until(lambda: reader.plot(name, "gd.layout.font.color") == ink, name)  # noqa: B023
     assert reader.page.evaluate("document.documentElement.scrollWidth") <= 1280
+    for name in ("live_map", "live_maps", "live_curves", "live_outputs", "narrator"):
+        box = reader.page.locator(f".st-key-{name}").bounding_box()
+        assert box["y"] + box["height"] <= 720, name
 
 
 def test_a_picture_can_be_saved_and_no_button_leads_outside(reader):
-    saved = reader.plot("large", "Plotly.toImage(gd, { format: 'png', width: 300, height: 200 })")
+    saved = reader.plot("live_map", "Plotly.toImage(gd, { format: 'png', width: 300, height: 200 })")
     assert saved.startswith("data:image/png;base64,")
     assert len(saved) > 3_000
     titles = reader.page.locator(".modebar-btn").evaluate_all("all => all.map(b => b.dataset.title)")

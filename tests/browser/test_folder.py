@@ -9,6 +9,7 @@ import sys
 import pytest
 from playwright.sync_api import expect
 
+from benchmarks._browser import SIZE
 from benchmarks._server import ROOT, free_port
 from tests.browser.conftest import Watcher
 from tests.serving import start_server
@@ -16,9 +17,54 @@ from tests.serving import start_server
 
 @pytest.fixture
 def page(browser):
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    context = browser.new_context(viewport=SIZE)
     yield context.new_page()
     context.close()
+
+
+@pytest.mark.parametrize("kept", [{}, {"STREAMLIT_SERVER_COOKIE_SECRET": 8 * "secret"}])
+def test_a_page_that_stays_open_comes_back_by_itself_when_its_server_is_started_again(page, tmp_path, kept):
+    """To the same run and step, whether or not its secret has stayed; the map is there all the time."""
+    port = free_port()
+    server, address = start_server(port, HEADLIGHT_RUNS=str(tmp_path), **kept)
+    try:
+        watch = Watcher(page, address)
+        watch.open("/?steps=40&goal=none&layers_encoder=1&layers_decoder=1&heads=2&width=16")
+        watch.click("run_start")
+        watch.until(lambda: watch.state == "finished" and watch.stands_at(40))
+        watch.step_by("Home", "ArrowRight", "ArrowRight", "ArrowRight")
+        watch.until(lambda: watch.stands_at(3) and "step=3" in page.url)
+        link = page.url
+        page.evaluate(
+            """() => {
+              window.white = 0;
+              const look = () => {
+                window.white += !document.querySelector(".st-key-live_map svg.main-svg .hm image");
+                setTimeout(look, 20);
+              };
+              look();
+            }"""
+        )
+        server.terminate()
+        server.wait(60)
+        page.wait_for_timeout(2000)
+        assert watch.stands_at(3)
+        server, _ = start_server(port, HEADLIGHT_RUNS=str(tmp_path), **kept)
+        expect(page.locator(".st-key-run_continue button")).to_be_enabled()
+        watch.until(lambda: page.get_by_test_id("stStatusWidget").count() == 0)
+        watch.choose("word", "banana")  # its maps come from the new server
+        watch.until(lambda: "“banana”" in watch.plot("live_map", "gd.layout.title.text"))
+        assert watch.stands_at(3)
+        assert page.evaluate("window.white") == 0
+        watch.until(lambda: page.url == link.replace("word=playground", "word=banana"))
+        expect(page.get_by_test_id("stException")).to_have_count(0)
+        watch.click("time_live")
+        watch.click("run_continue")
+        watch.until(lambda: watch.state == "training" or watch.looked()["map"] > 40)
+        watch.until(lambda: watch.looked()["map"] > 40, what="what the new server trains")
+    finally:
+        server.kill()
+        server.wait()
 
 
 @pytest.mark.slow

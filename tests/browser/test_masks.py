@@ -66,13 +66,13 @@ def test_the_causal_mask_is_switched_off_in_mid_run_and_both_losses_part(watch):
     masks_of(watch, "/?word=cat&steps=2000&goal=none")
     watch.click("run_start")
     page = watch.page
-    step = page.locator(".st-key-moment")
-    watch.until(lambda: "training" in step.inner_text(), what="training")
+    said = page.locator(".stVerticalBlock.st-key-moment")
+    watch.until(lambda: watch.state == "training")
     watch.until(lambda: watch.number("mask_weights", "step") >= 25, what="a snapshot of step 25")
     assert watch.plot("mask_weights", "gd.data[0].z[0][1]") is None
     page.locator(".st-key-mask_causal_on label").first.click()
     watch.until(lambda: watch.plot("mask_weights", "gd.data[0].z[0][1]") is not None, what="a look ahead")
-    watch.until(lambda: "No causal mask" in step.inner_text(), what="what to look at")
+    watch.until(lambda: "No causal mask" in said.inner_text(), what="what to look at")
     pins = "(gd.data.find((trace) => trace.name == 'moments') || {text: []}).text.join()"
     watch.until(lambda: "causal mask switched off" in watch.plot("mask_curves", pins), what="a pin")
 
@@ -84,4 +84,4 @@ def test_the_causal_mask_is_switched_off_in_mid_run_and_both_losses_part(watch):
     page.locator(".st-key-mask_causal_on label").first.click()
     watch.until(lambda: watch.plot("mask_weights", "gd.data[0].z[0][1]") is None, what="the mask again")
     watch.click("run_stop")
-    watch.until(lambda: "stopped" in step.inner_text(), what="stopped")
+    watch.until(lambda: watch.state == "stopped")

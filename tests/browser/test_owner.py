@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from playwright.sync_api import expect
 
-from benchmarks._viewer import Viewer
+from benchmarks._browser import SIZE
 from pages.parts.plain import plain
-from tests.browser.conftest import PATIENCE, Watcher
-from tests.security.stranger import in_a_loop
+from tests.browser.conftest import Watcher
+from tests.security.stranger import in_a_loop, visiting
 
 LONG = "/?steps=20000&goal=none&pace=20+steps%2Fs&layers_encoder=1&layers_decoder=1&heads=2&width=16"
 
@@ -18,7 +16,7 @@ LONG = "/?steps=20000&goal=none&pace=20+steps%2Fs&layers_encoder=1&layers_decode
 @pytest.fixture
 def guest(app, browser):
     """Another visitor, in a browser of their own."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    context = browser.new_context(viewport=SIZE)
     watcher = Watcher(context.new_page(), app)
     yield watcher
     context.close()
@@ -32,6 +30,7 @@ def started(watch):
     watch.click("run_start")
     watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > 0)
     run = watch.page.url.split("run=")[1].split("&")[0]
+    watch.until(lambda: run in (watch.page.evaluate("localStorage['headlight-runs']") or ""), what="its key")
     yield run
     if watch.page.locator(".st-key-run_stop button:enabled").count():
         watch.click("run_stop")
@@ -48,6 +47,7 @@ def test_who_opens_the_link_sees_the_run_live_and_has_no_button_that_commands_it
     assert [enabled(guest, key) for key in ("run_pause", "run_step", "run_stop")] == [False] * 3
     expect(guest.page.locator(".st-key-run_start button")).to_contain_text("Start one of your own")
     expect(guest.page.locator(".st-key-controls")).to_contain_text("You watch this run.")
+    expect(guest.page.locator(".st-key-own_word input")).to_be_disabled()
     assert [enabled(watch, key) for key in ("run_pause", "run_step", "run_stop")] == [True] * 3
 
 
@@ -79,46 +79,38 @@ def test_a_link_of_the_owner_hands_command_to_another_device_and_is_gone_from_it
 
 def test_who_follows_stands_where_the_owner_stands_until_they_go_elsewhere(watch, guest, started):
     guest.open(f"/?run={started}")
+    follow = guest.page.locator(".st-key-follow input")
+    expect(follow).to_be_checked()
+    expect(watch.page.locator(".st-key-follow")).to_be_hidden()
     watch.until(lambda: watch.number("live_map", "step") >= 25)
     watch.click("run_stop")
     watch.until(lambda: watch.state == "stopped")
-    handle = watch.page.get_by_role("slider", name="Step")
-    handle.focus()
-    handle.press("Home")
-    watch.until(lambda: watch.number("live_map", "step") == 0)
-    guest.until(lambda: guest.number("live_map", "step") == 0)
+    watch.step_by("Home")
+    watch.until(lambda: watch.stands_at(0))
+    guest.until(lambda: guest.stands_at(0))
     guest.click("time_live")
-    guest.until(lambda: guest.number("live_map", "step") >= 25)
-    assert not guest.page.locator(".st-key-follow input").is_checked()
-    assert watch.number("live_map", "step") == 0
-
-
-async def until(condition):
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.05)
+    guest.until(lambda: guest.looked()["map"] >= 25)
+    expect(follow).not_to_be_checked()
+    watch.step_by("ArrowRight")
+    watch.until(lambda: watch.stands_at(1))
+    guest.page.wait_for_timeout(1500)
+    assert guest.looked()["map"] >= 25
+    follow.check()
+    guest.until(lambda: guest.stands_at(1))
 
 
 def test_forged_presses_over_a_raw_connection_command_nothing(app, watch, started):
     """Of buttons that are disabled there, and of one on a page of their own that then names this run."""
-    looking, own = Viewer(app, f"run={started}"), Viewer(app)
 
     async def forge():
-        tasks = [asyncio.create_task(viewer.watch()) for viewer in (looking, own)]
-        await asyncio.gather(looking.painted.wait(), own.painted.wait())
-        for key in ("run_stop", "run_pause", "run_step"):
-            before = looking.full_runs
-            await looking.press(key)
-            await until(lambda before=before: looking.full_runs > before)
-        own.query = f"run={started}"
-        await own.press("run_step")
-        await until(lambda: own.alerts)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        async with visiting(app, f"run={started}") as looking, visiting(app) as own:
+            for key in ("run_stop", "run_pause", "run_step"):
+                await looking.answered(looking.press(key))
+            own.query = f"run={started}"
+            await own.answered(own.press("run_step"))
+            return own.alerts
 
-    in_a_loop(forge())
-    assert own.alerts[-1:] == [
+    assert in_a_loop(forge())[-1:] == [
         plain("Only who has started this run may change it. Start one of your own beside it.")
     ]
     step = watch.number("live_map", "step")

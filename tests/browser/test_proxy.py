@@ -125,6 +125,10 @@ def test_the_picture_moves_through_the_proxy_and_the_link_of_the_run_leads_back_
     guest.open(link.removeprefix(proxy))
     seen = guest.number("live_map", "step")
     guest.until(lambda: guest.number("live_map", "step") > seen)
+    guest.step_by("Home")
+    guest.until(lambda: guest.stands_at(0), what="a map of the past, which is fetched")
+    guest.choose("word", "banana")
+    guest.until(lambda: "“banana”" in guest.plot("live_map", "gd.layout.title.text"))
     guest.page.get_by_text("Ask", exact=True).first.click()
     guest.page.wait_for_url(f"{proxy}/explore?**")
     guest.page.wait_for_selector(".st-key-explore_map_figure svg.main-svg")
@@ -147,7 +151,8 @@ def test_without_a_password_nothing_is_handed_out(proxy):
             assert status == 401
             assert b"nginx" in body
         assert asked(proxy, path, PASSWORD)[0] == 200
-    assert asked(proxy, "/_stcore/stream", UPGRADE)[0] == 401
+    for path in ("/_stcore/stream", "/stream/a-run/news", "/stream/a-run/index"):
+        assert asked(proxy, path, UPGRADE)[0] == 401
     assert asked(proxy, "/_stcore/stream", UPGRADE | PASSWORD)[0] == 101
 
 

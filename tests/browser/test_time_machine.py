@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
 SMALL = "&goal=none&letters=6&layers_encoder=1&layers_decoder=1&heads=2&width=16"
 LONG = f"/?steps=5000{SMALL}&pace=20+steps%2Fs"
 SHORT = f"/?steps=30{SMALL}"
-PICTURES = ("live_map", "live_maps")
+FILM = """(key) => {
+  const host = document.querySelector(`.st-key-${key} .live-figure`);
+  window.film = [Number(host.dataset.step)];
+  new MutationObserver(() => {
+    const step = Number(host.dataset.step);
+    if (window.film.at(-1) !== step) window.film.push(step);
+  }).observe(host, { attributes: true, attributeFilter: ["data-step"] });
+}"""
+"""Notes every step that a picture comes to show."""
 
 
 def start(watch, path=LONG, step=30):
@@ -19,137 +25,172 @@ def start(watch, path=LONG, step=30):
     watch.until(lambda: watch.number("live_map", "step") > step, what="some steps")
 
 
-def handle(watch):
-    return watch.page.locator(".st-key-time_step [role=slider]")
+def finish(watch, path=SHORT):
+    watch.open(path)
+    watch.click("run_start")
+    watch.until(lambda: watch.state == "finished" and watch.stands_at(30), what="the end of the run")
 
 
-def press(watch, key, times=1):
-    handle(watch).focus()
-    for _ in range(times):
-        watch.page.keyboard.press(key)
-        watch.page.wait_for_timeout(30)
-
-
-def steps_shown(watch):
-    """What every panel says of the step that it shows."""
-    title = watch.plot("live_map", "gd.layout.title.text")
-    shown = [watch.number(name, "step") for name in PICTURES]
-    shown.append(int(re.search(r"step ([\d,]+)", title)[1].replace(",", "")))
-    shown.append(int(watch.page.locator(".hl-outputs").get_attribute("data-step")))
-    return shown
-
-
-def live_step(watch):
-    return int(re.search(r"step ([\d,]+)", watch.status)[1].replace(",", ""))
+def newest(watch):
+    return int(watch.page.locator(".time-slider").get_attribute("data-newest"))
 
 
 @pytest.mark.parametrize("looks", [3, pytest.param(15, marks=pytest.mark.slow)])
 def test_review_stands_still_while_the_run_goes_on(watch, looks):
     """For six seconds, and for half a minute."""
     start(watch)
-    press(watch, "Home")
-    press(watch, "ArrowRight", 3)
+    watch.step_by("Home", "ArrowRight", "ArrowRight", "ArrowRight")
     badge = watch.page.locator(".st-key-time_badge")
-    expect(badge).to_contain_text("step 3 of 5,000, training continues")
-    watch.until(lambda: steps_shown(watch) == [3] * 4, what="every panel at step 3")
-    before = live_step(watch)
-    marker = "gd.layout.shapes[0].visible ? gd.layout.shapes[0].x0 : null"
+    expect(badge).to_have_text("REVIEW step 3 of 5,000, training continues")
+    watch.until(lambda: watch.stands_at(3), what="every panel at step 3")
+    draws, before = watch.number("live_map", "draws"), newest(watch)
+    marker = watch.page.locator(".st-key-live_curves .marker")
+    place = marker.bounding_box()["x"]
     for _ in range(looks):
         watch.page.wait_for_timeout(2000)
-        assert steps_shown(watch) == [3] * 4
-        assert watch.plot("live_curves", marker) == 3
-        expect(badge).to_contain_text("step 3 of 5,000, training continues")
-    assert live_step(watch) > before
+        assert watch.stands_at(3)
+        assert marker.bounding_box()["x"] == place
+        expect(badge).to_have_text("REVIEW step 3 of 5,000, training continues")
+    assert newest(watch) > before
+    assert watch.number("live_map", "draws") - draws < newest(watch) - before
     watch.click("time_live")
-    watch.until(lambda: watch.number("live_map", "step") > before, what="the newest step")
-    assert watch.plot("live_curves", "gd.layout.shapes[0].visible") is False
-    expect(badge).to_contain_text("LIVE")
+    watch.until(lambda: watch.looked()["map"] > before, what="the newest step")
+    assert marker.is_hidden()
+    expect(badge).to_have_text("● LIVE")
     watch.click("run_stop")
 
 
-def test_scrubbing_a_hundred_steps_back_and_forth_loses_nothing_and_raises_nothing(watch):
-    start(watch, step=60)
-    press(watch, "ArrowLeft", 50)
-    press(watch, "ArrowRight", 50)
-    watch.until(lambda: len(set(steps_shown(watch))) == 1, what="all panels agree")
-    press(watch, "Home")
-    watch.until(lambda: steps_shown(watch) == [0] * 4, what="the first step")
-    # Whether it is the same picture is not asked: where a refresh begins before a busy server has sent the
-    # run of the whole page that it follows, Streamlit drops that run's part, and the picture is made anew.
-    assert watch.plot("live_map", "gd.data[0].z.map(r => r.reduce((a, b) => a + b, 0))") == pytest.approx(
-        [1.0] * 7, abs=2e-3
-    )
-    expect(watch.page.locator("[data-testid=stException]")).to_have_count(0)
-    watch.click("run_stop")
+def test_the_arrow_keys_home_and_end_walk_through_the_steps(watch):
+    finish(watch)
+    for key, step in (("ArrowLeft", 29), ("PageDown", 19), ("Home", 0), ("ArrowRight", 1), ("PageUp", 11)):
+        watch.step_by(key)
+        watch.until(lambda: watch.stands_at(step), what=f"step {step} after {key}")  # noqa: B023
+        assert watch.plot("live_map", "gd.data[0].z.map(r => r.reduce((a, b) => a + b, 0))") == pytest.approx(
+            [1.0] * 7, abs=2e-3
+        )
+    badge = watch.page.locator(".st-key-time_badge")
+    expect(badge).to_have_text("REVIEW step 11 of 30, finished")
+    watch.step_by("End")  # who goes to the end wants to follow
+    watch.until(lambda: watch.stands_at(30))
+    expect(badge).to_have_text("newest step")
+    assert "step=" not in watch.page.url
 
 
 def test_the_handle_can_be_dragged_out_of_live_and_stays_where_it_is_let_go(watch):
-    start(watch, step=60)
+    start(watch, f"/?steps=1000{SMALL}&pace=20+steps%2Fs", 60)
     slider = watch.page.locator(".st-key-time_step .time-slider")
-    box = handle(watch).bounding_box()
-    step = int(slider.get_attribute("data-step"))
-    x, y = box["x"] + box["width"] * step / 5000, box["y"] + box["height"] / 2
-    # 5,000 steps are wide: the first pixels already are the whole past.
+    box = slider.locator("input").bounding_box()
+    first, y = box["x"] + 8, box["y"] + box["height"] / 2
+    x = first + (box["width"] - 16) * newest(watch) / 1000
     watch.page.mouse.move(x, y)
     watch.page.mouse.down()
     seen = []
-    for i in range(12):
-        watch.page.mouse.move(x - i * (x - box["x"]) / 12, y)
+    for i in range(1, 13):
+        watch.page.mouse.move(x - i * (x - first) / 12, y)
         watch.page.wait_for_timeout(150)
         seen.append(int(slider.get_attribute("data-step")))
     watch.page.mouse.up()
+    assert slider.locator("input").bounding_box()["width"] == box["width"]
     assert seen == sorted(seen, reverse=True), "it follows the hand and nothing else"
-    assert handle(watch).bounding_box()["width"] == box["width"]
-    watch.until(lambda: steps_shown(watch) == [seen[-1]] * 4, what="every panel where it was let go")
+    watch.until(lambda: watch.stands_at(seen[-1]), what="every panel where it was let go")
     expect(watch.page.locator(".st-key-time_badge")).to_contain_text("REVIEW")
     watch.click("run_stop")
 
 
-def test_the_past_is_played_as_a_film(watch):
-    watch.open(SHORT)
-    watch.click("run_start")
-    watch.until(lambda: watch.state == "finished")
+def test_a_moment_is_a_button_that_leads_to_its_step(watch):
+    start(watch, f"{LONG}&word=cat")
+    watch.page.get_by_role("link", name="Masks").click()
+    watch.page.wait_for_selector(".st-key-mask_weights svg.main-svg")
+    watch.page.locator(".st-key-mask_causal_on label").first.click()
+    chip = watch.page.locator(".st-key-moments button").last
+    expect(chip).to_contain_text("causal mask switched off")
+    step = int(chip.get_attribute("data-step"))
+    watch.page.get_by_role("link", name="Watch", exact=True).click()
+    watch.page.wait_for_selector(".st-key-live_map svg.main-svg")
+    chip = watch.page.locator(f".st-key-moments button[data-step='{step}']")
+    chip.click()
+    watch.until(lambda: watch.stands_at(step))
+    expect(chip).to_have_attribute("aria-current", "true")
+    expect(watch.page.locator(".st-key-moment")).to_contain_text("causal mask switched off")
+    watch.click("run_stop")
+
+
+def test_the_past_is_played_as_a_film_of_every_step_in_order(watch):
+    finish(watch)
+    watch.page.evaluate(FILM, "live_map")
+    play = watch.page.locator(".st-key-time_play button")
+    play.click()
+    expect(play).to_have_text("❚❚")
+    watch.until(
+        lambda: watch.page.evaluate("window.film.length > 1 && window.film.at(-1)") == 30, 60, "its end"
+    )
+    assert watch.page.evaluate("window.film") == [30, *range(31)]
+    expect(play).to_have_text("▶")
+    expect(watch.page.locator(".st-key-time_badge")).to_have_text("REVIEW step 30 of 30, finished")
+    assert watch.stands_at(30)
+
+
+@pytest.mark.parametrize("page", ["Ask", "Look inside", "Masks"])
+def test_the_step_control_moves_the_pictures_of_another_page(watch, page):
+    """In REVIEW nothing moves though it trains, LIVE follows, and a film waits for each picture."""
+    key = {"Ask": "explore_map_figure", "Look inside": "anatomy_picture", "Masks": "mask_weights_figure"}[
+        page
+    ]
+    start(watch, f"{LONG}&word=cat")
+    watch.page.get_by_role("link", name=page, exact=True).click()
+    watch.page.wait_for_selector(f".st-key-{key} svg.main-svg")
+    seen = watch.number(key, "step")
+    watch.until(lambda: watch.number(key, "step") > seen, what="a later model, LIVE")
+    watch.step_by("Home")
+    watch.until(lambda: watch.number(key, "step") == 0)
+    watch.page.wait_for_timeout(2500)
+    assert watch.number(key, "step") == 0
+    watch.until(lambda: "step=0" in watch.page.url)
+    watch.click("time_live")
+    watch.until(lambda: watch.number(key, "step") > seen, what="LIVE again")
+    watch.step_by("Home")
+    watch.until(lambda: watch.number(key, "step") == 0)
+    watch.page.evaluate(FILM, key)
     watch.click("time_play")
-    seen = set()
+    watch.until(lambda: watch.page.evaluate("window.film.at(-1)") > 30, what="a film")
+    film = watch.page.evaluate("window.film")
+    assert film == sorted(film)
+    assert len(film) > 3
+    watch.click("time_play")
+    stood = newest(watch)
+    watch.page.wait_for_timeout(1000)
+    at = watch.number(key, "step")
+    watch.until(lambda: newest(watch) > stood + 30)
+    assert watch.number(key, "step") == at
+    expect(watch.page.get_by_test_id("stException")).to_have_count(0)
 
-    def ended():
-        seen.add(watch.number("live_map", "step"))
-        return watch.number("live_map", "step") == 30 and len(seen) > 3
 
-    watch.until(ended, what="the end of the film")
-    assert {0, 1, 2, 3, 4, 5} & seen, "it began at the beginning"
-    expect(watch.page.locator(".st-key-time_badge")).to_contain_text("step 30 of 30, finished")
-
-
-@pytest.mark.slow
-def test_step_word_kind_and_head_are_one_selection_on_every_page_and_in_the_link(watch, browser):
-    watch.open(SHORT)
-    watch.click("run_start")
-    watch.until(lambda: watch.state == "finished")
-    watch.page.locator(".st-key-word button", has_text="cat").click()
-    watch.page.locator(".st-key-kind button", has_text="Encoder").click()
-    press(watch, "Home")
-    press(watch, "ArrowRight", 4)
-    watch.until(lambda: "step=4" in watch.page.url, what="the step in the link")
+def test_step_word_kind_and_head_are_one_selection_on_every_page_and_in_the_link(watch):
+    finish(watch)
+    watch.choose("word", "cat")
+    watch.choose("kind", "encoder")
+    watch.tile(0, 1)
+    watch.step_by("Home", *4 * ["ArrowRight"])
+    parts = ("word=cat", "kind=encoder", "head=encoder.0.2", "step=4", "run=")
+    watch.until(lambda: all(part in watch.page.url for part in parts), what="all of it in the link")
     for page, name in (
         ("Ask", "explore_map_figure"),
         ("Masks", "mask_weights_figure"),
-        ("Look inside", "anatomy_figure"),
-        ("Watch", "live_map_figure"),
+        ("Look inside", "anatomy_picture"),
+        ("Watch", "live_map"),
     ):
         watch.page.get_by_role("link", name=page, exact=True).click()
         watch.page.wait_for_selector(f".st-key-{name} svg.main-svg")
         watch.until(lambda: watch.number(name, "step") in (4, 5), what=f"step 4 on {page}")  # noqa: B023
-        for part in ("word=cat", "kind=encoder", "step=4", "run="):
-            assert part in watch.page.url, page
+        assert [part for part in parts if part not in watch.page.url] == [], page
     address = watch.page.url
     watch.page.goto("about:blank")
-    watch.page.goto(address)
-    watch.page.wait_for_selector(".st-key-live_map svg.main-svg")
-    watch.until(lambda: watch.number("live_map", "step") == 4, what="the same step after a reload")
+    watch.open(address.removeprefix(watch.app))
+    watch.until(lambda: watch.stands_at(4), what="the same step after a reload")
     title = watch.plot("live_map", "gd.layout.title.text")
-    assert "encoder" in title
-    assert "cat" in title
+    assert "encoder 1 · head 2" in title
+    assert "“cat”" in title
+    assert watch.page.url == address
 
 
 def test_a_word_is_spelled_letter_by_letter_with_the_row_lit_and_lines_that_answer_the_pointer(watch):

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image, ImageFont
 
 from tests.exports.conftest import Given
+from tests.exports.test_page import data_of
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.exports import canvas, film
@@ -156,31 +157,21 @@ def test_films_count_sentences_and_cut_long_ones_short(french, told):
     assert f"cross-attention · decoder 1 · head 1 · “{film.shortened(KEY, 28)}” · seed 0" in told
 
 
-def data_of(text):
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[1])
-
-
 def test_the_page_speaks_of_sentences_and_tokens_and_of_no_letters(french):
-    text = html_page(french, word=KEY, kind="cross", site=CROSS, head=0)
-    assert "<span>sentences right <b" in text
-    assert "<label>sentence <select" in text
-    data = data_of(text)
-    assert (data["examples"], data["token"]) == ("sentences", "token")
-    readings = " ".join(kind["reading"] for kind in data["kinds"].values())
-    assert "backwards" not in text
-    assert "letter" not in readings
-    assert "the cells of the alignment are bright" in data["kinds"]["cross"]["reading"]
-    assert "alignment" not in data["kinds"]["encoder"]["reading"]
-    written = data["frames"][-1]["probes"][KEY]["letters"]
-    assert [piece for piece, _ in written] == [piece for piece, _ in french.frame.probes[0].marked]
+    index = data_of(html_page(french, word=KEY, kind="cross", site=CROSS, head=0))["index"]
+    assert (index["examples"], index["token"]) == ("sentences", "token")
+    readings = {kind: one["reading"] for kind, one in index["kinds"].items()}
+    assert not any("letter" in said or "backwards" in said for said in readings.values())
+    assert "the cells of the alignment are bright" in readings["cross"]
+    assert "alignment" not in readings["encoder"]
+    assert any("held-out sentences" in text for text in index["texts"])
 
 
-def test_the_page_of_reversed_words_speaks_of_letters(view):
-    site = "decoder.1.cross"
-    text = html_page(view, word="cat", kind="cross", site=site, head=0)
-    assert "<span>words right <b" in text
-    assert "A word read backwards" in data_of(text)["kinds"]["cross"]["reading"]
-    assert data_of(text)["words"]["cat"]["fed"] == "teacher-forced"
+def test_the_page_of_reversed_words_speaks_of_letters(recorded):
+    index = data_of(html_page(recorded, word="cat", kind="cross", site="decoder.1.cross", head=0))["index"]
+    assert (index["examples"], index["token"]) == ("words", "letter")
+    assert "A word read backwards" in index["kinds"]["cross"]["reading"]
+    assert any("<small>words right</small>" in text for text in index["texts"])
 
 
 def rewritten(view, pieces):
@@ -210,20 +201,10 @@ def rewritten(view, pieces):
     return replace(view, frames=Given(frames))
 
 
-def test_where_nobody_knows_the_answer_each_step_has_its_own_tokens_and_nothing_is_wrong(french, told):
+def test_in_a_film_where_nobody_knows_the_answer_each_step_has_its_own_tokens_and_nothing_is_wrong(
+    french, told
+):
     view = rewritten(french, [("chat",), ("la", "fille", "chat"), ("la", "pomme")])
-    data = data_of(html_page(view, word=UNKNOWN, kind="cross", site=CROSS, head=0))
-    word = data["words"][UNKNOWN]
-    assert (word["fed"], word["remark"]) == ("free-running", "unknown")
-    assert [at["rows"] for at in word["drawn"]["cross"]["changing"]] == [
-        ["[SOS] → chat", "chat → [EOS]", "", ""],
-        ["[SOS] → la", "la → fille", "fille → chat", "chat → [EOS]"],
-        ["[SOS] → la", "la → pomme", "pomme → [EOS]", ""],
-    ]
-    assert word["drawn"]["decoder"]["changing"][2]["columns"] == ["[SOS]", "la", "pomme", ""]
-    for step, frame in enumerate(data["frames"]):
-        probe = frame["probes"][UNKNOWN]
-        assert (probe["right"], probe["wrong"], probe["over"]) == (None, {}, 100 + step)
     assert film_gif(view, word=UNKNOWN, site=CROSS, head=0)[:3] == b"GIF"
     assert filmstrip_png(view, word=UNKNOWN, site="decoder.0.self", head=0)[1:4] == b"PNG"
     assert not any("✗" in text or "teacher-forced" in text for text in told)

@@ -12,13 +12,14 @@ from PIL import Image, ImageColor
 
 from tests.exports.conftest import CONFIG, Given, sharpened
 from tests.exports.test_film import color_at, decoded, maps_in, viridis
-from tests.exports.test_page import FUTURE, PADDING, codes_of, data_of, unpacked
+from tests.exports.test_page import chunks_of, data_of
 from transformer.exports.film import film_gif, filmstrip_png
 from transformer.exports.frames import head_title, map_of, widest
 from transformer.exports.page import html_page
 from transformer.exports.tables import frame_json
 from transformer.figures import colors
 from transformer.interventions import Interventions
+from transformer.recording.chunk import BLOCKED
 from transformer.runs.run import Run
 
 SITES = {"encoder-only": "encoder.0", "decoder-only": "decoder.1.self"}
@@ -53,62 +54,28 @@ def page_of(view, word="cat", kind=None, site=None):
 def test_a_page_of_one_stack_has_its_one_kind_of_attention(run_of, topology):
     view = run_of(topology, taken=Interventions(ablated=((SITES[topology], 1),)))
     text = page_of(view)
-    data = data_of(text)
-    kind = KINDS[topology]
-    assert list(data["kinds"]) == [kind]
-    assert data["kinds"][kind]["sites"] == list(view.frame.axes)
-    assert data["kinds"][kind]["writes"]
-    assert data["words"]["cat"]["fed"] == ("teacher-forced" if topology == "decoder-only" else "")
+    kinds = data_of(text)["index"]["kinds"]
+    assert list(kinds) == [KINDS[topology]]
+    assert kinds[KINDS[topology]]["sites"] == list(view.frame.axes)
     layers = "1 layer" if topology == "encoder-only" else "2 layers"
     assert f"{topology} · {layers} × 3 heads · width 12 · {view.parameters:,} parameters" in text
-    drawn = data["words"]["cat"]["drawn"][kind]
-    if topology == "encoder-only":
-        assert drawn["rows"] == ["[SOS]", "c → t", "a → a", "t → c", "[EOS] → [EOS]"]
-    else:
-        assert drawn["rows"] == ["[SOS]", "c", "a", "t", "[SEP] → t", "t → a", "a → c", "c → [EOS]"]
-    columns = json.loads(drawn["large"])["layout"]["xaxis"]["ticktext"]
-    assert len(columns) == len(drawn["rows"])
-    for i, frame in enumerate(view.frames):
-        probe = frame.probes[1]
-        pairs = enumerate(zip(probe.expected, probe.predicted, strict=True))
-        expected = {str(i): would for i, (right, would) in pairs if right and right != would}
-        assert data["frames"][i]["probes"]["cat"]["wrong"] == expected
-        assert set(data["frames"][i]["lit"]) == set(frame.scores) == set(frame.axes)
-    for site in view.frame.axes:
-        found = unpacked(data["words"]["cat"]["weights"][site])
-        expected = np.stack([frame.map(1, site) for frame in view.frames])
-        np.testing.assert_allclose(found, expected, atol=0.00051)
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_a_page_shows_at_each_step_what_its_masks_hid_then(run_of, topology):
-    """Before the switch [PAD] is hidden, and later it stands beside the word: in maps of one size."""
+def test_a_page_has_the_masks_that_were_on_before_a_switch_and_those_after_it(run_of, topology):
     view, site = run_of(topology), SWITCHED[topology]
     data = data_of(page_of(view, kind=view.frame.axes[site].kind, site=site))
-    codes = codes_of(data["words"]["cat"]["weights"][site])
-    numbers = unpacked(data["words"]["cat"]["weights"][site])
-    n = len(view.frame.probes[1].tokens(view.frame.axes[site].query))
-    real = {"src": 5, "tgt": 4, "seq": 8}[view.frame.axes[site].query]
-    assert codes.shape == (9, 3, n, n)
-    assert n > real
-    for i, frame in enumerate(view.frames):
-        expected = np.zeros((n, n), int)
-        if frame.step < 4:
-            expected[real:] = expected[:, real:] = PADDING
-            if topology != "encoder-only":
-                expected[:real, :real][np.triu_indices(real, 1)] = FUTURE
-        for head in range(3):
-            assert np.array_equal(np.where(codes[i, head] > 1000, codes[i, head], 0), expected)
-        shown = frame.map(1, site)
-        inside = numbers[i, :, : shown.shape[1], : shown.shape[2]]
-        np.testing.assert_allclose(inside, shown, atol=0.00051)
-        if frame.step >= 4:
-            assert shown.shape == (3, n, n)
-            np.testing.assert_allclose(np.nansum(numbers[i], axis=-1), 1.0, atol=0.006)
-    rows = data["words"]["cat"]["drawn"][view.frame.axes[site].kind]["rows"]
-    assert rows[real:] == ["[PAD]"] * (n - real)
-    assert [bool(frame["taken"]) for frame in data["frames"]] == [f.step >= 4 for f in view.frames]
-    assert data["frames"][-1]["taken"] == "causal mask off; padding mask off"
+    pieces = chunks_of(data)
+    for row, named in enumerate(data["index"]["chunks"].values()):
+        for *_, name in named:
+            facts, codes = pieces[name]
+            for i, step in enumerate(facts["steps"]):
+                shown = view.frames.of_step(step).map(row, site)
+                assert codes[site][i].shape == shown.shape
+                np.testing.assert_array_equal(codes[site][i] == BLOCKED, np.isnan(shown))
+    taken = [(one["from"], one["taken"]) for one in data["index"]["segments"]]
+    assert {taken for at, taken in taken if at < 4} == {""}
+    assert {taken for at, taken in taken if at >= 4} == {"causal mask off; padding mask off"}
 
 
 def test_a_page_says_which_masks_a_run_began_without(run_of):

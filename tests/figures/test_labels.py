@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from transformer.figures.labels import map_axes, tile_name, token_axes, wrong_predictions
+from transformer.figures.labels import map_axes, token_axes, wrong_predictions
 
 SRC = ("[SOS]", "c", "a", "t", "[EOS]")
 TGT = ("[SOS]", "t", "a", "c")
@@ -64,8 +64,3 @@ def test_a_row_is_wrong_where_another_token_is_predicted_and_where_nothing_is_wr
     assert wrong_predictions(CROSS, EXPECTED, predicted) == {1: "x", 3: "q"}
     assert wrong_predictions(READER, EXPECTED, predicted) == {}
     assert wrong_predictions(SEQUENCE, ("", "", "a", "[EOS]"), ("x", "y", "b", "[EOS]")) == {2: "b"}
-
-
-def test_small_maps_are_named_shortly_and_very_shortly_where_there_are_many():
-    assert tile_name("decoder.1.cross", 2, 8) == "dec 2 · head 3"
-    assert tile_name("encoder.0", 0, 9) == "1 · 1"

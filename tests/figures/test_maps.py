@@ -9,7 +9,7 @@ import pytest
 from plotly.graph_objects import Figure
 
 from transformer.figures import colors
-from transformer.figures.maps import MapAxes, large_map, map_strip, tile_at
+from transformer.figures.maps import MapAxes, large_map, map_strip, player_spec, tile_at
 from transformer.insight.scores import mirrored_cells
 
 WORD = "banana"
@@ -52,14 +52,20 @@ def strip(n_layers, n_heads, axes=CROSS, weights=None, lit=None, chosen=None):
     if weights is None:
         shape = (n_heads, len(axes.rows), len(axes.columns))
         weights = [softmaxed(*shape, seed=layer) for layer in range(n_layers)]
-    return map_strip(
-        weights,
-        axes,
-        names=[[f"layer {layer} head {head}" for head in range(n_heads)] for layer in range(n_layers)],
-        lit=lit or [[False] * n_heads] * n_layers,
-        chosen=chosen,
-        step=5,
-    )
+    return map_strip(weights, axes, lit=lit or [[False] * n_heads] * n_layers, chosen=chosen, step=5)
+
+
+def cells(trace):
+    """The numbers of a trace; NaN where it has none."""
+    return np.array([[np.nan if z is None else z for z in row] for row in trace.z], dtype=float)
+
+
+def outlines(figure, n_layers, n_heads):
+    """The shape of each (layer, head)."""
+    shapes = figure.layout.shapes
+    return {
+        (layer, head): shapes[head * n_layers + layer] for layer in range(n_layers) for head in range(n_heads)
+    }
 
 
 def test_positions_are_the_axis_so_a_repeated_letter_keeps_its_own_column():
@@ -86,9 +92,9 @@ def test_a_weight_has_the_same_colour_in_every_map_and_the_scale_is_shown(weight
     assert trace.colorbar.tickformat == ".0%"
     viridis = drawn(large(softmaxed(*SHAPE, seed=9))).data[0].colorscale
     assert trace.colorscale == viridis
-    for tile in drawn(strip(2, 2)).data:
-        assert (tile.zmin, tile.zmax) == (0, 1)
-        assert tile.colorscale == viridis
+    tiles = drawn(strip(2, 2)).data[0]
+    assert (tiles.zmin, tiles.zmax) == (0, 1)
+    assert tiles.colorscale == viridis
     assert viridis[0][1] == "#440154"
     assert viridis[-1][1] == "#fde725"
 
@@ -175,66 +181,89 @@ def test_a_zoom_is_kept_for_as_long_as_the_tokens_stay():
 
 
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (2, 3), (3, 2), (4, 8)])
-def test_a_click_on_a_tile_means_the_head_that_is_drawn_there(n_layers, n_heads):
+def test_a_click_on_a_tile_means_the_head_that_is_drawn_there_and_between_tiles_none(n_layers, n_heads):
     weights = [softmaxed(n_heads, *SHAPE, seed=layer) for layer in range(n_layers)]
-    figure = drawn(strip(n_layers, n_heads, weights=weights))
-    tiles = [tile_at(trace, n_layers) for trace in range(n_layers * n_heads)]
-    assert sorted(tiles) == [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
-    for trace, (layer, head), name in zip(figure.data, tiles, figure.layout.annotations, strict=True):
-        np.testing.assert_array_equal(np.array(trace.z, dtype=float), weights[layer][head])
-        assert name.text == f"layer {layer} head {head}"
-        assert f"layer {layer} head {head}" in trace.hovertemplate
+    shown = cells(drawn(strip(n_layers, n_heads, weights=weights)).data[0])
+    found = np.full((n_layers, n_heads, *SHAPE), np.nan)
+    seen = np.zeros((n_layers, n_heads), dtype=int)
+    for point in np.ndindex(*shown.shape):
+        tile = tile_at(point, CROSS)
+        assert (tile is None) == np.isnan(shown[point])
+        if tile is not None:  # the cells of a tile come row by row
+            found[tile].flat[seen[tile]] = shown[point]
+            seen[tile] += 1
+    np.testing.assert_allclose(found, weights, rtol=1e-6)
 
 
-def test_layers_stand_side_by_side_and_heads_below_each_other_without_touching():
+def test_layers_stand_side_by_side_and_heads_below_each_other_and_both_are_named():
     figure = drawn(strip(3, 2))
-    for i, trace in enumerate(figure.data):
-        layer, head = tile_at(i, 3)
-        assert (len(trace.x), len(trace.y)) == (8, 7)
-        for j, other in enumerate(figure.data):
-            other_layer, other_head = tile_at(j, 3)
-            assert (other.x[0] > trace.x[-1] + 1) == (other_layer > layer)
-            assert (other.y[0] > trace.y[-1] + 1) == (other_head > head)
-        frame, name = figure.layout.shapes[i], figure.layout.annotations[i]
-        assert (frame.x0, frame.x1) == (trace.x[0] - 0.5, trace.x[-1] + 0.5)
-        assert (frame.y0, frame.y1) == (trace.y[0] - 0.5, trace.y[-1] + 0.5)
-        assert frame.x0 == name.x
-        assert name.y < frame.y0  # above: the axis runs downwards
-    low, high = figure.layout.xaxis.range
-    bottom, top = figure.layout.yaxis.range
-    assert low < figure.data[0].x[0] < figure.data[-1].x[-1] < high
-    assert top < figure.layout.annotations[0].y < figure.data[-1].y[-1] < bottom
+    tiles = {}
+    for row, column in np.argwhere(~np.isnan(cells(figure.data[0]))):
+        tiles.setdefault(tile_at((row, column), CROSS), []).append((row, column))
+    layers, heads = figure.layout.annotations[:3], figure.layout.annotations[3:]
+    for (layer, head), shape in outlines(figure, 3, 2).items():
+        (top, left), (bottom, right) = min(tiles[layer, head]), max(tiles[layer, head])
+        assert (shape.y0, shape.y1, shape.x0, shape.x1) == (top - 0.5, bottom + 0.5, left - 0.5, right + 0.5)
+        assert (layers[layer].text, layers[layer].x) == (f"layer {layer + 1}", (left + right) / 2)
+        assert (heads[head].text, heads[head].y) == (f"head {head + 1}", (top + bottom) / 2)
+        assert all(min(tiles[other, head])[1] > right + 1 for other in range(layer + 1, 3))
+        assert all(min(tiles[layer, other])[0] > bottom + 1 for other in range(head + 1, 2))
+    n_rows, n_columns = cells(figure.data[0]).shape
+    assert figure.layout.xaxis.range[0] < -0.5 < n_columns - 0.5 < figure.layout.xaxis.range[1]
+    assert figure.layout.yaxis.range[1] < -0.5 < n_rows - 0.5 < figure.layout.yaxis.range[0]  # downwards
 
 
-def test_under_the_pointer_every_cell_of_every_tile_knows_its_tokens():
-    figure = drawn(strip(2, 3))
-    across = dict(zip(figure.layout.xaxis.tickvals, figure.layout.xaxis.ticktext, strict=True))
-    down = dict(zip(figure.layout.yaxis.tickvals, figure.layout.yaxis.ticktext, strict=True))
-    for trace in figure.data:
-        assert [across[x] for x in trace.x] == list(CROSS.columns)
-        assert [down[y] for y in trace.y] == list(CROSS.rows)
+def test_under_the_pointer_every_cell_of_every_tile_knows_its_tokens_layer_and_head():
+    layout = drawn(strip(2, 3)).layout
+    across = dict(zip(layout.xaxis.tickvals, layout.xaxis.ticktext, strict=True))
+    down = dict(zip(layout.yaxis.tickvals, layout.yaxis.ticktext, strict=True))
+    named = [f"{token} (layer {layer})" for layer in (1, 2) for token in CROSS.columns]
+    assert [across[x] for x in sorted(across) if across[x]] == named
+    assert [down[y] for y in sorted(down) if down[y]] == [
+        f"head {head}, {row}" for head in (1, 2, 3) for row in CROSS.rows
+    ]
+    for point in ((0, 0), (9, 10), (22, 16)):
+        layer, head = tile_at(point, CROSS)
+        assert across[point[1]].endswith(f"(layer {layer + 1})")
+        assert down[point[0]].startswith(f"head {head + 1},")
 
 
-def test_a_head_that_turned_carries_a_star_and_the_chosen_one_the_thickest_frame():
+def test_a_head_that_turned_has_a_frame_and_the_chosen_one_the_thickest():
     figure = drawn(strip(2, 2, lit=[[False, True], [False, False]], chosen=(1, 0)))
-    text, width = {}, {}
-    for i in range(4):
-        text[tile_at(i, 2)] = figure.layout.annotations[i].text
-        width[tile_at(i, 2)] = figure.layout.shapes[i].line.width
-    assert {tile for tile, name in text.items() if "★" in name} == {(0, 1)}
+    width = {tile: shape.line.width for tile, shape in outlines(figure, 2, 2).items()}
     assert width[0, 0] == width[1, 1] == 0
     assert 0 < width[0, 1] < width[1, 0]
 
 
-def test_the_tiles_of_a_causal_attention_show_the_future_as_blocked_where_it_is():
-    figure = drawn(strip(2, 3, CAUSAL, weights=[causal_weights(3, 7, 7, seed=layer) for layer in range(2)]))
-    assert len(figure.data) == 12
-    for weights, blocked in zip(figure.data[:6], figure.data[6:], strict=True):
-        assert (list(blocked.x), list(blocked.y)) == (list(weights.x), list(weights.y))
-        assert {color for _, color in blocked.colorscale} == {colors.CAUSAL}
-        cells = np.array([[z is not None for z in row] for row in blocked.z])
-        np.testing.assert_array_equal(cells, ~np.tri(7, dtype=bool))
-        np.testing.assert_array_equal(cells, [[z is None for z in row] for row in weights.z])
+def test_blocked_cells_of_tiles_have_no_weight_and_say_which_are_in_the_future_and_which_taken_by_hand():
+    weights = [causal_weights(3, 7, 7, seed=layer) for layer in range(2)]
+    weights[1][2, 4, 1] = np.nan  # somebody has taken it away
+    figure = drawn(strip(2, 3, CAUSAL, weights=weights))
+    shown, blocked = map(cells, figure.data)
+    assert [color for _, color in figure.data[1].colorscale] == [colors.CAUSAL, colors.TAKEN]
+    by_hand = []
+    for row, column in np.ndindex(*shown.shape):
+        tile = tile_at((row, column), CAUSAL)
+        assert np.isnan(shown[row, column]) or np.isnan(blocked[row, column])
+        if tile is None or blocked[row, column] == 1:
+            by_hand += [] if tile is None else [(tile, row - 2 * 8, column - 1 * 8)]
+        else:
+            assert np.isnan(blocked[row, column]) == (column % 8 <= row % 8)
+    assert by_hand == [((1, 2), 4, 1)]
+
+
+@pytest.mark.parametrize("axes", [CROSS, CAUSAL])
+def test_what_a_player_fills_with_numbers_is_the_large_map_with_a_trace_for_cells_taken_by_hand(axes):
+    shape = len(axes.rows), len(axes.columns)
+    weights = causal_weights(*shape) if axes.causal else softmaxed(*shape)
+    assert player_spec(axes, False) == large(weights, axes).spec
+    weights[5, 2] = np.nan
+    by_player, by_page = json.loads(player_spec(axes, True)), json.loads(large(weights, axes).spec)
+    assert by_player["layout"] == by_page["layout"]
+    assert by_player["data"][:-1] == by_page["data"][:-1]
+    last = by_player["data"][-1]
+    assert last["z"] is None  # the player says which
+    assert last["colorscale"] == by_page["data"][-1]["colorscale"]
 
 
 def test_padding_that_is_not_hidden_has_one_label_for_all_its_columns():

@@ -19,7 +19,9 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
 from pages.parts import ask_break, mask_switches
+from pages.stream.channel import Channel, find
 from transformer.config import RunConfig
+from transformer.player.sentences import STEP
 from transformer.recording.frame import Frame
 from transformer.runs import rhythm
 from transformer.runs.registry import REGISTRY
@@ -58,29 +60,16 @@ class Drawn:
     data: list[dict[str, Any]]
     layout: dict[str, Any]
     """What stays the same, from the picture's JSON."""
-    frames: list[dict[str, Any]]
-    """Each with its step, its layout and its arrays, unpacked as the browser does it."""
-
-    @property
-    def step(self) -> int:
-        return self.frames[-1]["step"]
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        return self.frames[-1]["arrays"]
-
-    @property
-    def changing(self) -> dict[str, Any]:
-        return self.frames[-1]["layout"]
+    changing: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+    """Unpacked as the browser does it."""
+    step: int
 
 
 def unpacked(packed: dict[str, Any]) -> np.ndarray:
-    """What the browser makes of packed numbers: weights in parts of 65534, 65535 a gap; curves as is."""
-    data = base64.b64decode(packed["b"])
-    if "shape" not in packed:
-        return np.frombuffer(data, dtype="<f4").astype(float)
-    codes = np.frombuffer(data, dtype="<u2").reshape(packed["shape"])
-    return np.where(codes == 65535, np.nan, codes / 65534)
+    """What the browser makes of packed numbers."""
+    values = np.frombuffer(base64.b64decode(packed["b"]), dtype="<f4").astype(float)
+    return values.reshape(packed["shape"]) if "shape" in packed else values
 
 
 def scored(frame: Frame, scores: dict[str, Any], step: int | None = None, **more: Any) -> Frame:
@@ -144,18 +133,34 @@ class Visitor:
         return self.look()
 
     def send(self, key: str, event: str, value: Any) -> Visitor:
-        """What the browser's half of a component sends: a click on a picture, a move of the slider."""
-        (element,) = [found for found in self.at.get("bidi_component") if found.key == key]
-        states = self.at._tree.get_widget_states()
-        name = f"$$STREAMLIT_INTERNAL_KEY_{element.proto.id}__events"
+        """An event of a component's half in the browser, such as a click on a picture."""
         message = json.dumps([{"event": event, "value": value}])
-        states.widgets.append(WidgetState(id=name, json_trigger_value=message))
+        name = f"$$STREAMLIT_INTERNAL_KEY_{self._component(key).id}__events"
+        return self._answer(WidgetState(id=name, json_trigger_value=message))
+
+    def tell(self, chosen: Any) -> Visitor:
+        """What the player's half in the browser says is chosen: anything at all, as any client can."""
+        state = json.dumps({"chosen": chosen})
+        return self._answer(WidgetState(id=self._component("player").id, json_value=state))
+
+    def choose(self, **change: Any) -> Visitor:
+        """Choose a word, kind, pinned head, step (None: LIVE), outline or follow in the player."""
+        given = self.player
+        return self.tell(given["first"] | change | {"number": given["heard"] + 1})
+
+    def stand(self, step: int | None) -> Visitor:
+        """Move the handle of the step control; None presses LIVE."""
+        return self.choose(step=step, follow=False)
+
+    def _answer(self, state: WidgetState) -> Visitor:
+        states = self.at._tree.get_widget_states()
+        states.widgets.append(state)
         self.at._run(states)
         return self.look()
 
-    def stand(self, step: int) -> Visitor:
-        """Move the handle of the step control."""
-        return self.send("time_step_slider", "moved", step)
+    def _component(self, key: str) -> Any:
+        (element,) = [found for found in self.at.get("bidi_component") if found.key == key]
+        return element.proto
 
     def click(self, key: str, trace: int, point: object = None) -> Visitor:
         """Click on a trace of a picture."""
@@ -178,7 +183,9 @@ class Visitor:
     def once(self, happened: Callable[[], bool], seconds: float = 30.0, what: str = "it") -> Visitor:
         end = time.monotonic() + seconds
         while not happened():
-            assert time.monotonic() < end, f"not within {seconds} s: {what}; the page says: {self.status}"
+            assert time.monotonic() < end, (
+                f"not within {seconds} s: {what}; the run: {self.run and self.run.view.state}"
+            )
             time.sleep(0.005)
         return self.look()
 
@@ -189,15 +196,16 @@ class Visitor:
         return REGISTRY.get(next((state[name] for name in ("run", "draft") if name in state), None))
 
     @property
-    def slider(self) -> dict[str, Any]:
-        """What the step control shows."""
-        (element,) = [found for found in self.at.get("bidi_component") if found.key == "time_step_slider"]
-        return json.loads(element.proto.json)
+    def player(self) -> dict[str, Any]:
+        """What the player, or the step control of another page, is given."""
+        return json.loads(self._component("player").json)
 
     @property
-    def badge(self) -> str:
-        """LIVE, or where the screen stands."""
-        return next(text for text in self.texts if "-badge[" in text)
+    def news(self) -> dict[str, Any]:
+        """What those are told who look at the run that the player shows."""
+        channel = Channel(find(self.player["run"]))
+        channel.look(1)
+        return json.loads(channel.now.said)
 
     @property
     def link(self) -> dict[str, str]:
@@ -225,7 +233,16 @@ class Visitor:
 
     @property
     def status(self) -> str:
-        return next((text for text in self.texts if "step **" in text), "")
+        """The line above the pictures, without markup."""
+        news = self.news
+        return re.sub("<[^>]*>", "", news["status"]).replace(STEP, f"{news['step']:,}")
+
+    @property
+    def headline(self) -> str:
+        """The sentence of the newest step, without markup."""
+        news = self.news
+        said = self.player.get("over") or news["waits"] or news["headline"][0]
+        return re.sub("<[^>]*>", "", said)
 
     @property
     def errors(self) -> list[str]:
@@ -242,11 +259,10 @@ class Visitor:
 
     def drawn(self, key: str) -> Drawn:
         """What the live figure of this key shows."""
-        (element,) = [found for found in self.at.get("bidi_component") if found.key == key]
-        message = json.loads(element.proto.json)
-        for frame in message["frames"]:
-            frame["arrays"] = {name: unpacked(packed) for name, packed in frame["arrays"].items()}
-        return Drawn(**json.loads(message["spec"]), frames=message["frames"])
+        message = json.loads(self._component(key).json)
+        arrays = {name: unpacked(packed) for name, packed in message["arrays"].items()}
+        spec = json.loads(message["spec"])
+        return Drawn(**spec, changing=message["layout"], arrays=arrays, step=message["step"])
 
     def table(self, key: str, i: int = 0) -> np.ndarray:
         """The numbers of the i-th table of a picture of stages; blocked cells are NaN."""

@@ -70,10 +70,8 @@ def test_an_ablated_head_changes_the_right_side_only(visit):
     ask = visit(
         SOME | {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "goal": "none", "device": "cpu"}
     )
-    ask.press("run_start").until("finished").set("word", "cat")
-    watch = ask.drawn("live_map_figure")
-    outputs = next(text for text in ask.texts if "hl-outputs' data-step" in text)
-    ask.go("explore").tab("Break")
+    ask.press("run_start").until("finished").choose(word="cat").go("explore").tab("Break")
+    outputs = [probe.output for probe in ask.run.view.frame.probes]
     before, text = weights(ask, "before"), verdict(ask, "before")
     heads = ["dec 1 cross · head 1", "dec 1 cross · head 2"]
     ask.set("ablate_heads", heads)
@@ -95,18 +93,16 @@ def test_an_ablated_head_changes_the_right_side_only(visit):
     assert verdict(ask, "before") == text
     assert "switched off" in ask.drawn("break_after_figure").changing["title.text"]
     assert "before" in ask.drawn("break_before_figure").changing["title.text"]
-    ask.go("train")  # and nobody has touched the run
-    np.testing.assert_array_equal(ask.drawn("live_map_figure").arrays["0.z"], watch.arrays["0.z"])
-    assert outputs in ask.texts
-    assert not ask.run.view.interventions
-    ask.go("explore").tab("Break")
+    assert not ask.run.view.interventions  # and nobody has touched the run
+    assert [probe.output for probe in ask.run.view.frame.probes] == outputs
+    ask.go("train").go("explore").tab("Break")
     assert ask.value("ablate_heads") == heads  # what was chosen is still chosen
     ask.press("ablate_none")
     assert verdict(ask, "after").split("</small>")[1] == text.split("</small>")[1]
 
 
 def test_all_but_the_one_shown_are_switched_off(ask):
-    ask.go("train").set("kind", "encoder").click("live_maps_figure", 1).go("explore").tab("Break")
+    ask.go("train").choose(kind="encoder", pinned=["encoder.0", 1]).go("explore").tab("Break")
     ask.press("ablate_others")
     assert ask.value("ablate_heads") == ["enc 1 · head 1", "enc 1 · head 3"]
     others = Interventions(ablated=(("encoder.0", 0), ("encoder.0", 2)))
@@ -222,9 +218,8 @@ def test_what_is_taken_away_can_be_put_into_the_run(ask):
     assert (moment.step, moment.kind, moment.text) == (5, "intervention", in_force.text())
     assert ask.says(f"In force in the run: {in_force.text()}.")
     assert run.view.frame.interventions == in_force
-    ask.go("train").set("kind", "cross")
     assert run.view.state == "paused"
-    ask.step()
+    ask.go("train").step()
     assert ask.run.view.frame.interventions == in_force
     assert run.view.step == 10
     ask.go("explore").tab("Break").press("intervene_none")
@@ -267,7 +262,7 @@ def test_a_run_that_has_ended_trains_on_without_its_heads_at_the_stated_rate(vis
     label = ask.at.button(key="intervene_continue").label
     assert label == "Train on: 100 steps, freshly warmed up to 0.004"
     ask.press("intervene_continue")
-    assert "REVIEW" not in ask.badge
+    assert ask.player["first"]["step"] is None  # LIVE
     ask.once(lambda: run.view.step == 104).until("finished")
     rates = run.view.metrics.column("learning_rate")[4:]
     assert len(rates) == 100

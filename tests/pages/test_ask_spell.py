@@ -38,6 +38,12 @@ def columns(visitor):
     ]
 
 
+def tile(visitor, shape, layer, head):
+    """The map of one head in the picture of all, in which a cell is left free between two."""
+    rows, columns = (at * (n + 1) + np.arange(n) for at, n in zip((head, layer), shape, strict=True))
+    return visitor.drawn("explore_strip_figure").arrays["0.z"][np.ix_(rows, columns)]
+
+
 def lit(visitor):
     """The row in a frame on the map."""
     shapes = visitor.drawn("explore_map_figure").layout["shapes"]
@@ -56,12 +62,11 @@ def test_the_maps_are_those_of_the_snapshot_for_the_word(ask, kind, fed):
     ask.set("explore_text", "ziggy").set("kind", kind).set("explore_input", fed).stand(5)
     answer = truth(ask, 5, "ziggy")
     reading = answer.forced if fed == "forced" else answer.free
-    strip = ask.drawn("explore_strip_figure")
     for head in range(3):
         for layer in range(2):
             maps = reading.maps[SITES[kind].format(layer)]
-            np.testing.assert_allclose(strip.arrays[f"{2 * head + layer}.z"], maps[head], atol=1e-4)
-    ask.click("explore_strip_figure", 3)  # head 2 of the second layer
+            np.testing.assert_allclose(tile(ask, maps[head].shape, layer, head), maps[head], atol=1e-4)
+    ask.click("explore_strip_figure", 0, [len(maps[0]) + 1, len(maps[0][0]) + 1])  # head 2, second layer
     np.testing.assert_allclose(weights(ask), reading.maps[SITES[kind].format(1)][1], atol=1e-4)
     title = ask.drawn("explore_map_figure").changing["title.text"]
     assert title.startswith(f"<b>{'encoder' if kind == 'encoder' else 'decoder'} 2 · head 2</b> · step 5")
@@ -86,7 +91,7 @@ def test_free_running_reads_what_the_model_wrote_itself(ask):
 
 @pytest.mark.parametrize("pool", ["mean", "max"])
 def test_the_mean_and_the_maximum_are_over_the_heads_of_the_layer(ask, pool):
-    ask.set("explore_text", "ox").set("kind", "encoder").click("explore_strip_figure", 0)
+    ask.set("explore_text", "ox").set("kind", "encoder").click("explore_strip_figure", 0, [0, 0])
     ask.set("explore_pool", pool)
     maps = truth(ask, 22, "ox").forced.maps["encoder.0"]
     np.testing.assert_allclose(weights(ask), getattr(maps, pool)(axis=0), atol=1e-4)
@@ -242,14 +247,14 @@ def test_a_word_longer_than_any_trained_on_can_be_asked(ask):
 
 def test_a_step_whose_weights_are_gone_is_answered_by_the_nearest_which_is_named(visit):
     ask = visit(**TWO_LAYERS).press("run_start").until("finished").go("explore").set("explore_text", "owl")
-    before = ask.set("explore_step", 8).drawn("explore_strip_figure").arrays["1.z"]
+    before = tile(ask.set("explore_step", 8), (4, 5), 1, 0)
     ask.run.thin_weights(3)
     assert [snapshot.step for snapshot in ask.run.view.snapshots] == [0, 7, 14, 22]
     for step, nearest in ((8, 7), (10, 7), (11, 14), (21, 22)):
         ask.set("explore_step", step)
         assert ask.says(f"The weights of step {step} are not kept: step **{nearest}** answers.")
         expected = truth(ask, nearest, "owl").forced.maps["decoder.1.cross"][0]
-        np.testing.assert_allclose(ask.drawn("explore_strip_figure").arrays["1.z"], expected, atol=1e-4)
+        np.testing.assert_allclose(tile(ask, expected.shape, 1, 0), expected, atol=1e-4)
         assert f"step {nearest}" in ask.drawn("explore_map_figure").changing["title.text"]
         assert np.abs(expected - before).max() > 1e-3  # what was asked of step 8 itself is over
 
@@ -263,12 +268,11 @@ def test_a_step_beyond_the_run_is_answered_by_the_last_and_says_so(ask, step):
 def test_the_box_of_the_step_and_the_step_control_are_one(ask):
     ask.set("explore_step", 10)
     assert ask.says("The model of step **10** answers.")
-    assert ask.badge == ":blue-badge[REVIEW] step **10** of 22, finished"
-    assert ask.slider["at"] == 10
-    ask.stand(4).look()
+    assert ask.player["first"]["step"] == ask.player["answers"] == 10
+    ask.stand(4)
     assert ask.value("explore_step") == 4
     ask.set("explore_step", None)
-    assert ask.badge == ":gray-badge[newest step]"
+    assert ask.player["first"]["step"] is None
     assert ask.says("The model of step **22** answers.")
     ask.set("explore_step", -5)
     assert ask.errors == []

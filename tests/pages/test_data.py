@@ -543,7 +543,7 @@ def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_
     viewer = visit({"run": page.run.id})
     assert viewer.errors == []
     assert viewer.says("This run learns what its owner brought")
-    assert viewer.drawn("live_map_figure").step == 2
+    assert viewer.news["newest"] == 2
     assert not viewer.enabled("run_start")
     assert next(b for b in viewer.at.get("download_button") if b.key == "run_download").proto.disabled
     viewer.go("data")

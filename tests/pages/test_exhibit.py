@@ -18,12 +18,10 @@ def first_visit(visit, monkeypatch):
 
 def test_the_first_page_shows_the_recording_and_says_that_it_is_one(first_visit):
     visitor = first_visit()
-    assert visitor.status.startswith("▷ **recorded** · step **200** / 300")
-    assert visitor.says("**Recorded before, with these settings:** press **Start** to train your own.")
-    assert visitor.says("<small>words right</small> <b>990</b> / 1,000")
-    assert visitor.drawn("live_map_figure").step == 200
-    assert visitor.slider["steps"][0] == 0
-    assert visitor.slider["steps"][-1] == 200
+    assert visitor.status.startswith("▷ recorded · step 200 / 300")
+    assert visitor.headline.startswith("Recorded before, with these settings: press Start to train your own.")
+    assert visitor.player["run"] == demo_run().id
+    assert (visitor.news["state"], visitor.news["newest"]) == ("recorded", 200)
     assert "run" not in visitor.link
     assert visitor.enabled("run_start")
 
@@ -31,8 +29,7 @@ def test_the_first_page_shows_the_recording_and_says_that_it_is_one(first_visit)
 def test_its_past_can_be_looked_at_on_every_page_that_looks(first_visit):
     visitor, step = first_visit(), demo_run().view.snapshots[2].step
     visitor.stand(step)
-    assert visitor.drawn("live_map_figure").step == step
-    assert visitor.says(f"**At step {step}** the clearest head")
+    assert visitor.player["first"]["step"] == step
     visitor.go("explore")
     assert visitor.says(f"The model of step **{step}** answers.")
     visitor.go("anatomy")
@@ -46,24 +43,24 @@ def test_start_trains_a_model_of_ones_own_from_its_first_step(first_visit):
     assert visitor.run.id != demo_run().id
     visitor.once(lambda: visitor.run.view.step > 2)
     assert visitor.run.view.metrics.column("step")[0] == 1
-    assert not visitor.says("recorded")
+    assert visitor.player["run"] == visitor.run.id
     visitor.press("run_stop")
 
 
 def test_a_step_is_one_of_a_model_of_ones_own(first_visit):
     visitor = first_visit()
     visitor.step()
-    assert "**paused** · step **1** / 300" in visitor.status
-    assert visitor.drawn("live_map_figure").step == 1
+    assert "paused · step 1 / 300" in visitor.status
 
 
 def test_a_typed_word_is_asked_of_the_untrained_model(first_visit):
     visitor = first_visit()
     visitor.set("own_word", "lantern")
     visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "lantern")
-    assert "**idle** · step **0** / 300" in visitor.status
-    assert visitor.drawn("live_map_figure").step == 0
-    assert visitor.says("**Your own model answers “lantern”, and has learned nothing yet:** press **Start**.")
+    assert "idle · step 0 / 300" in visitor.status
+    assert visitor.headline.startswith(
+        "Your own model answers “lantern”, and has learned nothing yet: press Start."
+    )
 
 
 def test_another_word_brings_the_recording_back_and_its_model_is_asked_any_word(first_visit):
@@ -74,15 +71,14 @@ def test_another_word_brings_the_recording_back_and_its_model_is_asked_any_word(
     assert visitor.value("explore_text") == "lantern"
     assert visitor.says("The model of step **200** answers.")
     visitor.go("train")
-    visitor.set("word", "banana")
-    assert "**recorded** · step **200**" in visitor.status
-    assert visitor.drawn("live_map_figure").step == 200
-    assert not visitor.says("has learned nothing yet")
+    visitor.choose(word="banana")
+    assert "recorded · step 200" in visitor.status
+    assert visitor.player["over"] is None
 
 
 def test_settings_that_cannot_be_used_show_no_recording_and_train_nothing(first_visit):
     visitor = first_visit(width=33)
-    assert not visitor.says("recorded")
+    assert visitor.player["run"] == visitor.run.id
     assert not visitor.enabled("run_start")
     assert not visitor.enabled("run_step")
 
@@ -90,22 +86,21 @@ def test_settings_that_cannot_be_used_show_no_recording_and_train_nothing(first_
 @pytest.mark.parametrize("link", [{"seed": 1}, {"width": 16}, {"task": "copy"}, {"goal": "95 %"}])
 def test_other_settings_show_their_own_untrained_model(first_visit, link):
     visitor = first_visit(**link)
-    assert "**idle** · step **0**" in visitor.status
-    assert not visitor.says("recorded")
+    assert "idle · step 0" in visitor.status
 
 
 def test_settings_that_are_changed_back_show_the_recording_again(first_visit):
     visitor = first_visit()
     visitor.set("seed", 4)
-    assert "**idle**" in visitor.status
+    assert "idle" in visitor.status
     visitor.set("seed", 0)
-    assert "**recorded**" in visitor.status
+    assert "recorded" in visitor.status
 
 
 def test_masks_are_switched_in_a_model_of_ones_own(first_visit):
     visitor = first_visit()
     visitor.go("masks")
-    assert "**idle** · step **0** / 300" in visitor.status
+    assert "idle · step 0 / 300" in visitor.status
 
 
 def test_a_mask_that_was_switched_off_is_seen_in_the_model_that_lost_it(first_visit):
@@ -115,4 +110,4 @@ def test_a_mask_that_was_switched_off_is_seen_in_the_model_that_lost_it(first_vi
     visitor.set("mask_causal_on", False)
     visitor.once(lambda: visitor.run.view.interventions.masks)
     visitor.go("train")
-    assert "**idle** · step **0** / 300" in visitor.status
+    assert "idle · step 0 / 300" in visitor.status

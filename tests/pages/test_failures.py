@@ -14,12 +14,10 @@ LOST = "The run of this link is no longer on this server. Press Start for one of
 
 def test_a_run_whose_numbers_explode_says_so_and_its_frames_stay(visit):
     visitor = visit(steps=50, learning_rate=1e30).press("run_start").until("failed")
-    (reason,) = visitor.errors
-    assert reason.startswith("**The run failed.** At step ")
-    assert reason.endswith("Start again with a lower learning rate.")
-    assert "✖ **failed**" in visitor.status
-    shown = visitor.drawn("live_map_figure")
-    assert shown.step == visitor.run.view.frames[-1].step
+    assert visitor.headline.startswith("The run failed. At step ")
+    assert visitor.headline.endswith("Start again with a lower learning rate.")
+    assert "✖ failed" in visitor.status
+    assert visitor.news["newest"] == visitor.run.view.frames[-1].step
     assert visitor.enabled("run_start")
     assert not visitor.enabled("run_pause")
     assert not visitor.enabled("run_stop")
@@ -38,9 +36,9 @@ def test_an_error_in_the_training_is_shown_with_its_reason(visit, monkeypatch):
 
     monkeypatch.setattr(Task, "batch", broken)
     visitor = visit(steps=50).press("run_start").until("failed")
-    assert visitor.errors == ["**The run failed.** RuntimeError: the letters have run out"]
-    assert "step **2** / 50" in visitor.status
-    assert visitor.drawn("live_map_figure").step == 2
+    assert visitor.headline == "The run failed. RuntimeError: the letters have run out"
+    assert "step 2 / 50" in visitor.status
+    assert visitor.news["newest"] == 2
     assert "failed at 2" in visitor.at.button(key=f"show_{visitor.run.id}").label
 
 
@@ -51,7 +49,7 @@ def test_a_device_that_is_missing_is_refused_in_place_and_a_run_that_trains_goes
     visitor.set("device", "cuda")
     assert visitor.errors == [NO_DEVICE.format("cuda")]
     assert not visitor.enabled("run_start")
-    assert "**training**" in visitor.status
+    assert "training" in visitor.status
     visitor.once(lambda: training.view.step > step)
     assert visitor.run is training
     visitor.set("device", "auto")
@@ -66,7 +64,7 @@ def test_a_device_in_the_link_that_is_missing_is_refused_and_can_be_mended(visit
     assert not visitor.enabled("run_start")
     visitor.set("device", "cpu")
     assert visitor.errors == []
-    assert "**idle**" in visitor.status
+    assert "idle" in visitor.status
     assert visitor.run.config.device == "cpu"
 
 
@@ -75,9 +73,9 @@ def test_a_device_that_goes_away_after_it_was_chosen_fails_that_run_only(visit, 
     training, step = visitor.run, visitor.run.view.step
     monkeypatch.setattr(device, "available_devices", lambda: ())
     other = visit(seed=1).until("failed")
-    assert other.errors == [
-        "**The run failed.** This machine has no cpu device; it has . Choose auto or one of these."
-    ]
+    assert other.headline == (
+        "The run failed. This machine has no cpu device; it has . Choose auto or one of these."
+    )
     visitor.once(lambda: training.view.step > step)
     assert training.view.state == "training"
 
@@ -86,7 +84,7 @@ def test_a_link_to_a_run_that_is_gone_says_so_and_gives_a_fresh_one_to_start(vis
     visitor = visit(run="no-such-run")
     for _ in range(2):  # it stays to be read while the page looks again
         assert [info.value for info in visitor.at.info] == [LOST]
-        assert "**idle**" in visitor.status
+        assert "idle" in visitor.status
         assert "run" not in visitor.at.query_params
         visitor.look()
     visitor.press("run_start").until("finished")
@@ -109,7 +107,7 @@ def test_a_run_that_goes_away_while_it_is_watched_is_said_and_its_settings_are_s
     REGISTRY._runs.pop(run.id).close()  # as when there were too many runs, or the server was started anew
     visitor.look()
     assert [info.value for info in visitor.at.info] == [LOST]
-    assert "**idle**" in visitor.status
+    assert "idle" in visitor.status
     assert visitor.run is not run
     assert visitor.run.config == run.config
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from pages.parts.walk import STAGES
-from transformer.exports.page import html_page
 from transformer.insight.moments import Moment
 from transformer.runs.registry import REGISTRY
 
@@ -66,7 +65,9 @@ def found_on(visitor):
     for element in visitor.at.get("bidi_component"):
         message = json.loads(element.proto.json) if element.proto.json else {}
         if "spec" in message:
-            pages += strings([message["spec"], [frame["layout"] for frame in message["frames"]]])
+            pages += strings([message["spec"], message["layout"]])
+        if "over" in message:
+            pages.append(message["over"] or "")
     found += [text for text in pages if TAG.search(text)]
     return found, sum("zqx" in text for text in (*markdown, *pages))
 
@@ -86,16 +87,12 @@ def trained(visit):
     return visitor.press("run_start").until("finished")
 
 
-def test_no_page_of_a_run_finds_markup_in_its_words(trained):
-    for state in (None, 1):
-        if state is not None:
-            trained.stand(state)
-        found, shown = found_on(trained)
-        assert found == []
-        assert shown > 10
+def test_watch_finds_no_markup_in_a_word(trained):
     trained.set("own_word", f"the {SIGNS} sees nobody")  # its answer is not known
     trained.once(lambda: trained.run.view.frames[-1].probes[-1].text.endswith("nobody"))
-    assert found_on(trained)[0] == []
+    found, shown = found_on(trained)
+    assert found == []
+    assert shown > 0
 
 
 def test_ask_and_masks_find_no_markup_in_a_word(trained):
@@ -138,18 +135,4 @@ def test_names_that_a_file_brings_are_text_in_the_list_of_runs(visit, tmp_path, 
         patch.setattr(REGISTRY.library, "published", lambda: {f"night {SIGNS}": replace(view, id="another")})
         found, shown = found_on(visitor.look())
         assert found == []
-        assert shown > 2
-
-
-def test_the_exported_page_hands_plotly_no_markup(trained):
-    view = trained.run.view
-    word = next(probe.text for probe in view.frame.probes if "zqx" in probe.text)
-    page = html_page(view, word=word, kind="cross", site="decoder.0.cross", head=0)
-    data = json.loads(re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', page, re.DOTALL).group(1))
-    drawn = [data["words"][word][part] for part in ("short", "drawn")]
-    wrong = [frame["probes"][word]["wrong"] for frame in data["frames"]]
-    texts = [
-        text for text in strings([*drawn, *wrong]) if "<" in re.sub(r"</?(b|br|i|span|extra)[^>]*>", "", text)
-    ]
-    assert texts == []
-    assert "&lt;" in json.dumps(drawn)
+        assert shown > 1

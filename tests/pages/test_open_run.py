@@ -43,8 +43,8 @@ def test_a_run_goes_from_one_visitor_to_another_as_a_file_and_trains_on(visit, o
     assert other.link["run"] == other.run.id
     assert other.value("seed") == 5
     other.once(lambda: other.run.ready.is_set())
-    assert "**paused** · step **7** / 40" in other.status
-    assert other.drawn("live_map_figure").step == 7
+    assert "paused · step 7 / 40" in other.status
+    assert other.news["newest"] == 7
     other.press("run_pause").until("finished")  # its label is Resume now
     assert other.run.view.step == 40
     assert first.view.step == 7
@@ -74,9 +74,9 @@ def test_a_replay_can_be_looked_at_and_offers_nothing_that_trains_it(visit, make
     run.start()
     assert run.wait(60)
     visitor = bring(visit(), REGISTRY.file_of(run))
-    assert "**finished** · step **8** / 8" in visitor.status
+    assert "finished · step 8 / 8" in visitor.status
     assert visitor.says("You watch this run.")
     assert "run_continue" not in visitor.keys
     assert not visitor.enabled("run_pause")
     visitor.stand(0)
-    assert visitor.drawn("live_map_figure").step == 0
+    assert visitor.player["first"]["step"] == 0

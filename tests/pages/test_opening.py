@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts import style as styles
+from tests.pages.conftest import APP
 
 SETTINGS = {"preset", "task", "layers_encoder", "layers_decoder", "heads", "width", "device", "seed"}
 TRAINING = {"learning_rate", "goal", "pace", "steps", "letters", "batch_size", "label_smoothing", "dropout"}
 COMMANDS = {"run_start", "run_pause", "run_step", "step_size", "run_stop", "run_reset"}
+
+
+def count_runs(monkeypatch):
+    """A list that grows whenever the script of a page is run."""
+    runs = []
+    style = styles.style
+    monkeypatch.setattr(styles, "style", lambda: runs.append(1) or style())
+    return runs
 
 
 @pytest.fixture
@@ -19,16 +28,23 @@ def opened(visit):
 
 
 def test_the_opened_page_is_idle_and_shows_the_untrained_model(opened):
-    assert "**idle** · step **0** / 300" in opened.status
-    assert not opened.says("LIVE")  # nothing moves yet
-    assert opened.says("<small>words right</small> <b>0</b> / 200<em>held-out words, at step 0</em>")
-    assert opened.says("**Step 0, untrained:** every head looks everywhere. Press **Start**.")
+    assert "idle · step 0 / 300" in opened.status
+    assert opened.headline.startswith("Step 0, untrained: every head looks everywhere. Press Start.")
+    assert opened.player["run"] == opened.run.id
+    assert opened.player["first"] == {
+        "word": "playground",
+        "kind": "cross",
+        "pinned": None,
+        "step": None,
+        "outline": False,
+        "follow": False,
+    }
     assert opened.says("Runs: none yet")
     assert opened.errors == []
 
 
 def test_every_control_that_is_promised_is_there(opened):
-    assert opened.keys >= SETTINGS | TRAINING | COMMANDS | {"own_word", "add_word", "word", "kind"}
+    assert opened.keys >= SETTINGS | TRAINING | COMMANDS | {"own_word", "add_word"}
     assert "run_continue" not in opened.keys  # nothing has ended
 
 
@@ -69,54 +85,37 @@ def test_a_task_that_works_is_chosen_with_the_settings_of_the_default_preset(ope
     assert opened.run.config.to_dict() == opened.run.config.with_changes(goal=0.99).to_dict()
 
 
-def test_the_large_map_is_that_of_the_first_word_with_its_letters_as_labels(opened):
-    shown = opened.drawn("live_map_figure")
-    assert shown.step == 0
-    assert [label.replace("<br>", "") for label in shown.layout["xaxis"]["ticktext"]] == [
-        "[SOS]",
-        *"playground",
-        "[EOS]",
-    ]
-    backwards = "dnuorgyalp"
-    assert shown.layout["yaxis"]["ticktext"] == [
-        f"{read} → {write}" for read, write in zip(["[SOS]", *backwards], [*backwards, "[EOS]"], strict=True)
-    ]
-    weights = shown.arrays["0.z"]
-    assert weights.shape == (11, 12)
-    np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=1e-3)
-    assert weights.max() < 0.5  # every head looks everywhere
-    title = shown.changing["title.text"]
-    assert "“playground”" in title
-    assert "step 0" in title
-    assert "seed 0" in title
-    assert "teacher-forced" in title
+@pytest.mark.parametrize("page", ["train", "explore", "anatomy", "masks"])
+@pytest.mark.parametrize("finished", [False, True])
+def test_opening_a_page_runs_its_script_once(visit, revisit, monkeypatch, page, finished):
+    visitor = (revisit if finished else visit)().go(page)
+    runs = count_runs(monkeypatch)
+    fresh = AppTest.from_file(str(APP), default_timeout=60)
+    if page != "train":
+        fresh.switch_page(f"{page}.py")
+    for name, value in visitor.link.items():
+        fresh.query_params[name] = value
+    fresh.run()
+    assert len(runs) == 1
+    assert not fresh.exception
 
 
-def test_an_untrained_row_says_which_wrong_letter_it_would_write(opened):
-    frame = opened.run.view.frame
-    probe = frame.probes[0]
-    labels = opened.drawn("live_map_figure").changing["yaxis.ticktext"]
-    wrong = [i for i in range(11) if probe.predicted[i] != probe.expected[i]]
-    assert wrong == [i for i, label in enumerate(labels) if "✗" in label] != []
-    for i in wrong:
-        assert labels[i].endswith(f"<b>✗</b> {probe.predicted[i]}")
+def test_what_is_chosen_in_the_player_and_the_keys_of_a_browser_run_the_page_once_each(revisit, monkeypatch):
+    visitor = revisit()
+    runs = count_runs(monkeypatch)
+    visitor.choose(word="cat", step=1)
+    assert len(runs) == 2  # one for what was sent, one for a look at the page afterwards
+    visitor.send("keyring", "found", [[["nobody", "x" * 22, 0]], ""])
+    assert len(runs) == 4
 
 
-def test_the_strip_shows_every_head_of_every_layer_and_the_curves_wait_empty(opened):
-    strip, curves = opened.drawn("live_maps_figure"), opened.drawn("live_curves_figure")
-    names = [strip.changing[f"annotations[{i}].text"] for i in range(8)]
-    assert names == [f"dec {layer} · head {head}" for head in (1, 2, 3, 4) for layer in (1, 2)]
-    frame = opened.run.view.frame
-    for head in range(4):
-        for layer in range(2):
-            np.testing.assert_allclose(
-                strip.arrays[f"{2 * head + layer}.z"],
-                frame.map(0, f"decoder.{layer}.cross")[head],
-                atol=1e-4,
-            )
-    assert all(math.isnan(value) for name in curves.arrays for value in curves.arrays[name])
-    vocabulary = opened.run.view.config.model.tgt_vocab_size
-    assert curves.layout["yaxis"]["range"][1] > math.log(vocabulary)  # where guessing stands
+def test_a_run_in_another_state_than_the_page_was_drawn_for_runs_the_whole_page_once_more(visit, monkeypatch):
+    visitor = visit()
+    runs = count_runs(monkeypatch)
+    visitor.send("player", "changed", "training")
+    assert len(runs) == 3  # for what was sent, once more, and for a look at the page afterwards
+    visitor.look()
+    assert len(runs) == 4
 
 
 def test_a_link_to_another_page_arrives(visit):

@@ -23,19 +23,24 @@ def open_(visitor, page, link):
     return visitor.__class__(link, {}, page)
 
 
+def cell_of(visitor, layer, head):
+    """A cell of the tile of a head in the picture of all heads on Ask."""
+    rows, columns = visitor.run.view.frame.map(0, "decoder.0.cross").shape[1:]
+    return [head * (rows + 1) + 2, layer * (columns + 1) + 1]
+
+
 def columns(visitor, figure):
     labels = [text.replace("<br>", "") for text in visitor.drawn(figure).layout["xaxis"]["ticktext"]]
     return "".join(label for label in labels if not label.startswith("["))
 
 
-def large(visitor):
-    """Which head is large on Watch."""
-    return visitor.drawn("live_map_figure").changing["title.text"].split("</b>")[0].removeprefix("<b>")
+def pinned(visitor):
+    """Which head is kept large."""
+    return visitor.player["first"]["pinned"]
 
 
 def test_the_link_carries_the_whole_selection_and_shows_it_to_someone_else(trained):
-    trained.set("word", "kayak").set("kind", "encoder").stand(4)
-    trained.click("live_maps_figure", 5)  # two layers side by side: trace 5 is head 3 of the second
+    trained.choose(word="kayak", kind="encoder", step=4, pinned=["encoder.1", 2])
     link = trained.link
     chosen = {
         "run": trained.run.id,
@@ -49,10 +54,13 @@ def test_the_link_carries_the_whole_selection_and_shows_it_to_someone_else(train
     expected = frame.map(frame.row_of("kayak"), "encoder.1")[2]
     guest = trained.__class__(chosen, {})
     for visitor in (trained, guest):
-        shown = visitor.drawn("live_map_figure")
-        assert large(visitor) == "encoder 2 · head 3"
-        assert shown.step == 4
-        np.testing.assert_allclose(shown.arrays["0.z"], expected, atol=1e-4)
+        first = visitor.player["first"]
+        assert {name: first[name] for name in ("word", "kind", "step", "pinned")} == {
+            "word": "kayak",
+            "kind": "encoder",
+            "step": 4,
+            "pinned": ["encoder.1", 2],
+        }
         assert {name: visitor.link.get(name) for name in chosen} == chosen
     masks = open_(trained, "masks", chosen)
     assert masks.drawn("mask_weights_figure").step == 4
@@ -69,45 +77,34 @@ def test_what_is_not_chosen_is_not_in_the_link(trained, page):
     assert trained.link["word"] == "banana"
 
 
-def test_a_click_pins_a_head_for_every_page_and_a_second_lets_go(trained):
-    trained.click("live_maps_figure", 7)  # head 4 of the second layer
-    assert large(trained) == "decoder 2 · head 4"
+def test_a_head_is_pinned_for_every_page_and_a_second_click_lets_go(trained):
+    trained.choose(pinned=["decoder.1.cross", 3])
     assert trained.link["head"] == "decoder.1.cross.4"
     trained.go("explore")
     assert "decoder 2 · head 4" in trained.drawn("explore_map_figure").changing["title.text"]
     trained.go("masks").set("kind", "cross")
     assert trained.value("mask_head") == ("decoder.1.cross", 3)
     assert trained.says("dec 2 cross · head 4")
-    trained.go("explore").click("explore_strip_figure", 7)
+    trained.go("explore").click("explore_strip_figure", 0, cell_of(trained, 1, 3))
     assert "head" not in trained.link
-    clearest = trained.run.view.frame.clearest
-    assert (
-        trained.go("train")
-        .drawn("live_map_figure")
-        .changing["title.text"]
-        .startswith(f"<b>decoder {int(clearest[0].split('.')[1]) + 1} · head {clearest[1] + 1}</b>")
-    )
-
-
-def test_a_click_on_the_cells_that_the_future_blocks_means_their_tile(trained):
-    trained.set("kind", "decoder").click(
-        "live_maps_figure", 8 + 2
-    )  # behind the eight maps are their blocked cells
-    assert trained.link["head"] == "decoder.0.self.2"
+    trained.click("explore_strip_figure", 0, cell_of(trained, 0, 1))
+    assert trained.link["head"] == "decoder.0.cross.2"
+    trained.click("explore_strip_figure", 0, [len(trained.run.view.frame.map(0, "decoder.0.cross")[0]), 0])
+    assert trained.link["head"] == "decoder.0.cross.2"  # between two tiles there is nothing
+    assert pinned(trained.go("train")) == ["decoder.0.cross", 1]
 
 
 def test_the_head_chosen_on_masks_is_large_on_watch(trained):
     trained.go("masks").set("mask_head", ("decoder.1.self", 2))
     assert trained.link["head"] == "decoder.1.self.3"
-    trained.go("train").set("kind", "decoder")
-    assert large(trained) == "decoder 2 · head 3"
+    assert pinned(trained.go("train")) == ["decoder.1.self", 2]
 
 
 def test_the_kind_of_attention_goes_from_page_to_page(trained):
     assert trained.go("masks").value("kind") == "decoder"  # nothing was chosen: what has both masks
-    assert trained.go("train").value("kind") == "cross"
+    assert trained.go("train").player["first"]["kind"] == "cross"
     assert trained.go("anatomy").value("walk_at")[0] == "encoder"  # where the forward pass begins
-    trained.go("train").set("kind", "encoder").go("masks")
+    trained.go("train").choose(kind="encoder").go("masks")
     assert trained.value("kind") == "encoder"
     trained.set("kind", "decoder").go("explore")
     assert trained.value("kind") == "decoder"
@@ -115,13 +112,12 @@ def test_the_kind_of_attention_goes_from_page_to_page(trained):
     trained.set("kind", "cross").go("masks")
     assert trained.value("kind") == "cross"
     assert trained.go("anatomy").value("walk_at")[0] == "cross"
-    trained.go("train")
-    assert trained.value("kind") == "cross"
+    assert trained.go("train").player["first"]["kind"] == "cross"
     assert "kind" not in trained.link
 
 
 def test_the_word_goes_from_page_to_page(trained):
-    trained.set("word", "kayak").go("explore")
+    trained.choose(word="kayak").go("explore")
     assert (trained.value("explore_text"), columns(trained, "explore_map_figure")) == ("kayak", "kayak")
     trained.set("explore_text", "cat").go("anatomy")
     assert trained.errors == []
@@ -129,13 +125,12 @@ def test_the_word_goes_from_page_to_page(trained):
     trained.set("explore_text", "tac").go("explore")
     assert trained.value("explore_text") == "tac"
     trained.set("explore_text", "cat").go("train")
-    assert (trained.value("word"), columns(trained, "live_map_figure")) == ("cat", "cat")
-    trained.set("word", "banana").go("explore")  # once more: what was asked before is over
+    assert trained.player["first"]["word"] == "cat"
+    trained.choose(word="banana").go("explore")  # once more: what was asked before is over
     assert (trained.value("explore_text"), columns(trained, "explore_map_figure")) == ("banana", "banana")
     trained.go("masks").set("word", "kayak").go("explore")
     assert columns(trained, "explore_map_figure") == "kayak"
-    trained.go("train")
-    assert trained.value("word") == "kayak"
+    assert trained.go("train").player["first"]["word"] == "kayak"
 
 
 def test_a_word_that_is_asked_is_one_of_the_runs_from_then_on(trained):
@@ -150,9 +145,9 @@ def test_a_word_that_is_asked_is_one_of_the_runs_from_then_on(trained):
     assert columns(guest, "explore_map_figure") == "apple"
     assert columns(trained.look(), "explore_map_figure") == "zebra"  # what a guest asks moves nobody else
     trained.once(lambda: trained.run.view.frame.row_of("zebra") > 0).go("train")
-    assert columns(trained, "live_map_figure") == "zebra"
+    assert trained.player["first"]["word"] == "zebra"
     assert trained.link["word"] == "zebra"
-    assert columns(trained.set("word", "cat").go("explore"), "explore_map_figure") == "cat"
+    assert columns(trained.choose(word="cat").go("explore"), "explore_map_figure") == "cat"
     texts = [question.text for question in trained.run.questions]
     assert sorted(texts) == sorted(set(texts))
 
@@ -175,8 +170,7 @@ FORGED = [
 ]
 
 
-MAPS_OF = {"train": "live_map_figure", "explore": "explore_map_figure"}
-STAGES_OF = {"masks": "mask_weights_figure", "anatomy": "anatomy_figure"}
+FIGURES = {"masks": "mask_weights_figure", "anatomy": "anatomy_figure", "explore": "explore_map_figure"}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -184,27 +178,24 @@ def test_a_forged_link_does_no_harm(trained, page):
     for forged in FORGED:
         guest = open_(trained, page, {"run": trained.run.id, **forged})
         assert guest.errors == []
-        if page in STAGES_OF:
-            assert np.isfinite(guest.table(STAGES_OF[page])).any(), forged
-            assert "kind" not in guest.link
-            continue
-        shown = guest.drawn(MAPS_OF[page]).arrays["0.z"]
-        np.testing.assert_allclose(np.nansum(shown, axis=1), 1.0, atol=1e-2, err_msg=str(forged))
         assert "kind" not in guest.link
         assert guest.link.get("head") not in ("decoder.0.cross.0", "decoder.0.self.0", "__class__.1")
+        if page == "train":
+            first = guest.player["first"]
+            assert (first["word"], first["kind"]) == ("banana", "cross")
+        elif page == "explore":
+            shown = guest.drawn("explore_map_figure").arrays["0.z"]
+            np.testing.assert_allclose(np.nansum(shown, axis=1), 1.0, atol=1e-2, err_msg=str(forged))
+        else:
+            assert np.isfinite(guest.table(FIGURES[page])).any(), forged
 
 
 def test_a_head_that_a_smaller_model_does_not_have_is_passed_over(trained, visit):
     small = visit().press("run_start").until("finished").run
-    trained.set("kind", "decoder").click("live_maps_figure", 7)
+    trained.choose(kind="decoder", pinned=["decoder.1.self", 3])
     trained.at.query_params["run"] = small.id
     trained.at.session_state["run"] = small.id
-    for page, figure in (
-        ("train", "live_map_figure"),
-        ("explore", "explore_map_figure"),
-        ("masks", "mask_weights_figure"),
-        ("anatomy", "anatomy_figure"),
-    ):
+    for page, figure in FIGURES.items():
         trained.go(page)
         assert trained.errors == []
         assert trained.drawn(figure).step == 3
@@ -224,5 +215,5 @@ def test_the_head_shown_on_ask_is_that_of_the_step_and_not_of_the_newest(visit):
     assert "decoder 1 · head 1" in trained.drawn("break_before_figure").changing["title.text"]
     trained.press("ablate_others")
     assert trained.value("ablate_heads") == [f"dec 1 cross · head {head}" for head in (2, 3, 4)]
-    trained.press("time_live")
+    trained.stand(None)
     assert "decoder 2 · head 4" in trained.drawn("break_before_figure").changing["title.text"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, urlsplit
 
-import numpy as np
 import pytest
 
 from tests.pages.conftest import KEYS, TINY
@@ -23,7 +22,7 @@ def test_a_link_to_a_running_run_shows_that_run_with_its_settings(visit, slow):
     owner = visit(slow, seed=8, heads=4, learning_rate=0.02).press("run_start").until("training")
     guest = visit({"run": owner.run.id})
     assert guest.run is owner.run
-    assert "**training**" in guest.status
+    assert "training" in guest.status
     assert {key: guest.value(key) for key in KEYS} == {key: owner.value(key) for key in KEYS}
     assert guest.value("seed") == 8
     assert guest.value("width") == 8
@@ -36,7 +35,7 @@ def test_a_reload_comes_back_to_the_same_run(visit):
     before = visit().press("run_start").until("finished")
     after = visit({"run": before.run.id})
     assert after.run is before.run
-    assert after.drawn("live_map_figure").step == 3
+    assert (after.player["run"], after.news["newest"]) == (before.run.id, 3)
     assert after.value("steps") == 3
 
 
@@ -50,27 +49,28 @@ def test_a_guest_may_edit_settings_without_touching_the_run_of_the_owner(visit, 
     assert owner.look().run.config.seed == 0
 
 
-def test_who_follows_sees_the_film_that_the_owner_plays_and_may_play_one_of_their_own(visit):
+def test_who_follows_stands_where_the_owner_stands_until_they_go_to_a_step_of_their_own(visit):
     owner = visit(steps=25).press("run_start").until("finished")
     guest = visit({"run": owner.run.id})
-    assert guest.value("follow") is True
-    owner.stand(2).press("time_play")
-    seen = []
-    while owner.look().value("playing"):
-        seen.append((owner.slider["at"], guest.look().slider["at"]))
-        assert owner.link["step"] == "2"  # the Back button does not lead through the film
-        assert "step" not in guest.link  # and a reload goes on following
-    assert [mine for mine, _ in seen] == [theirs for _, theirs in seen]
-    assert len({mine for mine, _ in seen}) > 3
-    assert owner.link["step"] == "25"
+    assert guest.player["mayFollow"]
+    assert guest.player["first"]["follow"]
+    for step in (2, 7, None):
+        owner.stand(step)
+        assert guest.look().player["first"]["step"] == guest.news["owner"] == step
+        assert "step" not in guest.link  # a reload goes on following
     owner.stand(3)
-    guest.look().press("time_play")
-    assert guest.value("follow") is False
-    assert guest.look().slider["at"] > 3
-    assert owner.look().slider["at"] == 3
-    guest.set("follow", True)
-    assert not guest.value("playing")
-    assert guest.look().slider["at"] == 3
+    guest.choose(word="cat", step=7)  # sent before it was heard where the owner stands now
+    assert (guest.player["first"]["follow"], guest.player["first"]["step"]) == (True, 3)
+    guest.stand(11)
+    assert (guest.player["first"]["follow"], guest.player["first"]["step"]) == (False, 11)
+    assert guest.link["step"] == "11"
+    assert owner.look().player["first"]["step"] == 3
+    guest.choose(follow=True)
+    assert guest.player["first"]["step"] == 3
+    assert not owner.player["mayFollow"]
+    assert not owner.choose(follow=True).player["first"][
+        "follow"
+    ]  # of one's own run there is nobody to follow
 
 
 def test_a_refusal_is_not_said_of_another_run(visit, monkeypatch):
@@ -156,8 +156,8 @@ def second(visit):
 
 def ghost(visitor):
     """Losses of an earlier run that the curves show behind those of this one."""
-    losses = visitor.drawn("live_curves_figure").arrays["0.y"]
-    return losses[~np.isnan(losses)]
+    losses = (visitor.player["ghost"] or {"0.y": []})["0.y"]
+    return [loss for loss in losses if loss is not None]
 
 
 def test_a_shared_link_opens_its_run_and_no_other(visit, second):

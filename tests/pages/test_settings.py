@@ -55,7 +55,7 @@ def test_an_impossible_setting_is_answered_in_place_and_cannot_be_started(visit,
     assert visitor.value(key) == value  # what was typed stays, to be mended
     assert not visitor.enabled("run_start")
     assert visitor.run is draft  # the model that is there stays on the screen
-    assert visitor.drawn("live_map_figure").step == 0
+    assert visitor.player["run"] == draft.id
     visitor.set(key, good)
     assert visitor.errors == []
     assert visitor.enabled("run_start")
@@ -146,7 +146,7 @@ def test_a_preset_fills_in_its_settings_and_is_the_model_on_the_screen(visit, na
     assert shown(visitor) == of(PRESETS[name].config)
     recipe = "default" if name == "Reverse words" else name
     assert visitor.run.config.to_dict() == PRESETS[name].config.with_changes(recipe=recipe).to_dict()
-    assert visitor.says(PRESETS[name].look_for)
+    assert PRESETS[name].look_for in visitor.headline
 
 
 def test_the_preset_of_ones_own_pairs_asks_for_them_and_leaves_the_model_that_is_there(visit):

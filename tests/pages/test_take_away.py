@@ -62,7 +62,7 @@ def test_every_file_is_offered_and_made_only_when_it_is_asked_for(trained, offer
 
 
 def test_the_page_holds_the_facts_of_the_run(trained, offered):
-    trained.set("word", "kayak")
+    trained.choose(word="kayak")
     page = offered["export_html"]["data"]()
     assert page.startswith("<!DOCTYPE html>") or page.lower().startswith("<!doctype html>")
     assert "seed 7" in page
@@ -117,13 +117,11 @@ def test_a_step_whose_weights_are_gone_gives_those_nearest_to_it(visit, offered)
 
 
 def test_what_is_taken_away_is_that_of_when_the_button_is_pressed(trained, offered):
-    """The part of the page that refreshes by itself moves on; the menu is drawn with the whole page only."""
+    """A choice in the player draws nothing but the player; the menu is drawn with the whole page only."""
     button = offered["export_json"]["data"]
     assert json.loads(button())["step"] == 22
     trained.stand(5)
     assert json.loads(button())["step"] == 5
-    trained.press("time_play")
-    assert json.loads(button())["step"] == trained.slider["at"] == 6
 
 
 def test_the_head_that_is_shown_large_is_the_one_in_the_files(trained, offered, monkeypatch):
@@ -132,13 +130,13 @@ def test_the_head_that_is_shown_large_is_the_one_in_the_files(trained, offered, 
     seen = []
     monkeypatch.setattr(film, "film_gif", lambda view, **chosen: seen.append(chosen) or b"")
     monkeypatch.setattr(page, "html_page", lambda view, **chosen: seen.append(chosen) or "")
-    trained.set("kind", "decoder").set("word", "cat").click("live_maps_figure", 3)  # head 2 of layer 2
+    trained.choose(kind="decoder", word="cat", pinned=["decoder.1.self", 1])
     offered["export_gif"]["data"]()
     offered["export_html"]["data"]()
     chosen = {"word": "cat", "site": "decoder.1.self", "head": 1}
     assert seen == [chosen, chosen | {"kind": "decoder"}]
     button = offered["export_gif"]["data"]
-    trained.set("kind", "encoder")  # the pinned head is of another kind
+    trained.choose(kind="encoder")  # the pinned head is of another kind
     button()
     assert seen[-1]["site"] == "encoder.0"
 
@@ -162,7 +160,7 @@ def test_a_word_that_has_not_been_recorded_yet_names_no_file(trained, offered, m
 def test_a_word_that_was_asked_late_is_taken_away_from_any_step(trained, offered):
     frames = trained.run.view.frames
     trained.set("own_word", "owl").once(lambda: trained.run.view.frames.steps_of("owl") == frames.steps)
-    trained.set("word", "owl").stand(3)  # nobody had asked for an owl at step 3
+    trained.choose(word="owl", step=3)  # nobody had asked for an owl at step 3
     assert json.loads(offered["export_json"]["data"]())["probes"][-1]["word"] == "owl"
     assert offered["export_gif"]["file_name"] == "headlight-seed7-owl.gif"
     gif = Image.open(io.BytesIO(offered["export_gif"]["data"]()))

@@ -138,7 +138,6 @@ def test_a_run_that_fails_says_why_and_gives_its_slot_to_the_next(
     monkeypatch.setattr(Task, "batch", broken)
     registry = server()
     other, waits = begin(registry), registry.draft(slow)
-    waits.build()
     assert waits.ready.wait(20)
     bad = registry.draft(tiny(seed=13, learning_rate=1e30 if error is None else 0.01))
     registry.start(bad)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -12,6 +12,8 @@ from typing import Any
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
+from websockets.asyncio.client import connect
+from websockets.typing import Subprotocol
 
 from benchmarks._viewer import Viewer
 
@@ -27,14 +29,21 @@ class Stranger(Viewer):
         """Of the elements that have come."""
         self.texts: list[str] = []
         self.session = ""
+        self.received = 0
+        """Bytes."""
+        self.full_runs = 0
+        """So often the whole page has come."""
         self.references = 0
         """Messages that have come as the name of one that had come before."""
         self._claimed: dict[str, WidgetState] = {}
 
-    def _take(self, socket: Any, data: bytes) -> None:
-        super()._take(socket, data)
+    def _take(self, data: bytes) -> None:
+        super()._take(data)
         message = ForwardMsg.FromString(data)
+        self.received += len(data)
         self.references += bool(message.ref_hash)
+        if message.WhichOneof("type") == "script_finished":
+            self.full_runs += message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
         if message.WhichOneof("type") == "new_session":
             self.session = message.new_session.initialize.session_id
 
@@ -47,15 +56,28 @@ class Stranger(Viewer):
             self.texts.append(getattr(element, kind).body)
 
     @property
+    def run(self) -> str:
+        """The id of the run that its page shows."""
+        return str(self._shown["run"])
+
+    @property
     def keys(self) -> set[str]:
         """Of the boxes and buttons that have come."""
         return {*self._buttons, *(id_.rpartition("-")[2] for id_ in self._widgets)}
 
-    @property
-    def step(self) -> int:
-        """Which the page says of its run; -1 where it says none."""
-        said = [found for text in self.texts if (found := re.search(r"step \*\*([\d,]+)\*\*", text))]
-        return int(said[-1].group(1).replace(",", "")) if said else -1
+    async def told(self, condition: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+        """What the news of its run say, as soon as they say something."""
+        address = self._address.replace("/_stcore/stream", f"/stream/{self.run}/news")
+        async with (
+            asyncio.timeout(SECONDS),
+            connect(address, subprotocols=[Subprotocol(f"headlight.{self._shown['ticket']}")]) as socket,
+        ):
+            async for message in socket:
+                assert isinstance(message, bytes)
+                if condition(now := json.loads(message.split(b"\n", 1)[0])):
+                    return dict(now)
+                await socket.send('{"drawn": 1}')
+        raise ConnectionError("the news have ended")
 
     @property
     def connected(self) -> bool:
@@ -115,7 +137,7 @@ async def visiting(
     following = asyncio.create_task(stranger.watch())
     try:
         async with asyncio.timeout(SECONDS):
-            await stranger.painted.wait()
+            await stranger.until(lambda: stranger.full_runs)
         yield stranger
     finally:
         following.cancel()

@@ -15,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from benchmarks._server import ROOT
-from pages.stream.files import FILES, loading, plotly
+from pages.stream.files import files, loading, plotly
 from tests.security.stranger import SECONDS, in_a_loop, visiting
 from tests.serving import start_server
 from transformer.runs.limits import Limits
@@ -82,13 +82,14 @@ def test_a_stranger_who_clears_the_servers_caches_takes_a_run_from_nobody(app):
     async def clear():
         async with visiting(app, SLOW) as owner, visiting(app) as stranger:
             await owner.answered(owner.press("run_start"))
-            await owner.until(lambda: owner.step > 0)
+            await owner.told(lambda now: now["step"] > 0)
             await stranger.send(BackMsg(clear_cache=True))
             await stranger.answered(stranger.ask())
-            step = owner.step
-            await owner.until(lambda: owner.step > step)
+            step = (await owner.told(lambda now: now["state"] == "training"))["step"]
+            await owner.told(lambda now: now["step"] > step)
             async with visiting(app, owner.query) as guest:
-                await guest.until(lambda: guest.step > step)
+                assert guest.run == owner.run
+                await guest.told(lambda now: now["step"] > step + 1)
             await owner.answered(owner.press("run_stop"))
             return [*owner.alerts, *stranger.alerts, *owner.exceptions, *stranger.exceptions]
 
@@ -111,7 +112,7 @@ def test_who_comes_back_is_sent_everything_whole_and_nothing_by_a_name_whose_pla
     async def come_back():
         async with visiting(app, "goal=none&steps=20&device=cpu") as owner:
             await owner.answered(owner.press("run_start"))
-            await owner.until(lambda: any("**finished**" in text for text in owner.texts))
+            await owner.told(lambda now: now["state"] == "finished")
         async with visiting(app, owner.query, "masks") as visitor:
             await visitor.answered(visitor.ask())
         async with visiting(app, visitor.query, "masks", before=visitor) as again:
@@ -279,20 +280,30 @@ def test_no_file_but_those_that_have_a_name_is_handed_out(app):
 
 def test_the_browser_is_given_the_installed_plotly_js_and_keeps_it(app):
     status, body, headers = asked(app, "GET", f"/files/{plotly()}")
-    assert (status, body) == (200, FILES[plotly()].read_bytes())
+    assert (status, body) == (200, files()[plotly()].read_bytes())
     assert headers["cache-control"] == "public, max-age=31536000, immutable"
     assert headers["content-type"].startswith("text/javascript")
 
 
-def test_a_script_that_a_page_names_is_there(app):
+def test_every_script_that_a_page_or_another_script_names_is_there(app):
     async def open_():
         async with visiting(app, SMALL) as visitor:
             return visitor.exceptions
 
     assert in_a_loop(open_()) == []
-    script = ROOT / "pages" / "parts" / "live_figure" / "live_figure.js"
-    (name,) = re.findall(r"live_figure-\w+\.js", loading(script))
-    assert asked(app, "GET", f"/files/{name}")[:2] == (200, script.read_bytes())
+    for script in ("mounted", "figure", "keyring"):
+        (name,) = re.findall(rf"\w+/{script}\.js", loading(script))
+        waiting, read = [name], {}
+        while waiting:
+            name = waiting.pop()
+            status, body, headers = asked(app, "GET", f"/files/{name}")
+            assert (status, body) == (200, files()[name].read_bytes()), name
+            assert headers["cache-control"] == "public, max-age=31536000, immutable"
+            read[name] = body
+            folder = name.rpartition("/")[0]
+            beside = re.findall(r'from "\./([a-z]+\.js)"', body.decode())
+            waiting += [f"{folder}/{one}" for one in beside if f"{folder}/{one}" not in read]
+        assert script != "mounted" or len(read) > 4
 
 
 def test_the_interface_for_programs_is_off(app):

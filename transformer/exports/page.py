@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from transformer.errors import InputError
 from transformer.exports.frames import head_title, share_of
-from transformer.exports.page_data import page_data
-from transformer.figures import colors
 from transformer.insight.names import examples_of
+from transformer.player.chunks import encoded, name_of
+from transformer.player.index import Index
+from transformer.player.sentences import MASS
+from transformer.recording.chunk import Chunk, joined
+from transformer.recording.frames import Frames
 from transformer.recording.view import RunView
 
 _HERE = Path(__file__).parent
+_PLAYER = _HERE.parent / "player"
+MODULES = ("player.js", "control.js", "drawing.js", "chunks.js", "sources.js")
+ROOM = 7_400_000
+"""Bytes of maps in a page, before they are packed: with plotly.js that is less than 12 MB. Beyond it the page
+has fewer steps."""
+TOGETHER = 64
+"""Steps in one piece at most: the longer, the better it is packed."""
 
 
 def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> str:
-    """The whole page, with the recorded frames and plotly.js inside.
+    """The whole page, with the recorded frames, the player and plotly.js inside.
 
     Args:
         word: shown first; another one where it has not been recorded.
@@ -31,31 +45,77 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
     Raises:
         InputError: nothing has been recorded yet.
     """
-    data = page_data(view)
-    assert view.frame is not None
+    if view.frame is None:
+        raise InputError("Nothing has been recorded yet; wait until the untrained model is shown.")
     head_title(view.frame, site, head)  # refuses a head that does not exist
-    if kind not in data["kinds"] or site not in data["kinds"][kind]["sites"]:
-        raise ValueError(f"{site!r} is no {kind!r} attention; they are {data['kinds']}.")
-    if word not in data["words"]:
-        word = next(iter(data["words"]))
-    data["first"] = {"word": word, "kind": kind, "site": site, "head": head}
-    title = f"{view.config.train.task}, seed {view.config.seed}"
+    if view.frame.axes[site].kind != kind:
+        raise ValueError(f"{site!r} is no {kind!r} attention; it is {view.frame.axes[site].kind!r}.")
+    shown = fitting(view)
+    data = {
+        "index": Index(view.config).whole(shown),
+        "chunks": {
+            name_of(chunk): base64.b64encode(gzip.compress(encoded(chunk), 9)).decode()
+            for text in shown.frames.words
+            for chunk in shown.frames.chunks_of(text)
+        },
+        "first": {
+            "word": word if word in shown.frames.words else shown.frames.words[0],
+            "kind": kind,
+            "pinned": [site, head],
+            "step": None,
+        },
+        "fileName": f"headlight-seed{view.config.seed}",
+        "mass": f"<b>{MASS[view.frame.aim]}</b>, of each head, while the model learned.",
+    }
+    title = f"{examples_of(view.config.train.task)}, {view.config.train.task}, seed {view.config.seed}"
     return _filled(
         (_HERE / "page.html").read_text(encoding="utf-8"),
         {
             "title": html.escape(f"Headlight: {title}"),
             "heading": html.escape(title),
-            "examples": examples_of(view.config.train.task),
-            "example": examples_of(view.config.train.task).removesuffix("s"),
-            "facts": html.escape(f"{_facts(view)} · {share_of(view, data['frames'])}"),
+            "facts": html.escape(f"{_facts(view)} · {share_of(view, shown.frames)}"),
             "reason": html.escape(view.reason),
-            "right": colors.RIGHT,
-            "wrong": colors.WRONG,
+            "style": (_PLAYER / "player.css").read_text(encoding="utf-8"),
+            "player": (_PLAYER / "player.html").read_text(encoding="utf-8"),
+            "modules": modules(),
             "plotly": _plotly(),
             "data": _as_script_data(data),
-            "script": (_HERE / "page.js").read_text(encoding="utf-8"),
         },
     )
+
+
+def fitting(view: RunView) -> RunView:
+    """The run with as many of its frames as a page has room for, thinned evenly; moments stay."""
+    frames = view.frames.thinned({moment.step for moment in view.moments}, ROOM)
+    records = [one for one in frames.records if not isinstance(one, Chunk)]
+    chunks = [chunk for word in frames.words for chunk in _together(frames.chunks_of(word))]
+    whole = Frames([*chunks, *records], numbers=view.metrics.at, aim=frames[-1].aim)
+    return replace(view, id="", frames=whole)  # who knows the id can watch the run
+
+
+def _together(chunks: tuple[Chunk, ...]) -> Iterator[Chunk]:
+    """Chunks that continue each other as fewer, longer ones."""
+    waiting: list[Chunk] = []
+    for chunk in chunks:
+        n = sum(len(one.steps) for one in waiting) + len(chunk.steps)
+        if waiting and (n > TOGETHER or not chunk.continues(waiting[0])):
+            yield joined(waiting)
+            waiting = []
+        waiting.append(chunk)
+    if waiting:
+        yield joined(waiting)
+
+
+def modules() -> str:
+    """The player's modules as an import map of data: addresses."""
+    found = {}
+    for name in MODULES:
+        source = (_PLAYER / name).read_text(encoding="utf-8")
+        source = re.sub(r'from "\./([a-z]+\.js)"', r'from "headlight/\1"', source)
+        found[f"headlight/{name}"] = (
+            f"data:text/javascript;base64,{base64.b64encode(source.encode()).decode()}"
+        )
+    return json.dumps({"imports": found})
 
 
 def _facts(view: RunView) -> str:

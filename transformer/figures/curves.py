@@ -183,7 +183,10 @@ def _spec(planned: int, highest_loss: float, run_id: str, moments: tuple[tuple[i
             "tickformat": ".0%",
             "tickvals": [0, 0.5, 1],
         },
-        "annotations": [panel_name("loss", 1.0 - strip), panel_name("share right", middle - 0.04)],
+        "annotations": [
+            panel_name("loss", 1.0 - strip),
+            panel_name("share right", middle - 0.04) | {"x": 0.02, "xanchor": "left"},
+        ],
         "shapes": [marker_line()],
         "uirevision": run_id,
     }

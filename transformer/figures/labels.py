@@ -123,11 +123,3 @@ def wrong_predictions(sides: Sides, expected: Sequence[str], predicted: Sequence
         return {}
     pairs = zip(expected, predicted, strict=True)
     return {i: would for i, (right, would) in enumerate(pairs) if right and right != would}
-
-
-def tile_name(site: str, head: int, n_tiles: int) -> str:
-    """One head above its small map, counted from 1; very short where there are many."""
-    stack, layer, *_ = site.split(".")
-    if n_tiles <= 8:
-        return f"{stack[:3]} {int(layer) + 1} · head {head + 1}"
-    return f"{int(layer) + 1} · {head + 1}"

@@ -16,8 +16,7 @@ from transformer.figures.picture import Array, Picture, escaped
 
 ZERO_TO_ONE = {"zmin": 0.0, "zmax": 1.0, "colorscale": colors.WEIGHTS}
 TITLE = {"x": 0.01, "xanchor": "left", "y": 1, "yanchor": "top", "pad": {"t": 18}, "font": {"size": 16}}
-ROWS_OF_TILES = 4
-GAP = 1.2
+GAP = 1
 """Cells between two tiles."""
 
 
@@ -63,6 +62,22 @@ def large_map(
 
 def _marked(label: str, would_write: str | None) -> str:
     return label if would_write is None else f"{label} <b>✗</b> {escaped(would_write)}"
+
+
+@lru_cache(maxsize=64)
+def player_spec(axes: MapAxes, taken: bool) -> str:
+    """What stays of one head shown large while a player puts numbers into it.
+
+    Trace 0 are the weights; then come cells in the future, if rows are kept from these, and at last those
+    that are blocked by hand.
+
+    Args:
+        taken: whether there are any of the last.
+    """
+    figure = json.loads(_large_spec(axes, (), None, ((0, 0),) if taken else ()))
+    if taken:
+        figure["data"][-1] |= {"z": None, "text": None, "texttemplate": "✕"}
+    return json.dumps(figure)
 
 
 @lru_cache(maxsize=64)
@@ -114,16 +129,14 @@ def map_strip(
     weights: Sequence[Array],
     axes: MapAxes,
     *,
-    names: Sequence[Sequence[str]],
     lit: Sequence[Sequence[bool]],
     chosen: tuple[int, int] | None,
     step: int,
 ) -> Picture:
-    """All heads as tiles: a column per layer and a row per head; beyond four heads a layer has more columns.
+    """All heads as tiles of one picture: a column of tiles per layer and a row per head.
 
     Args:
         weights: of each layer (H, rows, columns) in [0, 1]; NaN where the mask blocks.
-        names: of each layer the name of each head.
         lit: of each layer whether each head has crossed the mirror threshold.
         chosen: (layer, head) that is shown large.
     """
@@ -131,109 +144,105 @@ def map_strip(
     for heads in weights:
         for one in heads:
             _check(one, axes)
-    tiles = [(layer, head) for head in range(n_heads) for layer in range(n_layers)]
+    shape = len(axes.rows), len(axes.columns)
+    height, width = tile_place(n_heads - 1, n_layers - 1, shape)
+    tiles = np.full((height + shape[0], width + shape[1]), np.nan, dtype=np.float32)
+    blocked = tiles.copy()
+    future = ~np.tri(*shape, dtype=bool) & axes.causal
     changing: dict[str, Any] = {}
-    for i, (layer, head) in enumerate(tiles):
-        text = names[layer][head]
-        changing[f"annotations[{i}].text"] = f"<b>★ {text}</b>" if lit[layer][head] else text
-        is_chosen = (layer, head) == chosen
-        changing[f"shapes[{i}].line.width"] = 4 if is_chosen else 2 if lit[layer][head] else 0
-    taken = tuple(_taken(weights[layer][head], axes) for layer, head in tiles)
+    for layer, heads in enumerate(weights):
+        for head, one in enumerate(heads):
+            y, x = tile_place(head, layer, shape)
+            tiles[y : y + shape[0], x : x + shape[1]] = one
+            closed = np.where(future, 0.0, 1.0)
+            blocked[y : y + shape[0], x : x + shape[1]] = np.where(np.isnan(one), closed, np.nan)
+            width_of_line = 4 if (layer, head) == chosen else 2 if lit[layer][head] else 0
+            changing[f"shapes[{head * n_layers + layer}].line.width"] = width_of_line
     return Picture(
-        spec=_strip_spec(axes, n_layers, n_heads, tuple(tuple(layer) for layer in names), taken),
-        arrays={f"{i}.z": weights[layer][head] for i, (layer, head) in enumerate(tiles)},
+        spec=strip_spec(axes, n_layers, n_heads),
+        arrays={"0.z": tiles, "1.z": blocked},
         layout=changing,
         step=step,
     )
 
 
-def tile_at(trace: int, n_layers: int) -> tuple[int, int]:
-    """The (layer, head) that a click on this trace of a strip means."""
-    return trace % n_layers, trace // n_layers
+def tile_place(head: int, layer: int, shape: tuple[int, int]) -> tuple[int, int]:
+    """Row and column of a tile's first cell in the picture of all heads.
+
+    Args:
+        shape: rows and columns of a map.
+    """
+    return head * (shape[0] + GAP), layer * (shape[1] + GAP)
+
+
+def tile_at(point: tuple[int, int], axes: MapAxes) -> tuple[int, int] | None:
+    """The (layer, head) whose tile has this cell (row, column); None between the tiles."""
+    (head, row), (layer, column) = (
+        divmod(place, len(tokens) + GAP)
+        for place, tokens in zip(point, (axes.rows, axes.columns), strict=True)
+    )
+    return (layer, head) if row < len(axes.rows) and column < len(axes.columns) else None
 
 
 @lru_cache(maxsize=64)
-def _strip_spec(
-    axes: MapAxes,
-    n_layers: int,
-    n_heads: int,
-    names: tuple[tuple[str, ...], ...],
-    taken: tuple[tuple[tuple[int, ...], ...], ...],
-) -> str:
-    n_rows, n_columns = len(axes.rows), len(axes.columns)
-    step_x, step_y = n_columns + GAP, n_rows + GAP + n_rows * 0.2  # room for the name above each tile
-    data: list[dict[str, Any]] = []
-    blocked: list[dict[str, Any]] = []
-    by_hand: list[dict[str, Any]] = []
-    annotations, shapes = [], []
-    per_layer = -(-n_heads // ROWS_OF_TILES)
-    n_across, n_down = n_layers * per_layer, min(n_heads, ROWS_OF_TILES)
+def strip_spec(axes: MapAxes, n_layers: int, n_heads: int) -> str:
+    """What stays of the picture of all heads: trace 0 are the weights, trace 1 blocked cells (0 in the
+    future, 1 by hand), and each tile has its outline as a shape, those of the first head first.
+    """
+    shape = n_rows, n_columns = len(axes.rows), len(axes.columns)
+    height, width = tile_place(n_heads - 1, n_layers - 1, shape)
+    between = [""] * GAP
+    x_names, y_names, shapes, annotations = [], [], [], []
+    for layer in range(n_layers):
+        x_names += [f"{escaped(token)} (layer {layer + 1})" for token in axes.columns] + between
+        middle = tile_place(0, layer, shape)[1] + (n_columns - 1) / 2
+        annotations.append(_beside(f"layer {layer + 1}" if n_layers <= 4 else str(layer + 1), x=middle))
     for head in range(n_heads):
+        y_names += [f"head {head + 1}, {escaped(label)}" for label in axes.rows] + between
+        middle = tile_place(head, 0, shape)[0] + (n_rows - 1) / 2
+        annotations.append(_beside(f"head {head + 1}" if n_heads <= 6 else str(head + 1), y=middle))
         for layer in range(n_layers):
-            across, down = layer * per_layer + head // ROWS_OF_TILES, head % ROWS_OF_TILES
-            x = [across * step_x + i for i in range(n_columns)]
-            y = [down * step_y + i for i in range(n_rows)]
-            data.append(
-                {
-                    "type": "heatmap",
-                    **ZERO_TO_ONE,
-                    "x": x,
-                    "y": y,
-                    "showscale": False,
-                    "hoverongaps": False,
-                    "hovertemplate": f"<b>{names[layer][head]}</b><br>%{{y}} · looks at %{{x}}"
-                    "<br><b>%{z:.1%}</b><extra></extra>",
-                }
-            )
-            if axes.causal:
-                blocked.append(_future(n_rows, n_columns, None) | {"x": x, "y": y})
-            if cells := taken[len(data) - 1]:
-                # Not to be pointed at: the number of a trace tells which tile was clicked.
-                by_hand.append(
-                    _by_hand(cells, n_rows, n_columns, None)
-                    | {"x": x, "y": y, "hoverinfo": "skip", "hovertemplate": None}
-                )
-            annotations.append(
-                {
-                    "x": x[0] - 0.5,
-                    "y": y[0] - 0.6,
-                    "text": names[layer][head],
-                    "showarrow": False,
-                    "xanchor": "left",
-                    "yanchor": "bottom",
-                    "font": {"size": 12},
-                }
-            )
-            shapes.append(
-                {
-                    "type": "rect",
-                    "x0": x[0] - 0.5,
-                    "x1": x[-1] + 0.5,
-                    "y0": y[0] - 0.5,
-                    "y1": y[-1] + 0.5,
-                    "line": {"color": colors.MIRROR, "width": 0},
-                }
-            )
-    hidden = {"showticklabels": False, "showline": False, "showgrid": False, "zeroline": False, "ticks": ""}
+            y, x = tile_place(head, layer, shape)
+            shapes.append(_rectangle(x, x + n_columns - 1, y, y + n_rows - 1, 0))
     layout = {
-        "margin": {"l": 2, "r": 2, "t": 12, "b": 2},
-        "xaxis": {
-            **hidden,
-            "tickvals": [tile * step_x + i for tile in range(n_across) for i in range(n_columns)],
-            "ticktext": [escaped(token) for token in axes.columns] * n_across,
-            "range": [-1.0, (n_across - 1) * step_x + n_columns],
-        },
-        "yaxis": {
-            **hidden,
-            "tickvals": [tile * step_y + i for tile in range(n_down) for i in range(n_rows)],
-            "ticktext": [escaped(label) for label in axes.rows] * n_down,
-            "range": [(n_down - 1) * step_y + n_rows - 0.3, -0.7 - n_rows * 0.22],
-        },
+        "margin": {"l": 24, "r": 4, "t": 24, "b": 4},
+        "xaxis": _hidden(x_names, [-1.0, width + n_columns]),
+        "yaxis": _hidden(y_names, [height + n_rows, -1.0]),
         "annotations": annotations,
         "shapes": shapes,
         "uirevision": json.dumps([axes.rows, axes.columns, n_layers, n_heads]),
     }
-    return json.dumps({"data": data + blocked + by_hand, "layout": layout})
+    cells = {"type": "heatmap", "hoverongaps": False, "showscale": False}
+    reasons = {"zmin": 0, "zmax": 1, "colorscale": [[0, colors.CAUSAL], [1, colors.TAKEN]]}
+    data = [
+        cells | ZERO_TO_ONE | {"hovertemplate": "%{y} · looks at %{x}<br><b>%{z:.1%}</b><extra></extra>"},
+        cells | reasons | {"hovertemplate": "%{y} · may not look at %{x}<extra></extra>"},
+    ]
+    return json.dumps({"data": data, "layout": layout})
+
+
+def _hidden(names: Sequence[str], ends: list[float]) -> dict[str, Any]:
+    """An axis that only the pointer tells of."""
+    return {
+        "showticklabels": False,
+        "showline": False,
+        "showgrid": False,
+        "zeroline": False,
+        "ticks": "",
+        "tickvals": list(range(len(names))),
+        "ticktext": list(names),
+        "range": ends,
+    }
+
+
+def _beside(text: str, *, x: float | None = None, y: float | None = None) -> dict[str, Any]:
+    """The name of a column of tiles above it, or of a row to its left."""
+    place = (
+        {"x": x, "y": 1.0, "yref": "paper", "xanchor": "center", "yanchor": "bottom"}
+        if y is None
+        else {"x": 0.0, "xref": "paper", "y": y, "xanchor": "right", "yanchor": "middle", "textangle": -90}
+    )
+    return place | {"text": text, "showarrow": False, "font": {"size": 13}}
 
 
 def _column_axis(tokens: Sequence[str], title: str, size: int) -> dict[str, Any]:
@@ -324,15 +333,20 @@ def _by_hand(
     return flat_cells(cells, colors.TAKEN, mark, "%{y} may not look at %{x}<br>blocked by hand")
 
 
-def _outline(row: int, column: int) -> dict[str, Any]:
+def _rectangle(left: int, right: int, top: int, bottom: int, width: int) -> dict[str, Any]:
+    """Around cells, these among them."""
     return {
         "type": "rect",
-        "x0": column - 0.5,
-        "x1": column + 0.5,
-        "y0": row - 0.5,
-        "y1": row + 0.5,
-        "line": {"color": colors.MIRROR, "width": 2},
+        "x0": left - 0.5,
+        "x1": right + 0.5,
+        "y0": top - 0.5,
+        "y1": bottom + 0.5,
+        "line": {"color": colors.MIRROR, "width": width},
     }
+
+
+def _outline(row: int, column: int) -> dict[str, Any]:
+    return _rectangle(column, column, row, row, 2)
 
 
 def _frame_of(row: int, n_columns: int) -> dict[str, Any]:

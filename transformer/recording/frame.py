@@ -45,6 +45,11 @@ def reading_sites(axes: Mapping[str, Axes]) -> list[str]:
     return cross or list(axes)
 
 
+def sites_of(axes: Mapping[str, Axes], kind: str) -> list[str]:
+    """The sites of one kind of attention, first layer first."""
+    return [site for site, one in axes.items() if one.kind == kind]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Output:
     """What a model wrote by itself (free-running) to one word."""

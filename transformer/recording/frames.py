@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from itertools import pairwise
 from typing import Any, overload
 
 from transformer.evaluation import Evaluation
@@ -91,6 +92,10 @@ class Frames(Sequence[Frame]):
         """The steps of the frames that show one word."""
         return tuple(step for chunk in self.chunks_of(text) for step in chunk.steps)
 
+    def place_of(self, text: str, step: int) -> tuple[Chunk, int] | None:
+        """The chunk that has a word at a step, and where in it; None where that was not recorded."""
+        return _find(self._chunks.get(text, ()), step)
+
     def measured_at(self, step: int) -> Measurement | None:
         """The newest measurement up to a step; the first of all where that is later."""
         found: Measurement | None = _newest(self._measured, step)
@@ -110,6 +115,16 @@ class Frames(Sequence[Frame]):
     def measurements(self) -> tuple[Measurement, ...]:
         """All measurements, in order of step."""
         return tuple(self._measured[step] for step in sorted(self._measured))
+
+    @property
+    def changes(self) -> tuple[int, ...]:
+        """The steps at which something else than maps is new: scores, outputs, held-out words, or what is
+        taken away."""
+        chunks = next(iter(self._chunks.values()), ())
+        taken = {
+            later.steps[0] for one, later in pairwise(chunks) if later.interventions != one.interventions
+        }
+        return tuple(sorted({*self._measured, *self._written, *self._evaluated, *taken}))
 
     @property
     def nbytes(self) -> int:

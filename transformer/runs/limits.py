@@ -44,6 +44,8 @@ class Limits:
     """Megabytes that the training of a model takes, by arithmetic."""
     upload_mb: int = _limit(64, 1, 4_000)
     """Megabytes of a file in which somebody brings a run along."""
+    sockets: int = _limit(300, 1, 100_000)
+    """Open pages that are sent news; each takes one of the files that a process may have open."""
     disk_mb: int = _limit(8_000, 100, 100_000_000)
     """Megabytes of disk that all runs take; beyond it weights are thinned, of those unseen for longest."""
 

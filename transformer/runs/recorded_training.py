@@ -164,6 +164,8 @@ class RecordedTraining:
             alone: whether a person asked for this very one.
             watched: whether somebody looks.
         """
+        if watched and (self.state.step + 1) % self.state.config.train.evaluate_every == 0:
+            self._show_pending()  # an evaluation takes as long as many steps
         began, spent = time.perf_counter(), time.thread_time()
         report = next(self._reports, None)
         if report is None:
@@ -252,6 +254,9 @@ class RecordedTraining:
         n_pending = self._recorder.pending
         if measured or late or self._recorder.full:
             new: list[Recorded] = [*self._developed()]
+            if measured and watched:
+                self._publish(new)  # nobody waits for the measurements
+                new = []
             if report.evaluation is not None:
                 new.append(report.evaluation)
             self._publish([*new, *(self._measured(step) if measured else ())])
@@ -275,6 +280,11 @@ class RecordedTraining:
         """Develop what is pending: model, words or masks are about to change, or nothing goes on."""
         if self._built and self._recorder.pending:
             self._publish(self._developed())
+
+    def _show_pending(self) -> None:
+        spent, n_pending = time.thread_time(), self._recorder.pending
+        self.develop()
+        self._rhythm.recorded(n_pending, time.thread_time() - spent, watched=True)
 
     def _developed(self) -> list[Recorded]:
         from transformer.training.loop import NotFinite

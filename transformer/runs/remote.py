@@ -83,9 +83,6 @@ class Remote:
         """It waits nowhere here."""
         return None
 
-    def build(self) -> None:
-        """It is built where it is trained."""
-
     def look(self) -> RunView:
         """The view, for a person."""
         self._lease.look()

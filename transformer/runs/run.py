@@ -144,10 +144,6 @@ class Run:
         self._lease.look()
         return self.view
 
-    def build(self) -> None:
-        """Build the untrained model now: the page is painted. Any command does the same."""
-        self._runner.hurry()
-
     # When it trains.
 
     def start(self, *, after: str | None = None) -> threading.Event:

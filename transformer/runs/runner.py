@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,8 +17,6 @@ from transformer.runs.recorded_training import RecordedTraining
 from transformer.storage.log import note
 from transformer.tasks import Question
 
-PAINTING_SECONDS = 5.0
-"""So long at most a watched run waits to load torch: a page that is being painted needs the processor."""
 CALM_SECONDS = 3.0
 """So long nobody has asked for anything before the machine is measured."""
 LEFT_ALONE = "Another process of this training has ended, and this one cannot go on without it."
@@ -54,7 +51,6 @@ class Runner(threading.Thread):
         self.training = training
         self._published, self._lease, self._questions = published, lease, questions
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._wanted = threading.Event()  # somebody does not want to wait any longer
         self._next_step_at = 0.0  # on the clock, where there is a pace
         self._noted = published.view.state  # that was logged last, of a saved run in its time
 
@@ -74,20 +70,14 @@ class Runner(threading.Thread):
 
         self._lease.look()  # who asks for something is there
         self._commands.put(obey)
-        self._wanted.set()
         if not self.is_alive():
             obeyed.set()  # nobody is left to obey, and nobody is to wait
         return obeyed
-
-    def hurry(self) -> None:
-        """Build the model now, if that has been put off."""
-        self._wanted.set()
 
     def halt(self) -> None:
         """End after the step it is in, whatever else has been asked."""
         self.closing = True
         self._commands.put(lambda: None)  # it may be waiting for one
-        self._wanted.set()
 
     # For commands, which it obeys itself.
 
@@ -116,8 +106,6 @@ class Runner(threading.Thread):
     def run(self) -> None:
         """Build, obey and train until it is to end."""
         try:
-            if self._lease.limits is not None and "torch" not in sys.modules:
-                self._wanted.wait(PAINTING_SECONDS)
             if not self.closing and self._view.state != FAILED:  # a failed one is only looked at
                 self.training.build(self._questions, self._lease.quiet)
             self.ready.set()

@@ -36,6 +36,3 @@ class Watched(Protocol):
 
     def look(self) -> RunView:
         """The view, for a person: a run goes on as long as somebody looks."""
-
-    def build(self) -> None:
-        """Build the untrained model now: the page is painted."""

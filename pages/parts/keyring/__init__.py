@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import streamlit as st
 
 from pages.stream.files import loading
@@ -18,7 +16,7 @@ _KEY = "keyring"
 MOST = 50
 """Runs that a browser tells of; a visitor can send any number."""
 
-_component = st.components.v2.component(_KEY, js=loading(Path(__file__).with_name("keyring.js")))
+_component = st.components.v2.component(_KEY, js=loading("keyring"))
 
 
 def tokens() -> dict[str, str]:

@@ -21,6 +21,18 @@ function keptName() {
   }
 }
 
+// What is found runs the page again: the first picture comes before that.
+function afterFirstPicture(tell) {
+  if (!document.querySelector(".headlight-player") || document.querySelector(".live-figure[data-step]")) return tell();
+  const once = () => {
+    clearTimeout(late);
+    window.removeEventListener("headlight-drawn", once);
+    tell();
+  };
+  const late = setTimeout(once, 3000);
+  window.addEventListener("headlight-drawn", once);
+}
+
 export default function keyring({ data: [runs, brought, told], setTriggerValue }) {
   const own = kept();
   const name = keptName();
@@ -35,6 +47,7 @@ export default function keyring({ data: [runs, brought, told], setTriggerValue }
   }
   // A server that has been started again has not been told, whatever this page has told the one before.
   if ((unknown.length || (name && !brought)) && !told) {
-    setTriggerValue("found", [unknown.map(([id, { token, at }]) => [id, token, at]), name]);
+    const tell = () => setTriggerValue("found", [unknown.map(([id, { token, at }]) => [id, token, at]), name]);
+    afterFirstPicture(tell);
   }
 }

@@ -1,25 +1,21 @@
-"""The one component for pictures that move: Plotly draws once, then only changed arrays, in place."""
+"""One picture of a page that is made here, drawn by the player's drawing module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+import base64
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from pages.parts.live_figure.kept import Kept, packed, whole
 from pages.stream.files import loading, plotly
-from transformer.figures.picture import Picture
+from transformer.figures.picture import Array, Picture
 
-__all__ = ["Kept", "live_figure", "packed", "point_of"]
-
-# What is given here goes with every message.
 _component = st.components.v2.component(
     "live_figure",
     html='<div class="live-figure"></div>',
-    js=loading(Path(__file__).with_name("live_figure.js")),
+    js=loading("figure"),
     isolate_styles=False,  # plotly.js puts its styles into the document's head
 )
 
@@ -45,45 +41,46 @@ def point_of(picture: Picture, sent: Any) -> tuple[int, int | tuple[int, int] | 
 
 
 def live_figure(
-    pictures: Sequence[Picture],
+    picture: Picture,
     *,
     key: str,
     height: str,
     file_name: str,
     on_click: Callable[[int, int | tuple[int, int] | None], None] | None = None,
-    kept: Kept | None = None,
 ) -> None:
     """Show a picture and keep it in place while it changes.
 
     Args:
-        pictures: the newest one last. Earlier ones, which must share its spec, are drawn first where the
-            browser has not shown their steps yet, so that at a slow pace no step is lost to a late message.
-        key: the element's key; the same for the same picture from one refresh to the next.
+        key: the element's key; the same for the same picture from one run of the page to the next.
         height: as CSS, such as "calc(100vh - 20rem)"; type grows with it.
         file_name: of the PNG that the picture's own menu saves.
         on_click: called with the number of the trace that was clicked and of the point in it, which is (row,
             column) in a heatmap.
-        kept: what the browser has since the last full run of the page, which makes a new one; without it
-            every message is whole.
     """
-    newest = pictures[-1]
-    still = {
-        "library": plotly(),
-        "height": height,
-        "fileName": file_name,
-        "clickable": on_click is not None,
-        "spec": newest.spec,
-    }
-    alike = [picture for picture in pictures if picture.spec == newest.spec]
 
     def clicked() -> None:
-        if on_click is not None and (found := point_of(newest, st.session_state[key].clicked)) is not None:
+        found = point_of(picture, st.session_state[key].clicked)
+        if on_click is not None and found is not None:
             on_click(*found)
 
     _component(
         key=key,
         height="content",
-        data=whole(still, alike) if kept is None else kept.message(key, still, alike),
+        data={
+            "plotly": plotly(),
+            "height": height,
+            "fileName": file_name,
+            "clickable": on_click is not None,
+            "spec": picture.spec,
+            "arrays": {name: packed(values) for name, values in picture.arrays.items()},
+            "layout": dict(picture.layout),
+            "step": picture.step,
+        },
         on_clicked_change=clicked,
-        on_lost_change=lambda: None if kept is None else kept.forget(key),
     )
+
+
+def packed(values: Array) -> dict[str, Any]:
+    """Numbers as text: float32, rows one after the other."""
+    text = base64.b64encode(values.astype("<f4").tobytes()).decode()
+    return {"shape": values.shape, "b": text} if values.ndim == 2 else {"b": text}

@@ -1,0 +1,224 @@
+"""How the player draws: pictures a second beside a training, clicks, a film, the step control.
+
+    python -m benchmarks.player [--seeds N] [--json]
+
+A server with one run of the default settings, without a goal, and one headless Chromium of 1280 x 720 that
+watches it. In N rounds (`--seeds`), for 20 s beside the training at full pace, every picture of the large map
+is noted with its step, and how long ago that step was trained; then heads, kinds of attention and words are
+clicked, and the answer is there when the large map shows it. Then the training is paused, and the film of a
+run that has ended is played and its step control dragged for a few seconds. The medians of the rounds count.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+from playwright.sync_api import Page
+
+from benchmarks._browser import SIZE, chromium
+from benchmarks._measuring import end, options
+from benchmarks._server import Server
+
+WARM, SECONDS, FILMED = 4.0, 20.0, 5.0
+CLICKS, WORDS = 40, 20
+PICTURES, OLDEST, FILM, DRAGGED = 8.0, 0.6, 15.0, 10.0
+"""Pictures a second at least; seconds since its step at most; steps a second of the film and of a drag."""
+CLICK, WORD = (80.0, 200.0), (150.0, 400.0)
+"""Milliseconds to the answer: the median and 95 %."""
+NOTE = """() => {
+  const host = document.querySelector(".st-key-live_map .live-figure");
+  window.drawn = [];
+  window.noting?.disconnect();
+  window.noting = new MutationObserver(() => {
+    window.drawn.push([Date.now() / 1e3, Number(host.dataset.step)]);
+  });
+  window.noting.observe(host, { attributes: true, attributeFilter: ["data-draws"] });
+}"""
+PRESS = """([selector, shows]) => new Promise((resolve, reject) => {
+  const host = document.querySelector(".st-key-live_map .live-figure");
+  const began = performance.now();
+  document.querySelector(selector).click();
+  const look = () => {
+    const text = `${host.layout.title.text} ${host.layout.xaxis.title.text}`;
+    if (text.includes(shows)) resolve(performance.now() - began);
+    else if (performance.now() - began > 10000) reject(new Error(`no answer: ${shows}`));
+    else requestAnimationFrame(look);
+  };
+  look();
+})"""
+TILE = """(head) => new Promise((resolve, reject) => {
+  const host = document.querySelector(".st-key-live_map .live-figure");
+  let began;
+  window.addEventListener("pointerup", () => { began = performance.now(); }, { once: true, capture: true });
+  const look = () => {
+    if (began && host.dataset.head === head) resolve(performance.now() - began);
+    else if (began && performance.now() - began > 10000) reject(new Error("no answer"));
+    else requestAnimationFrame(look);
+  };
+  look();
+})"""
+
+
+def pictures(page: Page, server: Server) -> dict[str, float]:
+    """What is drawn in the next seconds beside the training."""
+    server.steps()
+    page.evaluate(NOTE)
+    time.sleep(SECONDS)
+    drawn = page.evaluate("window.drawn")
+    trained = dict(server.steps())
+    inside = [(at, step) for at, step in drawn if step in trained]
+    ages = sorted(at - trained[step] for at, step in inside)
+    new = [later for (_, before), (_, later) in pairwise(drawn) if later != before]
+    return {
+        "pictures": len(new) / SECONDS,
+        "backwards": sum(later < earlier for (_, earlier), (_, later) in pairwise(drawn)),
+        "age": statistics.median(ages),
+        "oldest": ages[-1],
+    }
+
+
+def answers(page: Page, times: int, press: Callable[[int], float]) -> list[float]:
+    """Milliseconds to the answer of each of some clicks."""
+    waits = []
+    for number in range(times):
+        time.sleep(0.37)  # neither with the messages nor against them
+        waits.append(press(number))
+    return waits
+
+
+def clicks(page: Page) -> dict[str, list[float]]:
+    """Milliseconds from a click until the large map shows it."""
+    kinds = {"decoder": "letters written so far", "cross": "letters of the word"}
+    words = page.eval_on_selector_all(".st-key-word button", "all => all.map((one) => one.dataset.value)")
+    strip = page.locator(".st-key-live_maps .live-figure .nsewdrag")
+    strip.scroll_into_view_if_needed()
+    box = strip.bounding_box()
+    assert box is not None
+
+    def kind(number: int) -> float:
+        name = list(kinds)[number % 2]
+        return float(page.evaluate(PRESS, [f'.st-key-kind [data-value="{name}"]', kinds[name]]))
+
+    def word(number: int) -> float:
+        name = words[(number + 1) % len(words)]
+        return float(page.evaluate(PRESS, [f'.st-key-word [data-value="{name}"]', f"“{name}”"]))
+
+    def head(number: int) -> float:
+        wanted = (number + 1) % 4
+        x, y = box["x"] + 0.75 * box["width"], box["y"] + (wanted + 0.5) / 4 * box["height"]
+        page.mouse.move(x, y)
+        time.sleep(0.1)
+        page.evaluate(f"head => {{ window.answered = ({TILE})(head); }}", str(wanted))
+        page.mouse.down()
+        page.mouse.up()
+        return float(page.evaluate("window.answered"))
+
+    return {
+        "head": answers(page, CLICKS, head),
+        "kind": answers(page, CLICKS, kind),
+        "word": answers(page, WORDS, word),
+    }
+
+
+def film(page: Page, address: str) -> dict[str, float]:
+    """Steps a second of a film of a run that has ended, and of a hand on the step control."""
+    page.goto(address)
+    page.wait_for_selector(".st-key-live_map svg.main-svg")
+    time.sleep(1.0)
+    slider = page.locator(".st-key-time_step input")
+    page.locator(".st-key-time_speed select").select_option("20 steps/s")
+    slider.focus()
+    slider.press("Home")
+    time.sleep(1.0)
+    page.evaluate(NOTE)
+    page.locator(".st-key-time_play button").click()
+    time.sleep(FILMED)
+    played = page.evaluate("new Set(window.drawn.map(([, step]) => step)).size")
+    page.locator(".st-key-time_play button").click()
+    time.sleep(1.0)
+    box = slider.bounding_box()
+    assert box is not None
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 10, y)
+    page.mouse.down()
+    page.evaluate(NOTE)
+    began = time.perf_counter()
+    while (share := (time.perf_counter() - began) / FILMED) < 1:
+        page.mouse.move(box["x"] + 10 + share * (box["width"] - 20), y)
+        time.sleep(0.01)
+    dragged = page.evaluate("new Set(window.drawn.map(([, step]) => step)).size")
+    page.mouse.up()
+    page.locator(".st-key-time_live button").click()
+    return {"film": played / FILMED, "drag": dragged / FILMED}
+
+
+def at_95(values: list[float]) -> float:
+    """What 95 % of them do not exceed."""
+    return sorted(values)[min(len(values) - 1, round(0.95 * len(values)))]
+
+
+def main() -> int:
+    """Print a row for each round; exit status 1 where a limit is not met."""
+    arguments = options(__doc__, seeds=3)
+    write = sys.stdout.write
+    rows: list[dict[str, Any]] = []
+    waits: dict[str, list[float]] = {"head": [], "kind": [], "word": []}
+    write("round  pictures/s  backwards  age, s  oldest  head, ms  kind  word  film, steps/s  drag\n")
+    with Server("app.py") as server, chromium() as browser:
+        ended = server.begin(goal=None, steps=300)
+        server.until_step(300)
+        run = server.begin(goal=None, steps=100_000)
+        past = browser.new_page(viewport=SIZE)
+        page = browser.new_page(viewport=SIZE)
+        page.goto(f"{server.address}/?run={run}")
+        page.wait_for_selector(".st-key-live_map svg.main-svg")
+        for number in range(arguments.seeds):
+            time.sleep(WARM)
+            row: dict[str, Any] = {"round": number, **pictures(page, server)}
+            for name, found in clicks(page).items():
+                waits[name] += found
+                row[name] = statistics.median(found)
+            server.pause()
+            row |= film(past, f"{server.address}/?run={ended}")
+            past.goto("about:blank")
+            server.resume()
+            rows.append({name: round(value, 3) for name, value in row.items()})
+            write(
+                f"{number:5d}  {row['pictures']:10.1f}  {row['backwards']:9d}  {row['age']:6.2f}  "
+                f"{row['oldest']:6.2f}  {row['head']:8.0f}  {row['kind']:4.0f}  {row['word']:4.0f}  "
+                f"{row['film']:13.1f}  {row['drag']:4.1f}\n"
+            )
+            sys.stdout.flush()
+    middle = {name: statistics.median(row[name] for row in rows) for name in rows[0]}
+    chosen = waits["head"] + waits["kind"]
+    click, word = ((statistics.median(one), at_95(one)) for one in (chosen, waits["word"]))
+    write(
+        f"head or kind: median {click[0]:.0f}, 95 % {click[1]:.0f} ms; word: median {word[0]:.0f}, "
+        f"95 % {word[1]:.0f} ms\n"
+    )
+    met = {
+        "pictures_a_second": middle["pictures"] >= PICTURES,
+        "each_of_a_later_step": all(row["backwards"] == 0 for row in rows),
+        "none_older": middle["oldest"] <= OLDEST,
+        "film": middle["film"] >= FILM,
+        "drag": middle["drag"] >= DRAGGED,
+        "click": click[0] <= CLICK[0] and click[1] <= CLICK[1],
+        "word": word[0] <= WORD[0] and word[1] <= WORD[1],
+    }
+    figures = {
+        "pictures a second beside a training at full pace": f"{middle['pictures']:.1f}, each "
+        f"{middle['age']:.2f} s after its step (at most {middle['oldest']:.2f} s)",
+        "from a click on a head or a kind to its map": f"{click[0]:.0f} ms (95 % within {click[1]:.0f} ms)",
+        "from a click on a word to its map": f"{word[0]:.0f} ms (95 % within {word[1]:.0f} ms)",
+        "steps a second of the film, and of a drag": f"{middle['film']:.0f} and {middle['drag']:.0f}",
+    }
+    return end(arguments, rows, met, figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

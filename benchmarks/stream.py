@@ -1,0 +1,164 @@
+"""What watching costs the training: nobody, one browser, twenty viewers, a hundred.
+
+    python -m benchmarks.stream [--seeds N] [--json]
+
+One run of the default settings, without a goal, in a server. In N rounds (`--seeds`) it trains for some
+seconds in each of these phases: without a viewer, watched by one headless Chromium, by 20 and by 100 sockets,
+each of which asks for the maps of a word and says of every message that it has drawn it. The run records as
+for somebody who watches in every phase, so that the stream alone makes the difference. The medians over the
+rounds count.
+
+Compared are steps a second as far as the training thread explains them: its share of the time (processor
+seconds a second; less where it waits for the interpreter) divided by the processor time of a step. Plain
+steps a second are printed beside it, and the same ratio without the time that the thread stood in the queue
+for a processor ("not queued"): neither the browser on the same cores nor the viewers' own work counts there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import websockets
+from playwright.sync_api import Browser
+
+from benchmarks._browser import SIZE, chromium
+from benchmarks._measuring import end, options
+from benchmarks._server import Server
+
+WARM, SECONDS = 2.5, 6.0
+"""Seconds until a phase has settled, and in which it is measured."""
+LEAST = {"browser": 0.90, "20": 0.95, "100": 0.85}
+"""Of the speed without a viewer."""
+MESSAGES, KILOBYTES = 5.0, 100.0
+"""A second and viewer: at least, and at most."""
+STEPS = 100_000
+
+
+def measured(server: Server) -> dict[str, float]:
+    """Speed of the training, and what explains it, over the next seconds."""
+    began = server.look()
+    time.sleep(SECONDS)
+    ended = server.look()
+    wall, training, queued, steps = (
+        ended[name] - began[name] for name in ("wall", "training", "queued", "step")
+    )
+    step = training / max(1, steps)
+    return {
+        "share": training / wall,
+        "step_ms": 1e3 * step,
+        "explained": training / wall / step,
+        "alone": training / (wall - queued) / step,
+        "steps_per_second": steps / wall,
+    }
+
+
+class Counted:
+    """Messages and bytes of one viewer."""
+
+    def __init__(self) -> None:
+        self.messages = self.nbytes = 0
+
+    async def watch(self, address: str, ticket: str) -> None:
+        """Ask for the maps of a word, and say of every message that it has been drawn."""
+        protocol = websockets.Subprotocol(f"headlight.{ticket}")
+        async with websockets.connect(address, subprotocols=[protocol], max_size=None) as socket:
+            await socket.send('{"look": ["playground", "decoder.1.cross", 0], "live": true}')
+            async for message in socket:
+                self.messages += 1
+                self.nbytes += len(message)
+                await socket.send('{"drawn": 1}')
+
+
+@contextmanager
+def sockets(server: Server, run: str, n: int) -> Iterator[list[Counted]]:
+    """So many viewers without a browser, in a thread of their own."""
+    address = f"{server.address.replace('http', 'ws')}/stream/{run}/news"
+    ticket, viewers = server.ticket(run), [Counted() for _ in range(n)]
+    loop = asyncio.new_event_loop()
+    tasks = [loop.create_task(viewer.watch(address, ticket)) for viewer in viewers]
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    yield viewers
+    for task in tasks:
+        loop.call_soon_threadsafe(task.cancel)
+    while not all(task.done() for task in tasks):
+        time.sleep(0.02)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(10)
+
+
+def phases(server: Server, run: str, browser: Browser) -> Iterator[tuple[str, dict[str, float]]]:
+    """One round."""
+    time.sleep(WARM)
+    yield "none", measured(server)
+    page = browser.new_page(viewport=SIZE)
+    page.goto(f"{server.address}/?run={run}")
+    page.wait_for_selector(".st-key-live_map svg.main-svg")
+    time.sleep(WARM)
+    yield "browser", measured(server)
+    page.close()
+    for n in (20, 100):
+        with ExitStack() as stack:
+            viewers = stack.enter_context(sockets(server, run, n))
+            time.sleep(WARM)
+            before = [(one.messages, one.nbytes) for one in viewers]
+            found = measured(server)
+            after = [(one.messages, one.nbytes) for one in viewers]
+        each = [
+            ((m2 - m1) / SECONDS, (b2 - b1) / SECONDS / 1e3)
+            for (m1, b1), (m2, b2) in zip(before, after, strict=True)
+        ]
+        found["messages"], found["kilobytes"] = min(m for m, _ in each), max(b for _, b in each)
+        yield str(n), found
+
+
+def main() -> int:
+    """Print a row for each phase, then the medians; exit status 1 where a limit is not met."""
+    arguments = options(__doc__, seeds=5)
+    write = sys.stdout.write
+    write("round  viewers  share of time  ms a step  share / ms  not queued  steps/s  messages/s  kB/s\n")
+    rows: list[dict[str, Any]] = []
+    with Server("app.py") as server, chromium() as browser:
+        run = server.begin(goal=None, steps=STEPS)
+        server.watch()
+        for number in range(arguments.seeds):
+            for name, found in phases(server, run, browser):
+                rows.append({"round": number, "phase": name, **{k: round(v, 4) for k, v in found.items()}})
+                sent = f"{found['messages']:10.1f}  {found['kilobytes']:4.0f}" if "messages" in found else ""
+                write(
+                    f"{number:5d}  {name:7s}  {found['share']:13.3f}  {found['step_ms']:9.2f}  "
+                    f"{found['explained']:10.1f}  {found['alone']:10.1f}  {found['steps_per_second']:7.1f}  "
+                    f"{sent}\n"
+                )
+                sys.stdout.flush()
+
+    def of_none(phase: str, what: str) -> float:
+        base = {row["round"]: row[what] for row in rows if row["phase"] == "none"}
+        return statistics.median(row[what] / base[row["round"]] for row in rows if row["phase"] == phase)
+
+    ratios = {name: of_none(name, "explained") for name in LEAST}
+    for name, ratio in ratios.items():
+        write(f"{name} over none: {ratio:.3f}; not queued {of_none(name, 'alone'):.3f}\n")
+    sent = [row for row in rows if "messages" in row]
+    messages, kilobytes = min(row["messages"] for row in sent), max(row["kilobytes"] for row in sent)
+    write(f"each viewer: at least {messages:.1f} messages a second, at most {kilobytes:.0f} kB\n")
+    met = {f"{name}_at_least_{least:g}": ratios[name] >= least for name, least in LEAST.items()}
+    met |= {"messages_a_second": messages >= MESSAGES, "kilobytes_a_second": kilobytes <= KILOBYTES}
+    who = {"browser": "one Chromium at full rate", "20": "20 viewers", "100": "100 viewers"}
+    figures = {
+        f"training watched by {name}, over the same with nobody": f"{ratios[key]:.2f}"
+        for key, name in who.items()
+    }
+    figures["each viewer gets"] = f"{messages:.0f} messages a second and more, {kilobytes:.0f} kB at most"
+    return end(arguments, rows, met, figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""The player of a recording on a page: what is looked at is decided in the browser, and told here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import streamlit as st
+
+from pages.parts import selection
+from pages.stream.channel import seen_of
+from pages.stream.files import PLAYER, loading, plotly
+from pages.stream.tickets import ticket
+from transformer.recording.view import RunView
+from transformer.runs.watched import Watched
+
+_component = st.components.v2.component(
+    "headlight_player",
+    html=(PLAYER / "player.html").read_text(encoding="utf-8"),
+    css=(PLAYER / "player.css").read_text(encoding="utf-8"),
+    js=loading("mounted"),
+    isolate_styles=False,  # plotly.js puts its styles into the document's head
+)
+
+
+def player(
+    run: Watched,
+    view: RunView,
+    *,
+    word: str,
+    key: str = "player",
+    over: str | None = None,
+    mass: str = "",
+    ghost: Mapping[str, Any] | None = None,
+    on_cell: Callable[[str, str, int, object], None] | None = None,
+) -> None:
+    """Show the whole player of a run; stands in a fragment.
+
+    Args:
+        word: which is shown, unless the visitor has chosen another in the browser since.
+        over: a sentence in the place of the run's own.
+        mass: what the curves of all heads show.
+        ghost: arrays of the run before this one, for the curves.
+        on_cell: called with kind, site, head and cell (row, column) of a map that was clicked.
+    """
+    _mount(
+        run,
+        view,
+        word=word,
+        key=key,
+        over=over,
+        mass=mass,
+        ghost=ghost,
+        opens=on_cell is not None,
+        on_cell=on_cell,
+    )
+
+
+def step_control(run: Watched, view: RunView, *, word: str, answers: int | None, key: str = "player") -> None:
+    """Show the step control alone, on a page whose pictures are made here; stands in a fragment.
+
+    Args:
+        answers: the step that the pictures of this page show.
+    """
+    _mount(run, view, word=word, key=key, parts="control", asks=True, answers=answers)
+
+
+def _mount(
+    run: Watched,
+    view: RunView,
+    *,
+    word: str,
+    key: str,
+    on_cell: Callable[[str, str, int, object], None] | None = None,
+    **data: Any,
+) -> None:
+    kinds = view.config.model.kinds
+
+    def chosen() -> None:
+        sent = st.session_state[key].chosen  # whatever a visitor sends
+        if isinstance(sent, dict):
+            if "parts" not in data:
+                _take_choice(run, sent)
+            _take_step(sent)
+            number = sent.get("number")
+            st.session_state["heard"] = number if isinstance(number, int) else 0
+
+    def clicked() -> None:
+        match st.session_state[key].cell:  # whatever a visitor sends
+            case {
+                "at": {"kind": str(kind)},
+                "head": [str(site), int(head)],
+                "point": [int(row), int(column)],
+            }:
+                if known(view, kind, site, head) and on_cell is not None:
+                    on_cell(kind, site, head, (row, column))
+
+    def changed() -> None:
+        st.session_state["page_is_stale"] = True
+
+    _component(
+        key=key,
+        height="content",
+        data={
+            "run": run.id,
+            "ticket": ticket(run.id),
+            "plotly": plotly(),
+            "seen": seen_of(view),
+            "heard": st.session_state.get("heard", 0),
+            "mayFollow": selection.may_follow(),
+            "fileName": f"headlight-seed{view.config.seed}",
+            "first": {
+                "word": word,
+                "kind": kind if (kind := st.session_state.get("kind")) in kinds else kinds[0],
+                "pinned": selection.pinned(),
+                "step": selection.step(),
+                "outline": bool(st.session_state.get("outline")),
+                "follow": selection.follows(),
+            },
+            **data,
+        },
+        on_chosen_change=chosen,
+        on_cell_change=clicked,
+        on_changed_change=changed,
+        on_refused_change=lambda: None,  # drawing it again brings another ticket
+    )
+
+
+def stale() -> bool:
+    """Whether the run is in another state than the page was drawn for: then all of it is drawn again."""
+    return bool(st.session_state.pop("page_is_stale", False))
+
+
+def known(view: RunView, kind: object, site: object, head: object) -> bool:
+    """Whether a model has this head, of this kind if one is named."""
+    frame = view.frame
+    return (
+        frame is not None
+        and isinstance(site, str)
+        and site in frame.axes
+        and kind in (None, frame.axes[site].kind)
+        and isinstance(head, int)
+        and 0 <= head < frame.n_heads(site)
+    )
+
+
+def _take_choice(run: Watched, sent: dict[str, Any]) -> None:
+    """Take over word, kind, head and outline, as far as this run has them."""
+    view = run.view
+    word, kind = sent.get("word"), sent.get("kind")
+    if word in [question.text for question in run.questions]:
+        st.session_state["word"] = word
+    if kind in view.config.model.kinds and kind != selection.kind(view.config.model):
+        selection.choose_kind(kind)
+    match sent.get("pinned"):
+        case [str(site), int(head)]:
+            if known(view, None, site, head):
+                st.session_state["pinned"] = site, head
+        case None:
+            st.session_state["pinned"] = None
+    st.session_state["outline"] = sent.get("outline") is True
+
+
+def _take_step(sent: dict[str, Any]) -> None:
+    """Take over the step, whether the owner is followed, and whether a film is played."""
+    step = sent.get("step")
+    if selection.may_follow():
+        st.session_state["follow"] = sent.get("follow") is True
+    if selection.follows():  # where the owner stands now, which may be another step than when this was sent
+        st.session_state["playing"] = False
+        return
+    number = isinstance(step, int) and not isinstance(step, bool) and 0 <= step < selection.MOST_STEPS
+    if (number or step is None) and step != selection.step():
+        selection.look_at(step)
+    st.session_state["playing"] = sent.get("playing") is True

@@ -1,0 +1,220 @@
+"""One run that is being watched: what its viewers are sent is made once, for all of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import threading
+import time
+from typing import Any, NamedTuple
+
+from pages.parts.presets import look_for
+from transformer.player.chunks import encoded, name_of
+from transformer.player.index import Index, narration
+from transformer.player.sentences import failure, in_line, status_line
+from transformer.recording.chunk import Chunk
+from transformer.recording.view import FAILED, TRAINING, RunView
+from transformer.runs.calibration import speed
+from transformer.runs.demo import demo_run
+from transformer.runs.registry import REGISTRY
+from transformer.runs.watched import Watched
+
+TICK = 0.1
+"""Seconds between two messages."""
+FOUND_SECONDS = 5.0
+"""So often the run is looked up again: it may have left memory, or been replaced."""
+LONGEST, SHORTEST = 0.5, TICK
+"""Seconds between two developments, as far as they are waited for."""
+MOST_CHUNKS = 64
+"""Encoded chunks that are held for those who ask next."""
+SAID_SECONDS = 0.5
+"""A sentence about the newest map is made this often at most."""
+
+ALONE, TOGETHER, FEW = 1.0, 1.9, 2
+"""Seconds after which a page asks for newer pictures that Python makes: where up to FEW watch, or more."""
+
+Look = tuple[str, str, int]
+"""Word, site and head that a viewer looks at."""
+
+
+class Now(NamedTuple):
+    """What there is to tell after a look at a run: of one moment, whatever is looked at meanwhile."""
+
+    view: RunView
+    at: int = -1
+    """The step that is on the screens of those who follow the run; -1 before there is any."""
+    said: bytes = b"{}"
+    """The line that tells state, speed and sentences, the same for everybody."""
+    counted: int = 0
+    """Counts the lines that said something new."""
+    version: int = 0
+    """Of the index that the line tells of."""
+    news: bytes = b"null"
+    """What this version has more than the one before."""
+
+
+def find(run_id: str) -> Watched | None:
+    """A run, a draft, or the recording of a first visit; may read from disk."""
+    run = REGISTRY.get(run_id)
+    if run is None and (recording := demo_run()) is not None and recording.id == run_id:
+        return recording
+    return run
+
+
+def seen_of(view: RunView) -> str:
+    """What the buttons of a page depend on, as text: in another state of the run they are others."""
+    built, pace, known = bool(view.frames), view.pace, speed() is not None
+    parts = view.state, built, pace, known, view.unsaved, view.interventions.text()
+    return " ".join(map(str, parts))
+
+
+class Channel:
+    """What is known of one run on its way to the browsers. `look` is called by one thread at a time."""
+
+    def __init__(self, run: Watched) -> None:
+        self.run = run
+        self.index = Index(run.config, look_for(run.config))
+        self.now = Now(run.view)
+        """Replaced as a whole: looking and sending go on in different threads."""
+        self._lock = threading.Lock()
+        self._found_at = self._grew_at = time.monotonic()
+        self._period = 0.25  # seconds between two developments, a moving average
+        self._newest = -1
+        self._whole: tuple[object, bytes] = ((), b"")
+        self._chunks: dict[str, bytes] = {}  # by name, compressed
+        self._frames: dict[str, tuple[tuple[Chunk, int], bytes]] = {}  # of each word the newest
+        self._sentences: dict[Look, tuple[float, Now, bytes]] = {}
+
+    def look(self, n_viewers: int) -> None:
+        """Look at the run, for all who watch it, and go on to the step that they are to see next."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._found_at > FOUND_SECONDS:
+                self._found_at = now
+                self.run = find(self.run.id) or self.run
+            view = self.run.look() if n_viewers else self.run.view
+            self.index.update(view)
+            steps = view.frames.steps
+            if steps and (steps[-1] > self._newest or steps[-1] < self.now.at):
+                if self._newest >= 0:
+                    period = min(LONGEST, max(SHORTEST, now - self._grew_at))
+                    self._period += 0.3 * (period - self._period)
+                self._grew_at, self._newest = now, steps[-1]
+            at, before = self._next(steps, now), self.now
+            said = json.dumps(self._state(view, at, n_viewers), separators=(",", ":")).encode()
+            version, news = self.index.version, before.news
+            if version != before.version:
+                news = json.dumps(self.index.news).encode()
+            self.now = Now(view, at, said, before.counted + (said != before.said), version, news)
+
+    def _next(self, steps: tuple[int, ...], now: float) -> int:
+        """Which step is shown next: what was developed at once is spread until more is to be expected."""
+        at = self.now.at
+        if not steps or at < 0 or at > steps[-1]:
+            return steps[-1] if steps else -1
+        n_later = 0
+        while n_later < len(steps) and steps[-1 - n_later] > at:
+            n_later += 1
+        if not n_later:
+            return at
+        ticks = max(1, round((self._grew_at + self._period - now) / TICK))
+        return steps[len(steps) - n_later + math.ceil(n_later / ticks) - 1]
+
+    def _state(self, view: RunView, at: int, n_viewers: int) -> dict[str, Any]:
+        place = self.run.place
+        said = ""
+        if place is not None:
+            said = in_line(place, REGISTRY.limits.training)
+        elif not view.frames:
+            said = failure(view) if view.state == FAILED else "Building the untrained model…"
+        frame = view.frame
+        return {
+            "state": view.state,
+            "step": view.step,
+            "planned": view.planned,
+            "newest": view.frames.steps[-1] if view.frames else None,
+            "status": status_line(view, place),
+            "headline": self.index.headline(view, frame) if frame is not None else [said, said],
+            "waits": said,
+            "unsaved": view.unsaved,
+            "owner": REGISTRY.owners.shown(view.id),
+            "at": at,
+            "loss": view.metrics.at(at)[1] if at >= 0 else None,
+            "seen": seen_of(view),
+            "viewers": n_viewers,
+            "every": ALONE if n_viewers <= FEW else TOGETHER,
+            "version": self.index.version,
+        }
+
+    # What is sent.
+
+    def message(self, now: Now, version: int, sentence: bytes = b"null", maps: bytes = b"") -> bytes:
+        """A line on the state, one of what is new, one on the head that is looked at, and the newest map.
+
+        Args:
+            version: of the index that the viewer has.
+        """
+        news = now.news if version == now.version - 1 else b"null"
+        return b"\n".join([now.said, news, sentence, maps])
+
+    def maps(self, now: Now, word: str) -> bytes:
+        """The maps of a word at the step that is shown; nothing where it has none."""
+        place = now.view.frames.place_of(word, now.at)
+        if place is None:
+            return b""
+        kept, made = self._frames.get(word, (None, b""))
+        if kept is None or kept[0] is not place[0] or kept[1] != place[1]:
+            if len(self._frames) >= MOST_CHUNKS:
+                self._frames.clear()
+            made = encoded(place[0], [place[1]])
+            self._frames[word] = place, made
+        return made
+
+    def sentence(self, now: Now, look: Look) -> bytes:
+        """What one head does with a word at the step that is shown, or while it trains a moment ago."""
+        clock = time.monotonic()
+        made_at, then, made = self._sentences.get(look, (-math.inf, None, b""))
+        same = then is not None and (then.view.frames, then.at) == (now.view.frames, now.at)
+        if not same and (clock - made_at >= SAID_SECONDS or now.view.state != TRAINING):
+            if len(self._sentences) > MOST_CHUNKS:
+                self._sentences.clear()
+            made = self.narrated(look, now.at)
+            self._sentences[look] = clock, now, made
+        return made
+
+    def narrated(self, look: Look, step: int) -> bytes:
+        """What one head does with a word at the recorded step nearest to one."""
+        frame = self.now.view.frame_at(step)
+        said = {"step": -1, "text": ""}
+        if frame is not None:
+            said = {"step": frame.step, "text": narration(frame, *look)}
+        return json.dumps(said).encode()
+
+    def whole(self) -> bytes:
+        """The index, compressed."""
+        with self._lock:
+            view = self.run.view
+            if not view.frames:
+                return gzip.compress(b'{"version":0}')
+            self.index.update(view)
+            kept = self.index.version, len(view.frames.records), view.frames.generation
+            if self._whole[0] != kept:
+                content = json.dumps(self.index.whole(view), separators=(",", ":")).encode()
+                self._whole = kept, gzip.compress(content, 5)
+            return self._whole[1]
+
+    def chunk(self, name: str) -> bytes | None:
+        """One chunk, compressed; None where there is none of this name."""
+        with self._lock:
+            if (made := self._chunks.get(name)) is None:
+                frames = self.run.view.frames
+                every = (chunk for word in frames.words for chunk in frames.chunks_of(word))
+                found = next((chunk for chunk in every if name_of(chunk) == name), None)
+                if found is None:
+                    return None
+                made = gzip.compress(encoded(found), 5)
+                while len(self._chunks) >= MOST_CHUNKS:
+                    del self._chunks[next(iter(self._chunks))]
+                self._chunks[name] = made
+            return made

@@ -1,0 +1,235 @@
+"""The handlers of the stream: an index and chunks over GET, news over one socket a page."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from contextlib import suppress
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from pages.stream.channel import TICK, Channel, Look, Now, find
+from pages.stream.tickets import HEADER, PROTOCOL, admits, from_here
+from transformer.runs.registry import REGISTRY
+from transformer.storage.tokens import SHAPE
+
+ON_THE_WAY = 2
+"""Messages that a viewer has been sent and has not yet drawn."""
+KEPT_SECONDS = 60.0
+"""What has been made of a run stays for so long after its last viewer."""
+QUIET_SECONDS = 0.5
+"""Who does not follow the run is told of its state this often at most."""
+LONGEST = 2_000
+"""Characters that a player says at once."""
+REFUSED, FULL, TOO_LONG = 1008, 1013, 1009
+"""Codes with which a socket is closed."""
+GONE = (WebSocketDisconnect, RuntimeError, OSError)
+"""What is raised where the other end is no longer there."""
+
+_channels: dict[str, tuple[Channel, set[Viewer]]] = {}
+_looking: dict[Channel, asyncio.Task[None]] = {}
+_sockets: set[WebSocket] = set()
+
+
+class Viewer:
+    """An open page, as far as its socket tells."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        self.socket = socket
+        self.look: Look | None = None
+        self.live, self.hidden = True, False
+        self.version = -1
+        self.on_the_way = 0
+        self.asked: int | None = None
+        """A past step of which a sentence is wanted."""
+        self.told = self.shown = -1
+        """What it has been sent: which line on the state, and which step."""
+        self.told_at = 0.0
+        self.wake = asyncio.Event()
+
+    def hear(self, said: dict[str, Any]) -> None:
+        """Take what the player says. Raises ValueError, TypeError or KeyError."""
+        if "drawn" in said:
+            self.on_the_way = max(0, self.on_the_way - int(said["drawn"]))
+        if "look" in said:
+            word, site, head = said["look"]
+            look = str(word), str(site), int(head)
+            if look != self.look:
+                self.look, self.shown = look, -1
+        if "live" in said:
+            self.live, self.shown = bool(said["live"]), -1
+        if "hidden" in said:
+            self.hidden = bool(said["hidden"])
+        if "version" in said:
+            self.version = int(said["version"])
+        if "asks" in said:
+            self.asked = int(said["asks"])
+        self.wake.set()
+
+    @property
+    def listens(self) -> bool:
+        """Whether anything may be sent now."""
+        return not self.hidden and self.on_the_way < ON_THE_WAY
+
+    def wants(self, now: Now, clock: float) -> bool:
+        """Whether there is something that it has not been sent."""
+        if self.live and now.at != self.shown:
+            return True
+        late = clock - self.told_at >= QUIET_SECONDS
+        return now.counted != self.told and (self.live or late)
+
+    async def send(self, channel: Channel, clock: float) -> None:
+        """Send the newest; who asked for a sentence is sent that one."""
+        now, sentence, maps = channel.now, b"null", b""
+        if self.look is not None and self.asked is not None:
+            step, self.asked = self.asked, None
+            sentence = await asyncio.to_thread(channel.narrated, self.look, step)
+        elif self.live:
+            self.shown = now.at
+            if self.look is not None and now.at >= 0:
+                sentence, maps = channel.sentence(now, self.look), channel.maps(now, self.look[0])
+        message = channel.message(now, self.version, sentence, maps)
+        if self.version == now.version - 1:
+            self.version += 1
+        self.told, self.told_at = now.counted, clock
+        self.on_the_way += 1
+        await self.socket.send_bytes(message)
+
+
+async def _channel(run_id: str) -> tuple[Channel, set[Viewer]] | None:
+    """The channel of a run, looked up in a worker thread."""
+    if run_id not in _channels:
+        run = await asyncio.to_thread(find, run_id)
+        if run is None:
+            return None
+        channel = Channel(run)
+        await asyncio.to_thread(channel.look, 0)
+        if run_id not in _channels:  # another one may have been quicker
+            _channels[run_id] = channel, set()
+            asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, run_id)
+    return _channels[run_id]
+
+
+def _forget(run_id: str) -> None:
+    """Let go of a run that nobody watches any more."""
+    if run_id in _channels:
+        if _channels[run_id][1]:
+            asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, run_id)
+        else:
+            del _channels[run_id]
+
+
+async def _broadcast(channel: Channel, viewers: set[Viewer]) -> None:
+    """Look at a run as long as somebody watches, and wake those who want what is new."""
+    clock = asyncio.get_running_loop().time
+    try:
+        while viewers:
+            began = clock()
+            await asyncio.to_thread(channel.look, len(viewers))
+            for viewer in viewers:
+                viewer.wake.set()
+            await asyncio.sleep(max(0.01, TICK - (clock() - began)))
+    finally:
+        del _looking[channel]
+
+
+async def _serve(viewer: Viewer, channel: Channel) -> None:
+    """Send one viewer what is new, for ever."""
+    clock = asyncio.get_running_loop().time
+    while True:
+        await viewer.wake.wait()
+        viewer.wake.clear()
+        asks = viewer.asked is not None and viewer.look is not None
+        while viewer.listens and (asks or viewer.wants(channel.now, clock())):
+            await viewer.send(channel, clock())
+            asks = False
+
+
+async def news(socket: WebSocket) -> None:
+    """One page watches one run, as long as its socket is open."""
+    run_id = socket.path_params["run"]
+    offered = [one for one in socket.scope.get("subprotocols", ()) if one.startswith(PROTOCOL)]
+    known = SHAPE.fullmatch(run_id) and offered and admits(offered[0].removeprefix(PROTOCOL), run_id)
+    if not known or not from_here(socket):
+        await socket.close(REFUSED)
+        return
+    if len(_sockets) >= REGISTRY.limits.sockets:
+        await socket.accept(subprotocol=offered[0])  # otherwise a browser is not told the code
+        await socket.close(FULL)
+        return
+    _sockets.add(socket)
+    try:
+        found = await _channel(run_id)
+        await socket.accept(subprotocol=offered[0])
+        if found is None:
+            await socket.close(REFUSED)
+            return
+        await _attend(socket, *found)
+    finally:
+        _sockets.discard(socket)
+
+
+async def _attend(socket: WebSocket, channel: Channel, viewers: set[Viewer]) -> None:
+    viewer = Viewer(socket)
+    viewers.add(viewer)
+    if channel not in _looking:
+        _looking[channel] = asyncio.create_task(_broadcast(channel, viewers))
+    serving = asyncio.create_task(_serve(viewer, channel))
+    try:
+        while True:
+            text = await socket.receive_text()
+            if len(text) > LONGEST:
+                await socket.close(TOO_LONG)
+                return
+            viewer.hear(json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        with suppress(*GONE):
+            await socket.close(REFUSED)
+    except GONE:
+        pass
+    finally:
+        viewers.discard(viewer)
+        serving.cancel()
+        with suppress(asyncio.CancelledError, *GONE):
+            await serving
+
+
+def _compressed(request: Request, content: bytes, caching: str) -> Response:
+    """An answer that was compressed once for everybody."""
+    headers = {"cache-control": caching, "vary": "accept-encoding", "x-content-type-options": "nosniff"}
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers["content-encoding"] = "gzip"
+    else:
+        content = gzip.decompress(content)
+        headers["content-encoding"] = "identity"
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+async def _admitted(request: Request) -> Channel | None:
+    run_id = request.path_params["run"]
+    good = SHAPE.fullmatch(run_id) and admits(request.headers.get(HEADER, ""), run_id)
+    found = await _channel(run_id) if good and from_here(request) else None
+    return None if found is None else found[0]
+
+
+async def index(request: Request) -> Response:
+    """What there is of a run; never kept by a browser."""
+    channel = await _admitted(request)
+    if channel is None:
+        return Response(status_code=403)
+    return _compressed(request, await asyncio.to_thread(channel.whole), "no-store")
+
+
+async def chunk(request: Request) -> Response:
+    """The maps of a word over some steps: what has a name stays as it is."""
+    channel = await _admitted(request)
+    if channel is None:
+        return Response(status_code=403)
+    content = await asyncio.to_thread(channel.chunk, request.path_params["name"])
+    if content is None:
+        return Response(status_code=404)
+    return _compressed(request, content, "private, max-age=31536000, immutable")

@@ -1,0 +1,76 @@
+"""The routes beside the pages: files, and the stream of what is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket
+from streamlit import config
+
+from pages.stream.files import compressed, file, plotly
+
+LEAVING_SECONDS = 1
+"""So long a server that is told to end waits for its connections to close."""
+
+# Runs are loaded with the first request: the limits that a secrets file sets are not known before.
+
+
+async def _news(socket: WebSocket) -> None:
+    from pages.stream.news import news
+
+    await news(socket)
+
+
+async def _index(request: Request) -> Response:
+    from pages.stream.news import index
+
+    return await index(request)
+
+
+async def _chunk(request: Request) -> Response:
+    from pages.stream.news import chunk
+
+    return await chunk(request)
+
+
+def routes() -> list[BaseRoute]:
+    """All of them, under the server's base path, which Streamlit puts before its own alone."""
+    base = (config.get_option("server.baseUrlPath") or "").strip("/")
+    base = f"/{base}" if base else ""
+    run = base + "/stream/{run}"
+    return [
+        Route(base + "/files/{name:path}", file),  # whatever follows: Streamlit would answer with the app
+        Route(run + "/index", _index),
+        Route(run + "/chunk/{name}", _chunk),
+        WebSocketRoute(run + "/news", _news),
+    ]
+
+
+@asynccontextmanager
+async def lifespan(app: object) -> AsyncIterator[None]:
+    """Compress plotly.js while nobody waits for it; at the end of the server let runs end as they stand."""
+    _hurry_at_the_end()
+    squeezing = asyncio.create_task(asyncio.to_thread(compressed, plotly()))
+    yield
+    await squeezing
+    if (loaded := sys.modules.get("transformer.runs.registry")) is not None:
+        await asyncio.to_thread(loaded.REGISTRY.close)
+
+
+def _hurry_at_the_end() -> None:
+    """Have the server wait for its connections no longer than so, once it is told to end.
+
+    Uvicorn alone would wait for ever for a browser that is frozen, and let no run end meanwhile. Streamlit
+    has no setting for that; whom a signal is told to is the server.
+    """
+    server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    if isinstance(server, uvicorn.Server):
+        server.config.timeout_graceful_shutdown = LEAVING_SECONDS

@@ -1,0 +1,50 @@
+"""Who may read a run's recording: a page hands its player a ticket, and the routes answer nothing without."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from urllib.parse import urlsplit
+
+from starlette.requests import HTTPConnection
+from streamlit import config
+
+HOURS = 12
+"""So long a ticket is good; a player whose ticket has run out asks its page for another."""
+HEADER = "x-headlight-ticket"
+PROTOCOL = "headlight."
+"""Stands before the ticket of a socket, which cannot have headers, in the name of its subprotocol."""
+LONGEST = 100
+"""Characters of a ticket; what is longer is none."""
+
+
+def ticket(run_id: str) -> str:
+    """What lets its bearer read one run, for some hours."""
+    expiry = str(int(time.time()) + 3600 * HOURS)
+    return f"{expiry}.{_signed(run_id, expiry)}"
+
+
+def admits(ticket: str, run_id: str) -> bool:
+    """Whether this is a ticket for that run which is still good."""
+    expiry, _, signature = ticket[:LONGEST].partition(".")
+    good = expiry.isascii() and expiry.isdecimal() and int(expiry) > time.time()
+    return good and hmac.compare_digest(signature.encode(), _signed(run_id, expiry).encode())
+
+
+def _signed(run_id: str, expiry: str) -> str:
+    secret = str(config.get_option("server.cookieSecret")).encode()
+    return hmac.new(secret, f"headlight stream {run_id} {expiry}".encode(), hashlib.sha256).hexdigest()
+
+
+def from_here(asking: HTTPConnection) -> bool:
+    """Whether a request comes from a page of this server, or from no page at all."""
+    origin = asking.headers.get("origin")
+    if origin is None:
+        return True
+    allowed = {one.strip().rstrip("/") for one in config.get_option("server.corsAllowedOrigins")}
+    try:
+        host = urlsplit(origin).netloc.lower()
+    except ValueError:  # no address at all
+        return False
+    return origin in allowed or host == asking.headers.get("host", "").lower()

@@ -1,0 +1,63 @@
+"""A run as a player has it: something was taken away in its middle, and a word asked; and pairs of signs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.insight.moments import Moment
+from transformer.interventions import Block, Interventions
+from transformer.recording.view import RunView
+from transformer.runs.run import Run
+
+CONFIG = RunConfig(
+    model=ModelConfig(n_encoder_layers=1, n_decoder_layers=2, n_heads=3, d_model=12, d_ff=10),
+    train=TrainConfig(max_letters=6, batch_size=6, steps=40, warmup_steps=3, evaluate_every=10),
+    seed=5,
+    device="cpu",
+)
+TAKEN = Interventions(
+    ablated=(("decoder.1.cross", 2),), blocked=(Block(site="decoder.0.cross", head=0, row=1, column=3),)
+)
+"""Taken away at step 14; the word ox is asked there too."""
+SIGNS = "<zqx> &zqx;"
+PAIRS = tuple(
+    (f"The {color} {SIGNS} sees {n} {thing}s.", f"Le {SIGNS} {color} voit {n} {thing}s.")
+    for n in range(4)
+    for color in ("red", "blue", "green", "black")
+    for thing in ("cat", "dog", "book", "tree")
+)
+
+
+@pytest.fixture(scope="session")
+def recorded(changed_midway: Callable[..., RunView]) -> RunView:
+    """Reversing words, every step recorded; from step 14 on without a head and a look, with one more word."""
+    view = changed_midway(Run(CONFIG, words=("banana", "cat")), 14, TAKEN, "ox")
+    moments = (Moment(7, "drop", "the loss <fell>"), *view.moments)
+    return replace(view, moments=tuple(sorted(moments, key=lambda one: one.step)))
+
+
+def said(document: Any) -> Iterator[str]:
+    """Every text of plain data; of the specification of a figure those inside, and no key."""
+    if isinstance(document, str):
+        if document.startswith('{"data"'):
+            yield from said(json.loads(document))
+        else:
+            yield document
+    elif isinstance(document, dict):
+        for name, inner in document.items():
+            if name != "uirevision":  # a name under which a zoom is kept
+                yield from said(inner)
+    elif isinstance(document, list | tuple):
+        for inner in document:
+            yield from said(inner)
+
+
+@pytest.fixture(name="said", scope="session")
+def said_fixture() -> Callable[[Any], Iterator[str]]:
+    return said

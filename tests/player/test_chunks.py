@@ -1,0 +1,268 @@
+"""Chunks as a browser reads them, by a decoder of our own, and what stays while their steps are drawn."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from transformer.figures.labels import map_axes, wrong_predictions
+from transformer.figures.maps import large_map, map_strip
+from transformer.interventions import NOTHING, Interventions
+from transformer.player.chunks import encoded, look_name, look_of, name_of
+from transformer.recording.chunk import BLOCKED, ONE, joined
+from transformer.runs.run import Run
+
+
+def decoded(data):
+    """The facts of a chunk and the codes of each site, (N, H, Q, K)."""
+    line, _, numbers = data.partition(b"\n")
+    facts, left = json.loads(line), np.frombuffer(numbers, "<u2").astype(np.int64)
+    codes = {}
+    for site, shape in facts["sites"].items():
+        n = len(facts["steps"]) * int(np.prod(shape))
+        moves, left = left[:n], left[n:]
+        codes[site] = moves.reshape(-1, *shape).cumsum(axis=0) % 65_536
+    assert len(left) == 0
+    return facts, codes
+
+
+def with_any_codes(chunk):
+    """The same chunk with any codes whatever: differences over the whole range, both ways."""
+    rng = np.random.default_rng(1)
+    maps = {
+        site: rng.choice([0, 1, 300, ONE, BLOCKED], size=codes.shape).astype(np.uint16)
+        for site, codes in chunk.maps.items()
+    }
+    return replace(chunk, maps=maps)
+
+
+@pytest.fixture
+def chunk(recorded):
+    """Of "cat", over the steps before anything was taken away."""
+    return joined([one for one in recorded.frames.chunks_of("cat") if not one.interventions])
+
+
+@pytest.fixture
+def changed(recorded):
+    """Of "cat", after a head and a look were taken away."""
+    return joined([one for one in recorded.frames.chunks_of("cat") if one.interventions])
+
+
+@pytest.mark.parametrize("places", [None, [0], [3], [0, 1, 2], [1, 4, 5], [5, 2, 0]])
+def test_the_codes_of_the_chosen_steps_come_back_whatever_they_are(chunk, places):
+    for one in (chunk, with_any_codes(chunk)):
+        facts, codes = decoded(encoded(one, places))
+        chosen = list(range(len(one.steps))) if places is None else places
+        assert facts["steps"] == [one.steps[i] for i in chosen]
+        assert list(codes) == list(one.axes) == list(one.maps)
+        for site, found in codes.items():
+            np.testing.assert_array_equal(found, one.maps[site][chosen])
+
+
+def test_encoding_leaves_the_recording_as_it_is(chunk):
+    before = {site: codes.copy() for site, codes in chunk.maps.items()}
+    encoded(chunk)
+    for site, codes in chunk.maps.items():
+        np.testing.assert_array_equal(codes, before[site])
+
+
+def test_every_recorded_step_of_every_word_is_in_what_a_browser_reads(recorded):
+    for word in recorded.frames.words:
+        read = {}
+        for chunk in recorded.frames.chunks_of(word):
+            facts, codes = decoded(encoded(chunk))
+            assert facts["word"] == word
+            read |= {step: {site: codes[site][i] for site in codes} for i, step in enumerate(facts["steps"])}
+        assert sorted(read) == list(range(41))
+        for step in (0, 14, 15, 40):
+            frame = recorded.frames.of_step(step)
+            for site, codes in read[step].items():
+                weights = np.where(codes == 65_535, np.nan, codes / 65_534)
+                np.testing.assert_allclose(frame.map(frame.row_of(word), site), weights, atol=1e-6)
+
+
+def test_wrong_predictions_are_told_of_each_step_with_what_the_row_would_write(chunk):
+    """The decoder writes t, a, c and [EOS] to "cat"."""
+    vocabulary = ("t", "a", "c", "[EOS]", "<x>")
+    predicted = np.array([[0, 1, 2, 3], [0, 0, 2, 3], [4, 1, 2, 0]], dtype=np.uint16)
+    three = replace(chunk.at([0, 1, 2]), vocabulary=vocabulary, predicted=predicted)
+    assert decoded(encoded(three))[0]["wrong"] == [{}, {"1": "t"}, {"0": "&lt;x&gt;", "3": "t"}]
+    assert decoded(encoded(three, [2, 0]))[0]["wrong"] == [{"0": "&lt;x&gt;", "3": "t"}, {}]
+
+
+def test_where_nobody_knows_the_answer_nothing_is_wrong(chunk):
+    asked = replace(chunk, word=replace(chunk.word, answer=None, written_at=3))
+    assert decoded(encoded(asked))[0]["wrong"] == []
+    assert json.loads(look_of(asked)[1])["fed"] == "free-running"
+    assert json.loads(look_of(asked)[1])["over"] == 3
+    assert json.loads(look_of(chunk)[1])["fed"] == "teacher-forced"
+
+
+# A look.
+
+
+def kinds_of(chunk):
+    """Each kind of attention of a look, with its sites and their axes."""
+    look = json.loads(look_of(chunk)[1])
+    for kind, figures in look["kinds"].items():
+        sites = [site for site, one in chunk.axes.items() if one.kind == kind]
+        yield figures, sites, map_axes(chunk.axes[sites[0]], chunk.word, chunk.word.expected)
+
+
+def test_one_head_is_drawn_as_on_a_page_that_does_not_move(chunk, changed):
+    """With what a player adds to the figure: weights, labels, and the cells that are blocked by hand."""
+    for one in (chunk, changed):
+        for figures, sites, axes in kinds_of(one):
+            assert (figures["writes"], figures["causal"]) == (one.axes[sites[0]].writes, axes.causal)
+            for site in sites:
+                weights = one.weights(2)[site]
+                wrong = wrong_predictions(one.axes[site], one.word.expected, one.predictions(2))
+                for of_head in weights:
+                    still = large_map(of_head, axes, title="", step=0, wrong=wrong).figure()
+                    played = json.loads(figures["large"])
+                    labels = [
+                        f"{row} <b>✗</b> {wrong[i]}" if i in wrong else row
+                        for i, row in enumerate(figures["rows"])
+                    ]
+                    assert labels == still["layout"]["yaxis"]["ticktext"]
+                    played["layout"]["yaxis"]["ticktext"] = labels
+                    assert played["layout"] == still["layout"]
+                    future = ~np.tri(*of_head.shape, dtype=bool) & figures["causal"]
+                    taken = np.isnan(of_head) & ~future
+                    assert len(played["data"]) == 1 + figures["causal"] + figures["taken"]
+                    assert figures["taken"] or not taken.any()
+                    if figures["taken"]:
+                        cells = [[1 if cell else None for cell in row] for row in taken.tolist()]
+                        hand = played["data"].pop() | {"z": cells}
+                        if taken.any():  # on a page that does not move there is nothing to draw otherwise
+                            assert {n: hand[n] for n in ("z", "colorscale", "hovertemplate")} == {
+                                n: still["data"][-1][n] for n in ("z", "colorscale", "hovertemplate")
+                            }
+                            still["data"].pop()
+                    del still["data"][0]["z"]
+                    assert played["data"] == still["data"]
+
+
+def test_all_heads_are_drawn_as_on_a_page_that_does_not_move(chunk, changed):
+    for one in (chunk, changed):
+        for figures, sites, axes in kinds_of(one):
+            weights = [one.weights(0)[site] for site in sites]
+            still = map_strip(weights, axes, lit=[[False] * 3] * len(sites), chosen=None, step=0)
+            assert figures["strip"] == still.spec
+
+
+def test_a_look_knows_the_gold_alignment_where_the_answer_reads_the_question(chunk):
+    """Row i writes letter i of "tac"; the letters of "cat" stand in columns 1 to 3."""
+    kinds = json.loads(look_of(chunk)[1])["kinds"]
+    assert list(kinds) == ["encoder", "decoder", "cross"]
+    assert kinds["cross"]["gold"] == [[0, 3], [1, 2], [2, 1]]
+    assert kinds["encoder"]["gold"] == kinds["decoder"]["gold"] == []
+    assert kinds["cross"]["rows"] == ["[SOS] → t", "t → a", "a → c", "c → [EOS]"]
+    assert kinds["encoder"]["rows"] == ["[SOS]", "c", "a", "t", "[EOS]"]
+    assert [kind for kind, one in kinds.items() if one["causal"]] == ["decoder"]
+    nobody_knows = replace(chunk, word=replace(chunk.word, links=None))
+    assert json.loads(look_of(nobody_knows)[1])["kinds"]["cross"]["gold"] == []
+
+
+def test_an_encoder_alone_reads_neither_the_answer_nor_its_own_output(tiny, make_run, until):
+    run = make_run(tiny(topology="encoder-only", task="copy"), words=("cat",))
+    until(lambda: run.view.frame)
+    look = json.loads(look_of(run.view.frames.chunks_of("cat")[0])[1])
+    assert look["fed"] == ""
+    assert look["kinds"]["encoder"]["writes"]
+
+
+def test_a_look_names_the_heads_that_are_off(chunk, changed):
+    assert json.loads(look_of(chunk)[1])["off"] == []
+    assert json.loads(look_of(changed)[1])["off"] == [["decoder.1.cross", 2]]
+
+
+# Names.
+
+
+def copied(chunk):
+    """Equal in everything, and another in memory."""
+    maps = {site: codes.copy() for site, codes in chunk.maps.items()}
+    return replace(chunk, maps=maps, predicted=chunk.predicted.copy())
+
+
+def one_code_more(chunk):
+    made = copied(chunk)
+    list(made.maps.values())[-1].flat[-1] += np.uint16(1)
+    return made
+
+
+def another_prediction(chunk):
+    made = copied(chunk)
+    made.predicted[1, 2] = (made.predicted[1, 2] + 1) % len(made.vocabulary)
+    return made
+
+
+CHANGES = {
+    "a code": one_code_more,
+    "a step": lambda chunk: replace(chunk, steps=(*chunk.steps[:-1], chunk.steps[-1] + 1)),
+    "a step less": lambda chunk: chunk.at(range(len(chunk.steps) - 1)),
+    "a prediction": another_prediction,
+    "what was predicted": lambda chunk: replace(chunk, vocabulary=(*chunk.vocabulary[:-1], "another")),
+    "the word": lambda chunk: replace(chunk, word=replace(chunk.word, text="dog")),
+    "a label": lambda chunk: replace(chunk, word=replace(chunk.word, src_tokens=tuple("vwxyz"))),
+    "what is right": lambda chunk: replace(chunk, word=replace(chunk.word, expected=tuple("wxyz"))),
+    "the alignment": lambda chunk: replace(chunk, word=replace(chunk.word, links=((1,), (1,), (1,)))),
+    "what is off": lambda c: replace(c, interventions=Interventions(ablated=(("encoder.0", 0),))),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_content_has_another_name(chunk, change):
+    other = CHANGES[change](chunk)
+    assert name_of(other) != name_of(chunk)
+
+
+def test_the_same_content_has_the_same_name(chunk):
+    again = copied(chunk)
+    assert again is not chunk
+    assert name_of(again) == name_of(chunk)
+    assert encoded(again) == encoded(chunk)
+
+
+def test_no_two_chunks_of_a_run_share_a_name_and_looks_are_shared_as_long_as_nothing_is_taken(recorded):
+    chunks = [one for word in recorded.frames.words for one in recorded.frames.chunks_of(word)]
+    assert len({name_of(one) for one in chunks}) == len(chunks)
+    looks = {(one.word.text, one.interventions != NOTHING): look_name(one) for one in chunks}
+    assert len(set(looks.values())) == len(looks) == 6  # three words, before and after
+    for one in chunks:
+        assert look_name(one) == look_of(one)[0] == looks[one.word.text, one.interventions != NOTHING]
+        assert decoded(encoded(one))[0]["look"] == look_name(one)
+
+
+def test_names_are_the_same_in_another_process_and_after_a_restart(tiny):
+    """So that what a browser has kept is found again: the same training gives the same names."""
+    names = []
+    for _ in range(2):
+        run = Run(tiny(), words=("frog", "ox"))
+        run.start()
+        assert run.wait(60)
+        frames = run.view.frames
+        names.append([name_of(joined(frames.chunks_of(word))) for word in frames.words])
+        run.close()
+        run.join()
+    assert names[0] == names[1]
+
+
+def test_markup_in_words_and_labels_is_escaped_wherever_a_look_draws_it(chunk, said):
+    signs = "<zqx> &zqx;"
+    word = replace(
+        chunk.word,
+        text=signs,
+        src_tokens=tuple(f"{signs}{i}" for i in range(5)),
+        tgt_tokens=tuple(f"{signs}{i}" for i in range(4)),
+        expected=(signs,) * 4,
+    )
+    drawn = [text for text in said(json.loads(look_of(replace(chunk, word=word))[1])) if "zqx" in text]
+    assert len(drawn) > 40
+    assert [text for text in drawn if "<zqx" in text or "&zqx" in text] == []
+    facts, _ = decoded(encoded(replace(chunk, word=word, vocabulary=(signs,) * len(chunk.vocabulary))))
+    assert facts["wrong"] == [{}] * len(chunk.steps)  # it is what was expected

@@ -1,0 +1,70 @@
+"""The curves of a run, and what its heads are called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from transformer.figures.curves import PINS
+from transformer.interventions import Interventions
+from transformer.player.index import run_curves, score_picture
+
+
+def test_the_curves_are_the_run_s_numbers_with_its_moments_up_to_its_end(recorded):
+    picture = run_curves(recorded)
+    figure = picture.figure()
+    for name, column in (("training", "loss"), ("held-out", "held_out_loss"), ("free", "free_loss")):
+        (trace,) = [trace for trace in figure["data"] if trace["name"] == name]
+        known = recorded.metrics.column(column)
+        measured = ~np.isnan(known)
+        np.testing.assert_array_equal(trace["x"], recorded.metrics.column("step")[measured])
+        np.testing.assert_allclose(trace["y"], known[measured], rtol=1e-6)
+    pins = figure["data"][PINS]
+    assert list(pins["x"]) == [moment.step for moment in recorded.moments]
+    assert figure["layout"]["xaxis"]["range"][1] == 40
+    stopped = run_curves(replace(recorded, state="stopped", step=30))
+    assert stopped.figure()["layout"]["xaxis"]["range"][1] == 30  # it will take no more
+    going_on = run_curves(replace(recorded, state="training", planned=300))
+    assert going_on.figure()["layout"]["xaxis"]["range"][1] == 300
+
+
+@pytest.mark.parametrize(
+    "draw", [run_curves, lambda view, marker: score_picture(view, "mirror", marker=marker)]
+)
+def test_a_line_stands_at_the_step_that_is_looked_at(recorded, draw):
+    at = draw(recorded, marker=17).layout
+    assert (at["shapes[0].x0"], at["shapes[0].x1"], at["shapes[0].visible"]) == (17, 17, True)
+    assert draw(recorded, marker=None).layout["shapes[0].visible"] is False
+
+
+def test_scores_are_of_every_head_that_has_them_unless_sites_are_named(recorded):
+    def drawn(*asked):
+        return [trace["name"] for trace in score_picture(recorded, *asked).figure()["data"]]
+
+    heads = [f"dec {layer} cross h{head}" for layer in (1, 2) for head in (1, 2, 3)]
+    assert [name for name in drawn("mirror") if name in heads] == heads
+    assert [name for name in drawn("mirror", ["decoder.1.cross"]) if name in heads] == heads[3:]
+
+
+@pytest.mark.parametrize(
+    ("site", "scores", "said"),
+    [
+        ("decoder.0.cross", {"mirror": 0.78, "first": 0.1}, "anti-diagonal 0.78"),
+        ("decoder.0.cross", {"mirror": 0.1, "eos": 0.5}, "[EOS] sink 0.50"),
+        ("decoder.0.cross", {"mirror": 0.499, "eos": 0.4}, "no clear pattern"),
+        ("decoder.0.self", {"previous": 0.6, "first": 0.61}, "[SOS] sink 0.61"),
+        ("encoder.0", {"diagonal": 0.8, "first": 0.1}, "diagonal 0.80"),
+    ],
+)
+def test_a_head_is_called_by_what_it_does_unless_it_is_switched_off(recorded, site, scores, said):
+    frame = recorded.frames[0]
+    known = frame.head_scores | {site: {name: np.array([0.0, score]) for name, score in scores.items()}}
+    frame = replace(frame, step=1325, measurement=replace(frame.measurement, step=1325, head_scores=known))
+    assert frame.role(site, 1) == said
+    assert (
+        replace(frame, step=1340).role(site, 1) == f"{said} at step 1,325"
+    )  # measured less often than shown
+    off = replace(frame, interventions=Interventions(ablated=((site, 1),)))
+    assert off.role(site, 1) == "switched off"

@@ -1,0 +1,281 @@
+"""What is said of a run: its numbers in plain words, marks that need no colour, and no markup let in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from transformer.interventions import Interventions
+from transformer.player.sentences import (
+    STEP,
+    by_length,
+    failure,
+    headline,
+    in_line,
+    looking_back,
+    output_row,
+    outputs,
+    samples,
+    status_line,
+    unlearned,
+    without_masks,
+    words_right,
+)
+from transformer.recording.frame import Probe
+
+SITE = "decoder.1.cross"
+MARKUP, TEXT = "<b>&", "&lt;b&gt;&amp;"
+PROBE = Probe(
+    text="cat",
+    answer="tac",
+    output="tac",
+    output_step=0,
+    stopped=True,
+    src_tokens=("[SOS]", "c", "a", "t", "[EOS]"),
+    tgt_tokens=("[SOS]", "t", "a", "c"),
+    expected=("t", "a", "c", "[EOS]"),
+    predicted=("t", "a", "c", "[EOS]"),
+    held_out=False,
+    too_long=False,
+    drawn_at=None,
+    looked_up_to=0,
+    right=True,
+    pieces=("t", "a", "c"),
+    wanted=("t", "a", "c"),
+    n_read=3,
+)
+
+
+@pytest.fixture
+def view(recorded):
+    """A run, to be changed as a test needs it."""
+    return replace(recorded, reason="", turned_at=None, state="training", step=140, planned=300)
+
+
+@pytest.fixture
+def untrained(recorded):
+    """Its first frame."""
+    return recorded.frames[0]
+
+
+def mirror(frame, step, *scores, **more):
+    """A frame in which the heads of the last cross-attention have these mirror scores."""
+    head_scores = frame.head_scores | {SITE: {"mirror": list(scores)}}
+    return replace(
+        frame, step=step, measurement=replace(frame.measurement, step=step, head_scores=head_scores, **more)
+    )
+
+
+def row(frame, probe):
+    """The row of one probe in the table of outputs: its marks, and the text without any."""
+    table = outputs(replace(frame, probes=(probe,)), "cat")
+    return table, re.sub("<[^>]*>", "", table)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"state": "idle"}, "○ <b>idle</b> · step <b>{step}</b> / 300"),
+        (
+            {"step": 1200, "planned": 2000, "steps_per_second": 41.4},
+            "● <b>training</b> · step <b>{step}</b> / 2,000 · 41 steps/s · at most 19 s left",
+        ),
+        (
+            {"step": 1, "planned": 11, "steps_per_second": 1.0, "pace": 1.0},
+            "● <b>training</b> · step <b>{step}</b> / 11 · 1.0 steps/s · at most 10 s left · pace 1 steps/s",
+        ),
+        (
+            {"state": "paused", "seconds": 12.34, "every": 4},
+            "❚❚ <b>paused</b> · step <b>{step}</b> / 300 · 12.3 s of training · 1 in 4 steps recorded",
+        ),
+        ({"state": "recorded", "seconds": 12.34}, "▷ <b>recorded</b> · step <b>{step}</b> / 300"),
+    ],
+)
+def test_the_status_says_state_speed_and_time_left_and_leaves_the_step_to_the_player(view, changes, expected):
+    still = {"seconds": 0.0, "steps_per_second": 0.0, "pace": None, "every": 1}
+    assert STEP == "{step}"
+    assert status_line(replace(view, **still | changes)) == expected
+
+
+def test_a_run_that_waits_says_its_place_in_line(view):
+    waits = replace(view, state="queued", seconds=0.0, pace=None, every=1)
+    assert status_line(waits, (2, 3)) == (
+        "◌ <b>queued</b> · waiting: place 2 of 3 · step <b>{step}</b> / 300"
+    )
+    assert in_line((2, 3), 4) == (
+        "<b>Waiting: place 2 of 3.</b> This server trains 4 at a time; this run goes on by itself when it is "
+        "its turn."
+    )
+
+
+def test_each_state_has_a_sign_of_its_own(view):
+    states = ("idle", "queued", "training", "paused", "finished", "stopped", "failed", "recorded")
+    assert len({status_line(replace(view, state=state)).split()[0] for state in states}) == len(states)
+
+
+def test_the_headline_names_the_head_that_turned_the_step_and_its_score(view, untrained):
+    frame = mirror(untrained, 140, 0.1, 0.83, 0.0)
+    turned = replace(view, turned_at=(120, SITE, 1))
+    assert headline(turned, frame, "") == (
+        "★ <b>Decoder layer 2, head 2 turned anti-diagonal</b> at step 120: "
+        "it reads the word backwards (83% on the mirrored letter)."
+    )
+    ended = replace(turned, state="finished", reason="Goal reached & more.")
+    assert headline(ended, frame, "").endswith("(83% on the mirrored letter). Goal reached &amp; more.")
+    measured = "(83% on the mirrored letter, as measured at step 140)."
+    assert headline(turned, replace(frame, step=150), "").endswith(measured)
+    assert headline(turned, frame, "", later=True).endswith(measured)  # whatever step comes next
+
+
+def test_without_a_pattern_the_headline_says_how_far_it_is(view, untrained):
+    frame = mirror(untrained, 9, 0.1, 0.27, 0.2, clearest=(SITE, 1))
+    text = headline(view, frame, "")
+    assert text.startswith(
+        "<b>No clear pattern yet.</b> The clearest head puts 27% of its weight on the mirrored letter"
+    )
+    assert "at 50% it counts as anti-diagonal" in text
+
+
+def test_before_the_start_and_after_a_failure_the_headline_says_so(view, untrained):
+    idle = headline(replace(view, state="idle"), untrained, "Look for a line.")
+    assert idle == (
+        "<b>Step 0, untrained:</b> every head looks everywhere. Press <b>Start</b>. Look for a line."
+    )
+    failed = replace(view, state="failed", reason=f"No memory. {MARKUP}")
+    said = f"<b>The run failed.</b> No memory. {TEXT}"
+    assert headline(failed, untrained, "Look for a line.") == failure(failed) == said
+
+
+def test_words_right_are_counted_with_the_step_at_which_they_were(untrained):
+    known = replace(untrained.evaluation, step=50, right=1, total=1000, everyday=(7, 9))
+    said = words_right(
+        replace(untrained, step=60, measurement=untrained.measurement, evaluation=known), "reverse"
+    )
+    assert "<small>words right</small> <b>1</b> / 1,000<em>held-out words, at step 50<br>everyday" in said
+    assert "everyday words: 7 / 9" in said
+    sentences = replace(known, everyday=None, bleu=12.34, chrf=30.25)
+    said = words_right(replace(untrained, evaluation=sentences), "en-fr")
+    assert "held-out sentences, at step 50<br>BLEU 12.3 · chrF 30.2" in said
+
+
+def test_words_right_by_length_are_bars_with_their_numbers(untrained):
+    def said(lengths):
+        return by_length(replace(untrained, evaluation=replace(untrained.evaluation, by_length=lengths)))
+
+    text = said({3: (0, 40), 4: (20, 40), 12: (40, 40)})
+    for title, bar, length in (
+        ("length 3: 0 of 40 right", "·", 3),
+        ("length 4: 20 of 40 right", "▄", 4),
+        ("length 12: 40 of 40 right", "█", 12),
+    ):
+        assert f"<span title='{title}'>{bar}<i>{length}</i></span>" in text
+    assert said({}) == ""
+
+
+def test_a_past_step_is_told_by_its_clearest_head(untrained):
+    frame = mirror(untrained, 1140, 0.1, 0.83, 0.0, clearest=(SITE, 1))
+    said = "the clearest head, decoder layer 2, head 2, put 83% of its weight on the mirrored letter"
+    assert looking_back(frame) == f"<b>At step 1,140</b> {said}: anti-diagonal."
+    # What holds for the steps after it is said with the step of its measurement.
+    assert looking_back(frame, later=True) == (
+        f"<b>At step {STEP}</b> {said}, as measured at step 1,140: anti-diagonal."
+    )
+    # The head that stays framed, though another one is just above it.
+    before = mirror(untrained, 15, 0.27, 0.28, 0.0, clearest=(SITE, 0))
+    assert looking_back(replace(before, step=20)) == (
+        "<b>At step 20</b> the clearest head, decoder layer 2, head 1, put 27% of its weight on the mirrored "
+        "letter, as measured at step 15."
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "stopped", "shown", "right_letters"),
+    [
+        ("tac", True, "→ tac✓", 3),
+        ("tax", True, "→ tax✗", 2),
+        ("ta", True, "→ ta·✗", 2),
+        ("", True, "→ ···✗", 0),
+        ("tact", True, "→ tact✗", 3),
+        ("tac", False, "→ tac…✗", 3),
+        ("[PAD]ac", True, "→ [PAD]ac✗", 2),
+    ],
+)
+def test_every_letter_of_an_output_is_marked_right_or_wrong_by_more_than_colour(
+    untrained, output, stopped, shown, right_letters
+):
+    pieces, right = tuple(re.findall(r"\[PAD\]|.", output)), output == "tac" and stopped
+    table, text = row(untrained, replace(PROBE, output=output, pieces=pieces, stopped=stopped, right=right))
+    assert shown in text
+    assert table.count("class='ok'") == right_letters
+    assert ("✓" in text) == right
+
+
+def test_outputs_that_were_written_earlier_say_at_which_step(untrained):
+    now = replace(untrained, step=9, probes=(PROBE, replace(PROBE, text="owl", output_step=None)))
+    assert outputs(now, "cat").startswith("<small>As written at step 0:</small>")
+    assert "<td>owl</td><td>→ <small>not asked yet</small></td>" in outputs(now, "cat")
+    assert "As written" not in outputs(replace(now, step=0), "cat")
+
+
+def test_where_nobody_knows_the_answer_nothing_is_marked_wrong(untrained):
+    unknown = {"text": "a dog", "answer": None, "written_at": 12, "wanted": (), "right": False}
+    table, text = row(untrained, replace(PROBE, **unknown, pieces=("un", " chien")))
+    assert "→ un chien?" in text
+    assert table.count("class='ok'") == 2
+    assert "✓" not in text
+    assert "✗" not in text
+    assert "nobody here knows the right answer: the maps run over what the model wrote by itself" in table
+    assert "at step 12'" in table
+
+
+@pytest.mark.parametrize(
+    ("changes", "short", "full"),
+    [
+        ({}, "unseen", "training has not drawn it up to here"),
+        ({"drawn_at": 1234}, "step 1,234", "training drew it first at step 1,234"),
+        ({"held_out": True}, "held out", "kept from training by its hash: training never draws it"),
+        ({"too_long": True, "held_out": True}, "too long", "longer than anything trained on"),
+        ({"too_short": True}, "too short", "shorter than anything trained on"),
+    ],
+)
+def test_what_training_knows_of_a_word_is_said_beside_it(untrained, changes, short, full):
+    table, text = row(untrained, replace(PROBE, **changes))
+    assert short in text or full in text
+    assert f"title='{full}'" in table
+
+
+def test_samples_are_the_held_out_sentences_of_the_newest_evaluation(untrained):
+    known = replace(untrained.evaluation, step=20, samples=(("a dog", "un chien"), ("no one", "")))
+    text = re.sub("<[^>]*>", " ", samples(replace(untrained, evaluation=known)))
+    assert " ".join(text.split()) == "Held-out sentences, as written at step 20: a dog → un chien no one → …"
+    assert samples(replace(untrained, evaluation=replace(known, samples=()))) == ""
+
+
+def test_without_a_mask_it_is_said_what_may_be_read_by_the_numbers(changed_midway, tiny, make_run):
+    off = Interventions(masks=(("causal", False), ("padding", False)))
+    config = tiny(steps=4)
+    view = changed_midway(make_run(config, words=("banan", "cat")), 2, off)
+    first, last = view.frames[0], view.frame
+    assert without_masks(first) == ""
+    text = without_masks(last)
+    known = last.evaluation
+    assert f"writing by itself, the model gets {known.right:,} of {known.total:,} words" in text
+    shares = [share for site in last.axes for share in last.on_padding(1, site)]
+    assert f"in “cat”, at step 4, [PAD] gets {sum(shares) / len(shares):.0%} of all attention" in text
+    assert f"and {max(shares):.0%} of that of" in text
+
+
+def test_no_markup_gets_in_by_what_is_read_or_written(untrained):
+    probe = replace(PROBE, text=MARKUP, output=MARKUP, pieces=("<b>", "&"))
+    known = replace(untrained.evaluation, samples=((MARKUP, MARKUP),))
+    for said in (
+        output_row(probe),
+        output_row(replace(probe, text=f"{MARKUP} in a longer sentence")),
+        outputs(replace(untrained, probes=(probe,)), MARKUP),
+        samples(replace(untrained, evaluation=known)),
+        unlearned(MARKUP),
+    ):
+        assert MARKUP not in said
+        assert TEXT in said

@@ -1,0 +1,222 @@
+"""Sockets of the real server: no more than there is room for, and none that keeps it from ending."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import os
+import signal
+import socket
+import struct
+import threading
+import time
+import urllib.request
+from contextlib import ExitStack, closing, suppress
+from urllib.parse import urlsplit
+
+import pytest
+from websockets.asyncio.client import connect as connect_async
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from benchmarks._server import healthy
+from tests.security.stranger import in_a_loop, visiting
+from tests.serving import start_server
+from transformer.storage.saved import read_run
+from transformer.storage.tokens import new_token
+
+SECRET = "of this test alone"
+SMALL = "layers_encoder=1&layers_decoder=1&heads=2&width=8&letters=6&batch_size=4&goal=none&device=cpu"
+TRAINS = f"{SMALL}&steps=20000&pace=20 steps/s"
+LIMIT = 100
+ENDS_WITHIN = 5.0
+
+
+def ticket(run):
+    """By the formula, with the secret that the server was started with."""
+    expiry = int(time.time()) + 3600
+    said = f"headlight stream {run} {expiry}".encode()
+    return f"{expiry}.{hmac.new(SECRET.encode(), said, hashlib.sha256).hexdigest()}"
+
+
+def news(address, run):
+    """Where the news of a run are, and what is to be offered there."""
+    return f"{address.replace('http://', 'ws://')}/stream/{run}/news", [f"headlight.{ticket(run)}"]
+
+
+def surroundings(folder):
+    """The command line has no option for the secret."""
+    return {
+        "STREAMLIT_SERVER_COOKIE_SECRET": SECRET,
+        "HEADLIGHT_RUNS": str(folder / "runs"),
+        "HEADLIGHT_SOCKETS": str(LIMIT),
+    }
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A server, its address and the folder of its runs; it is killed if it has not ended."""
+    with (tmp_path / "said").open("wb") as said:
+        process, address = start_server(output=said, **surroundings(tmp_path))
+    yield process, address, tmp_path
+    process.kill()
+    process.wait()
+
+
+def training(address):
+    """The id of a run that somebody has started and left."""
+
+    async def start():
+        async with visiting(address, TRAINS) as owner:
+            await owner.answered(owner.press("run_start"))
+            await owner.told(lambda now: now["step"] > 5)
+            return owner.run
+
+    return in_a_loop(start())
+
+
+def step_of(address, run):
+    """The step at which a run stands, as its news say."""
+    where, offered = news(address, run)
+    with connect(where, subprotocols=offered) as socket:
+        return json.loads(socket.recv(timeout=20).split(b"\n", 1)[0])["step"]
+
+
+def errors(folder):
+    return (folder / "said").read_text().count("Traceback (most recent call last)")
+
+
+def test_of_a_thousand_connections_those_beyond_the_limit_are_refused_and_the_server_goes_on(server):
+    _, address, folder = server
+    run = training(address)
+    where, offered = news(address, run)
+
+    async def crowd():
+        opened, codes = [], []
+
+        async def come():
+            there = await connect_async(where, subprotocols=offered, open_timeout=60, compression=None)
+            opened.append(there)
+            try:
+                await asyncio.wait_for(there.recv(), 60)
+                codes.append(None)
+            except ConnectionClosed as closed:
+                codes.append(closed.rcvd.code)
+
+        for _ in range(10):
+            await asyncio.gather(*(come() for _ in range(100)))
+        answered = await asyncio.to_thread(healthy, address)
+        await asyncio.gather(*(there.close() for there in opened))
+        return codes, answered
+
+    codes, answered = in_a_loop(crowd())
+    assert answered
+    assert codes.count(1013) == 1_000 - LIMIT
+    assert codes.count(None) == LIMIT
+    step = step_of(address, run)  # there is room again
+    time.sleep(0.5)
+    assert step_of(address, run) > step
+    assert errors(folder) == 0
+
+
+def test_a_thousand_connections_without_a_ticket_take_nobodys_place(server):
+    _, address, folder = server
+    run = training(address)
+    where, offered = news(address, run)
+
+    async def knock():
+        async def come(protocols):
+            with pytest.raises(InvalidStatus, match="403"):
+                await connect_async(where, subprotocols=protocols, open_timeout=60)
+
+        wrong = [[f"headlight.{ticket(new_token())}"], ["headlight.x"], None, ["streamlit"]]
+        for i in range(10):
+            await asyncio.gather(*(come(wrong[(i + k) % 4]) for k in range(100)))
+
+    in_a_loop(knock())
+    assert step_of(address, run) > 5
+    assert errors(folder) == 0
+
+
+# The end of a server.
+
+
+def frame(text):
+    """A frame of text, as a client sends it."""
+    data, mask = text.encode(), os.urandom(4)
+    assert len(data) < 126
+    masked = bytes(byte ^ mask[i % 4] for i, byte in enumerate(data))
+    return struct.pack("!BB", 0x81, 0x80 | len(data)) + mask + masked
+
+
+class Frozen:
+    """One who has opened a socket, says that it has drawn everything, and reads nothing of it."""
+
+    def __init__(self, address, run):
+        host = urlsplit(address)
+        where, (offered,) = news(address, run)
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        self._socket.connect((host.hostname, host.port))
+        key = base64.b64encode(os.urandom(16)).decode()
+        self._socket.sendall(
+            f"GET {urlsplit(where).path} HTTP/1.1\r\nHost: {host.netloc}\r\nUpgrade: websocket\r\n"
+            f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n"
+            f"Sec-WebSocket-Protocol: {offered}\r\n\r\n".encode()
+        )
+        assert b" 101 " in self._socket.recv(100)
+        self._socket.sendall(frame('{"look": ["a", "decoder.0.cross", 0]}'))
+        threading.Thread(target=self._ask, daemon=True).start()
+
+    def _ask(self):
+        """More and more, until the server can send no more."""
+        with suppress(OSError):
+            while True:
+                self._socket.sendall(frame('{"asks": 1, "drawn": 2}'))
+                time.sleep(0.0005)
+
+    def close(self):
+        self._socket.close()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_ends_in_time_with_a_hundred_sockets_open_one_of_them_frozen_and_its_run_whole(
+    server, ending
+):
+    process, address, folder = server
+    run = training(address)
+    where, offered = news(address, run)
+    with ExitStack() as stack:
+        stack.enter_context(closing(Frozen(address, run)))
+        watching = [
+            stack.enter_context(connect(where, subprotocols=offered, close_timeout=1))
+            for _ in range(LIMIT - 1)
+        ]
+        for one in watching:
+            assert one.recv(timeout=20)
+        time.sleep(4)  # until nothing more can be sent to the frozen one
+        step = json.loads(watching[-1].recv(timeout=20).split(b"\n", 1)[0])["step"]
+        began = time.monotonic()
+        process.send_signal(ending)
+        process.wait(30)
+        took = time.monotonic() - began
+    assert took < ENDS_WITHIN
+    saved = read_run(folder / "runs" / run)
+    assert saved.view.state == "paused"  # nothing trains it any more
+    assert saved.view.step >= step
+    assert saved.view.frames.steps[-1] == saved.view.step
+    assert saved.can_go_on
+    assert errors(folder) == 0
+    _, again = start = start_server(**surroundings(folder))
+    try:
+        assert step_of(again, run) == saved.view.step
+        where = f"{again}/stream/{run}/index"
+        asking = urllib.request.Request(where, headers={"x-headlight-ticket": ticket(run)})
+        with urllib.request.urlopen(asking, timeout=20) as answer:
+            assert json.loads(answer.read())["steps"][-1] == saved.view.step
+    finally:
+        start[0].kill()
+        start[0].wait()

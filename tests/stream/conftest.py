@@ -1,0 +1,248 @@
+"""The stream's routes in a server of starlette's own, runs that move when a test says so, and open pages."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from streamlit import config as options
+
+from pages.stream import channel, news
+from pages.stream.routes import routes
+from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.interventions import Interventions
+from transformer.recording.frames import Frames
+from transformer.recording.view import RunView
+from transformer.runs.run import Run
+
+CONFIG = RunConfig(
+    model=ModelConfig(n_encoder_layers=1, n_decoder_layers=1, n_heads=2, d_model=8, d_ff=8),
+    train=TrainConfig(max_letters=4, batch_size=4, steps=30, warmup_steps=3, evaluate_every=10),
+    seed=2,
+    device="cpu",
+)
+WORDS = ("frog", "cat")
+TICK = 0.02
+"""Seconds between two looks here."""
+HOST = "testserver"
+
+
+def signed(run_id: str, expiry: object, secret: str | None = None) -> str:
+    """A ticket, as its formula has it."""
+    secret = options.get_option("server.cookieSecret") if secret is None else secret
+    said = f"headlight stream {run_id} {expiry}".encode()
+    return f"{expiry}.{hmac.new(secret.encode(), said, hashlib.sha256).hexdigest()}"
+
+
+def good(run_id: str) -> str:
+    """A ticket that is good for an hour."""
+    return signed(run_id, int(time.time()) + 3600)
+
+
+@pytest.fixture(scope="session")
+def recorded() -> RunView:
+    """A finished run of thirty steps, each of them recorded; a head is off at its end."""
+    run = Run(CONFIG, words=WORDS)
+    run.start()
+    assert run.wait(60)
+    run.intervene(Interventions(ablated=(("encoder.0", 1),))).wait(30)
+    run.close()
+    run.join()
+    assert run.view.state == "finished"
+    return run.view
+
+
+class Played:
+    """A run whose view a test decides."""
+
+    place = None
+
+    def __init__(self, view: RunView) -> None:
+        self.config, self.id = view.config, view.id
+        self.view, self.whole = view, view
+        self.looks: list[float] = []
+        """When somebody looked at it."""
+
+    def look(self) -> RunView:
+        self.looks.append(time.monotonic())
+        return self.view
+
+    def at(self, step: int, **changes: Any) -> None:
+        """Let it stand there, training: of what comes later nothing is known yet; at -1 of anything."""
+        frames = self.whole.frames
+        records = []
+        for one in frames.records:
+            steps = getattr(one, "steps", None)
+            if steps is None:
+                records += [one] * (one.step <= step)
+            elif inside := [i for i, at in enumerate(steps) if at <= step]:
+                records.append(one.at(inside))
+        known = Frames(records, numbers=self.whole.metrics.at, aim=frames[-1].aim)
+        self.view = replace(self.whole, frames=known, step=max(0, step), **{"state": "training"} | changes)
+
+
+class Runs(dict[str, Played]):
+    """The runs that there are, by id."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked_for: list[str] = []
+        """What was looked up."""
+
+    def find(self, id_: str) -> Played | None:
+        self.asked_for.append(id_)
+        return self.get(id_)
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    runs = Runs()
+    for module in (news, channel):
+        monkeypatch.setattr(module, "find", runs.find)
+        monkeypatch.setattr(module, "TICK", TICK)
+    for held in (news._channels, news._sockets, news._looking):
+        held.clear()
+    return runs
+
+
+@pytest.fixture
+def run(recorded: RunView, found: Runs) -> Played:
+    """The recorded run; at first all of it is there."""
+    made = found[recorded.id] = Played(recorded)
+    return made
+
+
+@pytest.fixture
+def server(found: Runs) -> Iterator[TestClient]:
+    """The routes, as requests reach them; an error of theirs is one of the test's."""
+    with TestClient(Starlette(routes=routes()), base_url=f"http://{HOST}") as client:
+        yield client
+
+
+class Message:
+    """What a page was sent."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        *lines, self.maps = data.split(b"\n", 3)
+        self.now, self.news, self.sentence = map(json.loads, lines)
+
+    @property
+    def steps(self) -> list[int]:
+        """Of its maps."""
+        return json.loads(self.maps.split(b"\n", 1)[0])["steps"] if self.maps else []
+
+    @property
+    def word(self) -> str | None:
+        return json.loads(self.maps.split(b"\n", 1)[0])["word"] if self.maps else None
+
+    @property
+    def codes(self) -> np.ndarray:
+        return np.frombuffer(self.maps.split(b"\n", 1)[1], "<u2")
+
+
+class Page:
+    """An open page, as its socket has it."""
+
+    def __init__(self, socket: Any) -> None:
+        self.socket = socket
+        self._came: queue.Queue[dict[str, Any]] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                message = self.socket.receive()
+            except Exception:  # the test is over
+                return
+            self._came.put(message)
+            if message["type"] == "websocket.close":
+                return
+
+    def say(self, **said: Any) -> None:
+        self.socket.send_text(json.dumps(said))
+
+    def next(self, seconds: float = 10.0) -> Message:
+        """What it is sent next; fails where nothing comes."""
+        message = self._came.get(timeout=seconds)
+        assert message["type"] == "websocket.send", message
+        return Message(message["bytes"])
+
+    def drawn(self, seconds: float = 10.0) -> Message:
+        """What it is sent next, which it draws at once."""
+        message = self.next(seconds)
+        self.say(drawn=1)
+        return message
+
+    def until(self, condition: Callable[[Message], object], most: int = 200) -> Message:
+        """Draw whatever comes until something is told."""
+        for _ in range(most):
+            if condition(message := self.drawn()):
+                return message
+        raise AssertionError("it was not told")
+
+    def settled(self) -> Message | None:
+        """Draw whatever comes until nothing more does; returns the last, None where nothing came at all."""
+        last = None
+        while True:
+            try:
+                last = self.drawn(10 * TICK)
+            except queue.Empty:
+                return last
+
+    def silent(self, seconds: float = 0.3) -> bool:
+        """Whether nothing comes for so long."""
+        try:
+            message = self._came.get(timeout=seconds)
+        except queue.Empty:
+            return True
+        return bool(message["type"] != "websocket.send")
+
+    def closed(self, seconds: float = 10.0) -> int:
+        """The code with which it is closed, whatever it is sent before."""
+        while True:
+            message = self._came.get(timeout=seconds)
+            if message["type"] == "websocket.close":
+                return int(message["code"])
+
+
+@pytest.fixture
+def opened(server: TestClient) -> Iterator[Callable[..., Page]]:
+    """Open a page of a run; what is given, it says at once. All are closed after the test."""
+    with ExitStack() as stack:
+
+        def open_(
+            run_id: str,
+            *,
+            ticket: str | None = None,
+            headers: dict[str, str] | None = None,
+            subprotocols: Sequence[str] | None = None,
+            **said: Any,
+        ) -> Page:
+            offered = [f"headlight.{good(run_id) if ticket is None else ticket}"]
+            socket = server.websocket_connect(
+                f"/stream/{run_id}/news",
+                subprotocols=offered if subprotocols is None else list(subprotocols),
+                headers=headers or {},
+            )
+            page = Page(stack.enter_context(socket))
+            if said:
+                page.say(**said)
+            return page
+
+        yield open_
+
+
+LOOK = ["cat", "decoder.0.cross", 1]

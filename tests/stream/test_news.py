@@ -1,0 +1,561 @@
+"""News over a socket: what a page is told, how much of it, and that nobody disturbs anybody else's."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from starlette.websockets import WebSocketDisconnect
+
+from pages.stream import channel, news
+from tests.stream.conftest import LOOK, TICK, good
+from transformer.player.chunks import encoded
+from transformer.recording.chunk import Chunk
+from transformer.runs.registry import REGISTRY
+
+
+@pytest.fixture
+def watched(opened, run):
+    """A page that looks at a head of "cat", up to date with what there is at step 3."""
+    run.at(3)
+
+    def watch(**said):
+        page = opened(run.id, look=LOOK, **said)
+        page.until(lambda one: one.maps)
+        page.settled()
+        return page
+
+    return watch
+
+
+def map_of(run, step, word="cat"):
+    """The message's map, as the chunk has it."""
+    chunk, place = run.whole.frames.place_of(word, step)
+    return encoded(chunk, [place])
+
+
+# What is told.
+
+
+def test_a_message_is_three_lines_and_the_newest_map_of_the_word_that_is_looked_at(opened, run):
+    run.at(7)
+    page = opened(run.id, look=LOOK)
+    message = page.until(lambda one: one.maps and one.now["viewers"])
+    assert message.data.count(b"\n", 0, len(message.data) - len(message.maps)) == 3
+    now = message.now
+    assert (now["state"], now["step"], now["at"], now["newest"], now["planned"]) == ("training", 7, 7, 7, 30)
+    assert now["loss"] == pytest.approx(run.whole.metrics.at(7)[1])
+    assert now["status"].startswith("● <b>training</b> · step <b>{step}</b> / 30")
+    assert "No clear pattern yet" in now["headline"][0]
+    assert now["viewers"] == 1
+    assert message.news is None  # it has no index yet
+    assert message.sentence["step"] == 7
+    assert message.sentence["text"]
+    chunk, place = run.view.frames.place_of("cat", 7)
+    assert message.maps == encoded(chunk, [place])
+    assert message.steps == [7]
+    np.testing.assert_array_equal(
+        message.codes, np.concatenate([codes[place].ravel() for codes in chunk.maps.values()])
+    )
+
+
+def test_who_looks_at_nothing_yet_is_told_the_state_alone(opened, run):
+    message = opened(run.id).next()
+    assert (message.sentence, message.maps) == (None, b"")
+    assert message.now["at"] == 30
+
+
+@pytest.mark.parametrize(
+    "look", [["nobody", "encoder.0", 0], ["cat", "decoder.9", 0], ["cat", "encoder.0", 99]]
+)
+def test_who_looks_at_what_is_not_there_is_told_nothing_of_it(opened, run, look):
+    message = opened(run.id, look=look).until(lambda one: one.sentence)
+    assert message.sentence["text"] == ""
+    assert bool(message.maps) == (look[0] == "cat")
+
+
+def test_before_there_is_anything_a_page_is_told_why_it_waits(opened, run):
+    run.at(-1, state="idle")
+    page = opened(run.id, look=LOOK)
+    now = page.drawn().now
+    assert (now["at"], now["newest"], now["version"], now["loss"]) == (-1, None, 0, None)
+    assert now["waits"] == now["headline"][0] == "Building the untrained model…"
+    run.at(0)
+    assert page.until(lambda one: one.maps).steps == [0]
+
+
+def test_every_map_is_of_a_later_step_than_the_one_before_up_to_the_newest(watched, run):
+    page, shown = watched(), []
+    for step in (6, 7, 11, 18, 30):
+        run.at(step)
+        while not shown or shown[-1] < step:
+            message = page.drawn()
+            assert message.now["at"] == (message.steps or [message.now["at"]])[0]
+            shown += message.steps
+    assert shown == sorted(set(shown))
+    page.settled()
+
+
+def test_steps_that_come_at_once_are_shown_one_after_the_other(watched, run, monkeypatch):
+    """Spread over the time until more is expected."""
+    monkeypatch.setattr(channel, "SHORTEST", 10 * TICK)
+    page = watched()
+    run.at(23)
+    shown = []
+    while not shown or shown[-1] < 23:
+        shown += page.drawn().steps
+    assert len(shown) >= 4
+    assert max(b - a for a, b in zip([3, *shown], shown, strict=False)) <= 12
+
+
+def test_a_state_is_told_when_it_changes(watched, run):
+    page = watched()
+    run.at(3, state="paused", reason="")
+    assert page.drawn().now["state"] == "paused"
+    run.at(3, state="failed", reason="out of <memory>")
+    message = page.until(lambda one: one.now["state"] == "failed")
+    assert message.now["headline"][0] == "<b>The run failed.</b> out of &lt;memory&gt;"
+    assert page.silent()
+
+
+def test_the_step_at_which_the_owner_stands_is_told(watched, run):
+    page = watched()
+    try:
+        REGISTRY.owners.appoint(run.id, "token")
+        REGISTRY.owners.show(run.id, "token", 2)
+        assert page.drawn().now["owner"] == 2
+        REGISTRY.owners.show(run.id, "guessed", 1)
+        assert page.silent()
+        REGISTRY.owners.show(run.id, "token", None)
+        assert page.drawn().now["owner"] is None
+    finally:
+        REGISTRY.owners.forget(run.id)
+
+
+def test_how_many_watch_is_told_to_all_of_them(watched):
+    first = watched()
+    second = watched()
+    assert first.until(lambda one: one.now["viewers"] == 2)
+    second.socket.close()
+    assert first.until(lambda one: one.now["viewers"] == 1)
+
+
+def test_what_is_new_of_the_index_is_told_to_who_has_the_version_before(watched, run, server):
+    headers = {"x-headlight-ticket": good(run.id)}
+    index = server.get(f"/stream/{run.id}/index", headers=headers).json()
+    up_to_date, behind = watched(version=index["version"]), watched(version=index["version"] - 2)
+    run.at(10)  # heads are scored there
+    told = up_to_date.until(lambda one: one.now["version"] > index["version"])
+    assert told.now["version"] == index["version"] + 1
+    assert told.news["steps"]["from"] == 4
+    assert told.news["steps"]["more"][-1] == 10
+    assert behind.until(lambda one: one.now["version"] > index["version"]).news is None
+    run.at(20)
+    again = up_to_date.until(lambda one: one.now["version"] > told.now["version"])
+    assert again.news["steps"]["from"] == 11  # it need not say that it has had the last
+
+
+def test_a_map_that_is_made_anew_at_the_same_step_is_sent_anew(watched, run):
+    """A head or a look is taken away while the run stands still."""
+    page = watched()
+    chunk, place = run.view.frames.place_of("cat", 3)
+    another = replace(chunk, maps={site: codes // 2 for site, codes in chunk.maps.items()})
+    frames = run.view.frames.extended([another])
+    run.view = replace(run.view, frames=frames, reason="a head was taken away", state="paused")
+    message = page.until(lambda one: one.now["state"] == "paused")
+    assert message.maps == encoded(another, [place])
+
+
+def test_a_word_that_came_while_the_run_stands_still_is_shown(watched, run):
+    page = watched()
+    page.say(look=["sheep", "decoder.0.cross", 0])
+    assert page.drawn().maps == b""
+    chunk, place = run.view.frames.place_of("cat", 3)
+    sheep = replace(chunk.at([place]), word=replace(chunk.word, text="sheep"))
+    run.view = replace(run.view, frames=run.view.frames.extended([sheep]))
+    assert page.until(lambda one: one.maps).word == "sheep"
+
+
+def test_the_sentence_of_a_run_that_has_ended_is_of_its_last_step(watched, run):
+    page = watched()
+    run.at(4)
+    page.until(lambda one: one.steps == [4])
+    run.at(5, state="finished")
+    assert page.until(lambda one: one.now["at"] == 5).sentence["step"] == 5
+
+
+# How much of it.
+
+
+def test_a_page_that_draws_nothing_is_sent_two_messages(opened, run):
+    run.at(3)
+    page = opened(run.id, look=LOOK)
+    for step in range(4, 12):
+        run.at(step)
+        time.sleep(2 * TICK)
+    page.next()
+    page.next()
+    assert page.silent()
+    run.at(12)
+    assert page.silent()
+    page.say(drawn=1)
+    assert page.next().steps == [12]  # the newest, and nothing of what it has missed
+    assert page.silent()
+    page.say(drawn=2)
+    run.at(13)
+    assert page.until(lambda one: one.steps == [13])
+
+
+def test_a_page_that_says_it_has_drawn_more_than_it_was_sent_has_no_more_room(opened, run):
+    run.at(3)
+    page = opened(run.id, drawn=1_000, look=LOOK)
+    page.until(lambda one: one.maps)
+    page.settled()
+    for step in range(4, 12):
+        run.at(step)
+        time.sleep(2 * TICK)
+    page.next()
+    page.next()
+    assert page.silent()
+
+
+def test_a_hidden_page_is_sent_nothing_until_it_is_seen(watched, run):
+    page = watched()
+    page.say(hidden=True)
+    time.sleep(5 * TICK)
+    run.at(9)
+    page.say(asks=2)
+    assert page.silent(0.8)
+    page.say(hidden=False)
+    assert page.until(lambda one: one.steps == [9])
+
+
+def test_who_looks_back_is_told_the_state_alone_and_not_often(watched, run, monkeypatch):
+    monkeypatch.setattr(news, "QUIET_SECONDS", 0.4)
+    page = watched()
+    page.say(live=False)
+    page.settled()
+    came = []
+    began = time.monotonic()
+    for step in range(4, 25):
+        run.at(step)
+        time.sleep(2 * TICK)
+    while not came or came[-1].now["at"] < 24:
+        came.append(page.drawn())
+    assert all((one.maps, one.sentence) == (b"", None) for one in came)
+    assert len(came) <= (time.monotonic() - began) / 0.4 + 2
+    page.say(live=True)
+    assert page.drawn().steps == [24]
+
+
+def test_who_asks_is_told_of_the_head_at_that_step(watched, run):
+    page = watched()
+    run.at(12)
+    page.say(live=False)
+    page.settled()
+    for asked, step in ((5, 5), (0, 0), (10**30, 12), (-4, 0)):
+        page.say(asks=asked)
+        message = page.until(lambda one: one.sentence)
+        assert (message.sentence["step"], message.maps) == (step, b"")
+        assert message.sentence["text"]
+    run.at(13)
+    page.say(look=["frog", *LOOK[1:]], asks=5)
+    assert page.until(lambda one: one.sentence).sentence["step"] == 5
+
+
+def test_who_asks_again_and_again_is_sent_two_messages_until_it_draws(watched):
+    page = watched()
+    page.say(live=False)
+    page.settled()
+    for step in range(4):
+        page.say(asks=step)
+        time.sleep(2 * TICK)
+    assert page.next().sentence["step"] == 0
+    assert page.next().sentence["step"] == 1
+    assert page.silent()
+    page.say(drawn=2)
+    assert page.next().sentence["step"] == 3  # the one that is wanted now
+
+
+def test_a_map_is_packed_once_for_all_who_look_at_it(watched, run, monkeypatch):
+    packed = []
+
+    def counting(chunk, places=None):
+        packed.append((chunk.word.text, chunk.steps[places[0]]))
+        return encoded(chunk, places)
+
+    monkeypatch.setattr(channel, "encoded", counting)
+    pages = [watched() for _ in range(4)]
+    other = watched()
+    other.say(look=["frog", *LOOK[1:]])
+    assert other.until(lambda one: one.word == "frog")
+    packed.clear()
+    run.at(4)
+    messages = [page.until(lambda one: one.steps == [4]) for page in pages]
+    assert other.until(lambda one: one.steps == [4]).word == "frog"
+    assert len({message.maps for message in messages}) == 1
+    assert sorted(packed) == [("cat", 4), ("frog", 4)]
+
+
+# Who looks.
+
+
+def test_a_run_is_looked_at_as_long_as_a_page_is_open_and_no_longer(watched, run):
+    page = watched()
+    n = len(run.looks)
+    time.sleep(10 * TICK)
+    assert len(run.looks) > n
+    page.socket.close()
+    time.sleep(5 * TICK)
+    n = len(run.looks)
+    time.sleep(10 * TICK)
+    assert len(run.looks) == n
+    assert not news._looking
+
+
+def test_pages_that_come_and_go_do_not_make_it_looked_at_more_often(opened, run):
+    """As a page that is loaded again and again: the next one opens before the last look is over."""
+    page = opened(run.id)
+    for _ in range(10):
+        page.socket.close()
+        page = opened(run.id)
+    assert len(news._looking) == 1
+    time.sleep(5 * TICK)
+    n, began = len(run.looks), time.monotonic()
+    time.sleep(0.5)
+    assert len(run.looks) - n <= (time.monotonic() - began) / TICK + 1
+
+
+def test_a_page_that_opens_as_the_last_one_closes_is_told_what_comes(opened, run):
+    run.at(3)
+    for step in range(4, 20):
+        page = opened(run.id, look=LOOK)
+        run.at(step)
+        assert page.until(lambda one, step=step: one.steps == [step])
+        page.socket.close()
+
+
+def test_what_was_made_of_a_run_is_let_go_after_its_last_page(opened, run, monkeypatch, until):
+    monkeypatch.setattr(news, "KEPT_SECONDS", 0.2)
+    page = opened(run.id)
+    time.sleep(0.5)
+    assert list(news._channels) == [run.id]
+    page.socket.close()
+    until(lambda: not news._channels)
+
+
+def test_a_run_that_left_memory_and_came_back_is_found_again(watched, run, found, monkeypatch):
+    monkeypatch.setattr(channel, "FOUND_SECONDS", 0.1)
+    page = watched()
+    again = type(run)(run.whole)
+    again.at(8)
+    found[run.id] = again
+    assert page.until(lambda one: one.steps == [8])
+
+
+# Who is let in.
+
+
+def test_beyond_the_limit_a_socket_is_told_to_come_back_later(opened, run, monkeypatch, until):
+    monkeypatch.setattr(REGISTRY, "limits", replace(REGISTRY.limits, sockets=3))
+    run.at(3)
+    pages = [opened(run.id, look=LOOK) for _ in range(3)]
+    for _ in range(5):
+        assert opened(run.id).closed() == 1013
+    run.at(5)
+    for page in pages:
+        assert page.until(lambda one: one.steps == [5])
+    pages[0].socket.close()
+    until(lambda: len(news._sockets) < 3)
+    assert opened(run.id, look=LOOK).until(lambda one: one.maps)
+
+
+def test_who_is_refused_takes_nobodys_place(server, run, opened, monkeypatch):
+    monkeypatch.setattr(REGISTRY, "limits", replace(REGISTRY.limits, sockets=1))
+    for _ in range(20):
+        with pytest.raises(WebSocketDisconnect):
+            server.websocket_connect(f"/stream/{run.id}/news", subprotocols=["headlight.no"]).__enter__()
+    assert opened(run.id, look=LOOK).until(lambda one: one.maps)
+
+
+# What may be said.
+
+DAMAGED = [
+    "",
+    "{",
+    "null",
+    "7",
+    "[]",
+    '"drawn"',
+    '["look"]',
+    '{"look": 7}',
+    '{"look": ["cat"]}',
+    '{"look": ["cat", "encoder.0", "first"]}',
+    '{"look": ["cat", "encoder.0", 1e400]}',
+    '{"look": null}',
+    '{"drawn": null}',
+    '{"drawn": "many"}',
+    '{"drawn": NaN}',
+    '{"version": [1]}',
+    '{"asks": {}}',
+    '{"asks": Infinity}',
+    "[" * 1_999,
+    '{"look": ' + "[" * 900 + "]" * 900 + "}",
+    "\ud7ff" * 10,
+    "\0",
+    '{"drawn": ' + "9" * 1_980 + "9",
+]
+
+
+@pytest.mark.parametrize("damaged", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_message_closes_its_own_socket_alone(watched, run, damaged):
+    other, page = watched(), watched()
+    page.socket.send_text(damaged)
+    if damaged in ("[]",):
+        assert page.silent()  # it says nothing
+    else:
+        assert page.closed() == 1008
+    run.at(6)
+    assert other.until(lambda one: one.steps == [6])
+
+
+@pytest.mark.parametrize("size", [2_001, 100_000, 5_000_000])
+def test_a_message_that_is_too_long_closes_its_own_socket_alone(watched, run, size):
+    other, page = watched(), watched()
+    page.socket.send_text(json.dumps({"live": True}) + " " * (2_000 - len(json.dumps({"live": True}))))
+    page.say(drawn=0)
+    page.socket.send_text(" " * size)
+    assert page.closed() == 1009
+    run.at(6)
+    assert other.until(lambda one: one.steps == [6])
+
+
+@pytest.mark.parametrize("said", [b"", b'{"drawn": 1}', b"\xff\xfe", bytes(3_000)])
+def test_bytes_are_no_message(watched, run, said):
+    other, page = watched(), watched()
+    page.socket.send_bytes(said)
+    assert page.closed() == 1008
+    run.at(6)
+    assert other.until(lambda one: one.steps == [6])
+
+
+COMMANDS = ["start", "stop", "pause", "resume", "advance", "intervene", "add_word", "close", "token", "state"]
+
+
+def test_nothing_can_be_commanded(opened, recorded, found, make_run, until, tiny):
+    """A real run stands as it stood, whatever is said; of its methods none is called but those that look."""
+    run = make_run(tiny(), words=("frog", "cat"))
+    until(lambda: run.view.frame)
+    called = []
+
+    class Guarded:
+        def __getattr__(self, name):
+            called.append(name)
+            return getattr(run, name)
+
+    found[run.id] = Guarded()
+    page = opened(run.id, look=LOOK)
+    page.until(lambda one: one.maps)
+    view = run.view
+    for name in COMMANDS:
+        page.say(**{name: True, "command": name, "drawn": 0, "asks": 0, "version": 1, "step": 5})
+        page.say(**{name: [5, "x"]})
+    page.settled()
+    assert run.view is view
+    assert set(called) <= {"config", "id", "view", "look", "place", "task", "questions"}
+
+
+def test_nothing_that_is_said_holds_memory_for_ever(watched, run):
+    """Of words that are none, nothing is kept; of heads no more than so many sentences."""
+    page = watched()
+    held, _ = news._channels[run.id]
+    for i in range(300):
+        page.say(look=[f"word {i}", "encoder.0", i], drawn=2)
+    page.settled()
+    assert len(held._frames) <= channel.MOST_CHUNKS
+    assert len(held._sentences) <= channel.MOST_CHUNKS + 1
+
+
+def anything(rng, depth=0):
+    """Any JSON whatever, mostly near to what a player says."""
+    names = ["drawn", "look", "live", "hidden", "version", "asks", "", "x", "__class__"]
+    leaves = [
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        3,
+        30,
+        2**63,
+        -(10**40),
+        0.5,
+        1e308,
+        float("inf"),
+        float("nan"),
+        "",
+        "cat",
+        "encoder.0",
+        "decoder.0.cross",
+        "é\ud800",
+        "<b>",
+        "a" * 500,
+    ]
+    kind = rng.random()
+    if depth == 0 and kind < 0.8:
+        return {rng.choice(names): anything(rng, 1) for _ in range(rng.randint(0, 4))}
+    if kind < 0.15 and depth < 3:
+        return [anything(rng, depth + 1) for _ in range(rng.randint(0, 4))]
+    if kind < 0.25:
+        return [rng.choice(leaves) for _ in range(3)]
+    if kind < 0.35 and depth < 3:
+        return {rng.choice(names): anything(rng, depth + 1) for _ in range(rng.randint(0, 3))}
+    return rng.choice(leaves)
+
+
+def test_whatever_is_said_no_error_is_raised_and_nobody_else_is_stopped(watched, opened, run, caplog):
+    rng = random.Random(20)
+    other, page = watched(), watched()
+    n_closed = 0
+    for i in range(300):
+        way = rng.random()
+        if way < 0.75:
+            page.socket.send_text(json.dumps(anything(rng)))
+        elif way < 0.9:
+            said = bytearray(json.dumps(anything(rng)).encode())
+            for _ in range(rng.randint(1, 5)):
+                said[rng.randrange(len(said))] = rng.randrange(256)
+            page.socket.send_text(said.decode("utf-8", "replace"))
+        else:
+            page.socket.send_bytes(rng.randbytes(rng.randint(0, 50)))
+        try:
+            page.socket.send_text('{"drawn": 2}')
+            if not page.silent(0.005) or len(news._sockets) < 2:
+                raise WebSocketDisconnect
+        except Exception:
+            pass
+        if len(news._sockets) < 2:
+            n_closed += 1
+            page = opened(run.id, look=LOOK)
+        if i % 30 == 0:
+            run.at(4 + i // 15)
+            step = 4 + i // 15
+            assert other.until(lambda one, step=step: one.steps == [step])
+    assert n_closed > 20
+    assert len(news._looking) == 1
+    assert caplog.records == []
+    fresh = opened(run.id, look=LOOK)
+    assert fresh.until(lambda one: one.maps)
+
+
+def test_records_of_a_played_run_are_those_of_the_whole_one(run):
+    """The runs of these tests: at step 12 there are the steps up to 12, and their maps."""
+    run.at(12)
+    assert run.view.frames.steps == tuple(range(13))
+    assert all(isinstance(one, Chunk) or one.step <= 12 for one in run.view.frames.records)
+    assert len(map_of(run, 12)) > 100

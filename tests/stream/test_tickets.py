@@ -1,0 +1,154 @@
+"""Who may read a run: who has a ticket for it that is still good, from a page of this server."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from starlette.websockets import WebSocketDisconnect
+from streamlit import config as options
+
+from pages.stream import tickets
+from tests.stream.conftest import HOST, good, signed
+from transformer.storage.tokens import new_token
+
+NOW = int(time.time())
+FORGED = {
+    "nothing": lambda run: "",
+    "no signature": lambda run: str(NOW + 3600),
+    "an empty signature": lambda run: f"{NOW + 3600}.",
+    "another secret": lambda run: signed(run, NOW + 3600, "guessed"),
+    "no secret": lambda run: signed(run, NOW + 3600, ""),
+    "another run's": lambda run: good(new_token()),
+    "expired": lambda run: signed(run, NOW - 1),
+    "expired long ago": lambda run: signed(run, 0),
+    "made longer": lambda run: good(run).replace(str(NOW)[:3], str(int(str(NOW)[:3]) + 1), 1),
+    "no time": lambda run: signed(run, "never"),
+    "a negative time": lambda run: signed(run, -NOW),
+    "time in other digits": lambda run: signed(run, "٩" * 10),
+    "for ever": lambda run: signed(run, "9" * 200),
+    "a letter more": lambda run: good(run) + "0",
+    "a hundred letters more": lambda run: good(run) + "0" * 100,
+    "a letter less": lambda run: good(run)[:-1],
+    "letters beyond ASCII": lambda run: good(run)[:-1] + "é",
+    "all beyond ASCII": lambda run: "é.ü",
+    "large letters": lambda run: good(run).upper(),
+    "very long": lambda run: "9" * 50_000,
+}
+
+
+@pytest.fixture
+def told(server, run):
+    """What the index, a chunk and the news of a run answer to a ticket and other headers."""
+
+    def ask(ticket, run_id=run.id, origin=None):
+        headers = {} if origin is None else {b"origin": origin.encode()}  # as bytes: any letters may be sent
+        answers = [
+            server.get(
+                f"/stream/{run_id}/{what}", headers=headers | {b"x-headlight-ticket": ticket.encode()}
+            ).status_code
+            for what in ("index", "chunk/0123")
+        ]
+        offered = {b"sec-websocket-protocol": f"headlight.{ticket}".encode()}
+        try:
+            with server.websocket_connect(f"/stream/{run_id}/news", headers=headers | offered) as socket:
+                answers.append(socket.accepted_subprotocol)
+        except WebSocketDisconnect as refused:
+            answers.append(refused.code)
+        return answers
+
+    return ask
+
+
+OPEN = [200, 404]
+
+
+def test_a_ticket_lets_its_bearer_read_that_run(told, run):
+    for ticket in (tickets.ticket(run.id), good(run.id)):
+        assert told(ticket) == [*OPEN, f"headlight.{ticket}"]
+
+
+def test_a_ticket_is_good_for_twelve_hours(monkeypatch):
+    ticket = tickets.ticket("a run")
+    assert tickets.admits(ticket, "a run")
+    assert not tickets.admits(ticket, "another run")
+    now = time.time()
+    monkeypatch.setattr(tickets.time, "time", lambda: now + 12 * 3600 - 60)
+    assert tickets.admits(ticket, "a run")
+    monkeypatch.setattr(tickets.time, "time", lambda: now + 12 * 3600 + 1)
+    assert not tickets.admits(ticket, "a run")
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_whatever_else_is_no_ticket(told, run, found, forged):
+    ticket = FORGED[forged](run.id)
+    assert not tickets.admits(ticket, run.id)
+    assert told(ticket) == [403, 403, 1008]
+    assert found.asked_for == []  # nothing is looked up
+
+
+def test_without_a_ticket_at_all_nothing_is_answered_or_looked_up(server, run, found):
+    for what in ("index", "chunk/0123"):
+        assert server.get(f"/stream/{run.id}/{what}").status_code == 403
+    for offered in (None, ["streamlit"], [good(run.id)], ["streamlit", f"Headlight.{good(run.id)}"]):
+        with pytest.raises(WebSocketDisconnect) as refused:
+            server.websocket_connect(f"/stream/{run.id}/news", subprotocols=offered).__enter__()
+        assert refused.value.code == 1008
+    assert found.asked_for == []
+
+
+@pytest.mark.parametrize("run_id", ["..", "x", "a" * 23, "é" * 22, "a" * 5_000, "%2e%2e%2fapp.py"])
+def test_what_is_no_name_of_a_run_is_looked_up_by_nobody(server, found, run_id):
+    ticket = good(run_id)
+    answer = server.get(f"/stream/{run_id}/index", headers={"x-headlight-ticket": ticket})
+    assert answer.status_code in (403, 404)
+    assert found.asked_for == []
+
+
+def test_a_run_that_is_not_there_is_looked_up_once_a_time_and_refused(told, found):
+    """With a ticket that is good, as a page has it whose run has gone."""
+    run_id = new_token()
+    assert told(good(run_id), run_id) == [403, 403, f"headlight.{good(run_id)}"]  # and closed behind it
+    assert found.asked_for == [run_id] * 3
+
+
+def test_a_run_that_is_not_there_closes_the_socket(opened, found):
+    assert opened(new_token()).closed() == 1008
+
+
+HERE = [f"http://{HOST}", f"https://{HOST}", f"http://{HOST.upper()}", None]
+ELSEWHERE = [
+    "https://elsewhere.example",
+    "null",
+    "",
+    f"http://{HOST}.elsewhere.example",
+    f"http://elsewhere.example/{HOST}",
+    f"http://{HOST}:8501",
+    f"http://{HOST}@elsewhere.example",
+    "http://[",
+    "file://",
+    HOST,
+]
+
+
+@pytest.mark.parametrize("origin", HERE)
+def test_a_page_of_this_server_and_no_page_at_all_may_ask(told, run, origin):
+    ticket = good(run.id)
+    assert told(ticket, origin=origin) == [*OPEN, f"headlight.{ticket}"]
+
+
+@pytest.mark.parametrize("origin", ELSEWHERE)
+def test_a_page_of_another_site_may_not_even_with_a_ticket(told, run, origin):
+    assert told(good(run.id), origin=origin) == [403, 403, 1008]
+
+
+def test_origins_that_the_server_allows_may_ask(told, run, monkeypatch):
+    asked = options.get_option
+    allowed = ["https://room.example/", " https://other.example"]
+    monkeypatch.setattr(
+        options, "get_option", lambda name: allowed if name == "server.corsAllowedOrigins" else asked(name)
+    )
+    for origin in ("https://room.example", "https://other.example", f"http://{HOST}"):
+        assert told(good(run.id), origin=origin)[:2] == OPEN
+    for origin in ("http://room.example", "https://room.example:1", "https://elsewhere.example"):
+        assert told(good(run.id), origin=origin) == [403, 403, 1008]

@@ -1,0 +1,128 @@
+"""A chunk as a browser reads it: a line of JSON, and behind it the numbers, as differences between steps."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import msgspec
+import numpy as np
+
+from transformer.figures.labels import map_axes, wrong_predictions
+from transformer.figures.maps import MapAxes, player_spec, strip_spec
+from transformer.figures.picture import escaped
+from transformer.insight.names import shortened
+from transformer.insight.scores import gold_cells
+from transformer.interventions import Interventions
+from transformer.recording.chunk import Chunk
+from transformer.recording.frame import Axes, Word, reading_sites
+
+LONGEST = 28
+"""Letters of the word in a heading."""
+
+
+def encoded(chunk: Chunk, places: Sequence[int] | None = None) -> bytes:
+    """The maps of one word at some of a chunk's steps.
+
+    Args:
+        places: which of its steps; by default all.
+
+    Returns:
+        A line of JSON, then the codes of each site in turn, (N, H, Q, K) uint16, little-endian: those of the
+        first step, and of each later one the difference to the one before, modulo 65,536.
+    """
+    chosen = list(range(len(chunk.steps)) if places is None else places)
+    writing = next(site for site, axes in chunk.axes.items() if axes.writes)
+    wrong = []
+    for i in chosen if chunk.word.answer is not None else ():
+        found = wrong_predictions(chunk.axes[writing], chunk.word.expected, chunk.predictions(i))
+        wrong.append({row: escaped(token) for row, token in found.items()})
+    facts = {
+        "word": chunk.word.text,
+        "look": look_name(chunk),
+        "steps": [chunk.steps[i] for i in chosen],
+        "sites": {site: codes.shape[1:] for site, codes in chunk.maps.items()},
+        "wrong": wrong,
+    }
+    parts = []
+    for codes in chunk.maps.values():
+        moving = codes[chosen].astype("<u2")
+        moving[1:] -= moving[:-1].copy()  # modulo 65,536
+        parts.append(moving.tobytes())
+    return json.dumps(facts, separators=(",", ":")).encode() + b"\n" + b"".join(parts)
+
+
+def name_of(chunk: Chunk) -> str:
+    """The name under which a browser may keep a chunk for ever: made from its content."""
+    return _names(chunk)[0]
+
+
+def look_name(chunk: Chunk) -> str:
+    """The name of its look."""
+    return _names(chunk)[1]
+
+
+def _names(chunk: Chunk) -> tuple[str, str]:
+    if (known := _NAMES.get(chunk)) is None:
+        content, look = hashlib.sha256(), look_of(chunk)[0]
+        facts = look, chunk.word.text, chunk.steps, chunk.vocabulary
+        content.update(json.dumps(facts).encode())
+        for codes in (chunk.predicted, *chunk.maps.values()):
+            content.update(np.ascontiguousarray(codes).data)
+        known = _NAMES[chunk] = content.hexdigest()[:24], look
+    return known
+
+
+_NAMES: WeakKeyDictionary[Chunk, tuple[str, str]] = WeakKeyDictionary()
+
+
+def look_of(chunk: Chunk) -> tuple[str, bytes]:
+    """What stays the same while a chunk's steps are drawn, and a name for it, made from it.
+
+    Returns:
+        The name; and as JSON of each kind of attention the figures that arrays are put into, the labels of
+        rows, and where the gold alignment is.
+    """
+    n_heads = next(iter(chunk.maps.values())).shape[1]
+    return _look(chunk.word, tuple(chunk.axes.items()), chunk.interventions, n_heads)
+
+
+@lru_cache(maxsize=256)
+def _look(
+    word: Word, sites: tuple[tuple[str, Axes], ...], interventions: Interventions, n_heads: int
+) -> tuple[str, bytes]:
+    axes = dict(sites)
+    reading = reading_sites(axes)
+    kinds: dict[str, dict[str, Any]] = {}
+    for kind in dict.fromkeys(one.kind for one in axes.values()):
+        here = [site for site, one in axes.items() if one.kind == kind]
+        one = map_axes(axes[here[0]], word, word.expected)
+        outlined = here[0] in reading and word.links is not None
+        kinds[kind] = {
+            "large": player_spec(one, bool(interventions.blocked)),
+            "strip": strip_spec(one, len(here), n_heads),
+            "rows": _labels(one),
+            "causal": one.causal,
+            "taken": bool(interventions.blocked),
+            "writes": axes[here[0]].writes,
+            "gold": gold_cells(kind, word.n_read, word.links) if outlined and word.links else [],
+        }
+    alone = all(one.query == "src" for one in axes.values())
+    look = {
+        "kinds": kinds,
+        "short": escaped(shortened(word.text, LONGEST)),
+        # Whether the right answer was read, or the model's own; an encoder alone reads neither.
+        "fed": "" if alone else "teacher-forced" if word.answer is not None else "free-running",
+        "over": word.written_at,
+        "off": sorted([site, head] for site, head in interventions.ablated),
+    }
+    content = msgspec.json.encode(look)
+    return hashlib.sha256(content).hexdigest()[:12], content
+
+
+def _labels(axes: MapAxes) -> list[str]:
+    return [escaped(label) for label in axes.rows]

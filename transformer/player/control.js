@@ -1,0 +1,161 @@
+// The step control: play, speed, a slider, LIVE. It never moves under a hand that holds it.
+
+import { nearest } from "./chunks.js";
+
+const HELD = 600; // ms after a key
+const JUMPS = {
+  ArrowLeft: -1, ArrowDown: -1, PageDown: -10, Home: -Infinity,
+  ArrowRight: 1, ArrowUp: 1, PageUp: 10, End: Infinity,
+};
+export const SPEEDS = { "2 steps/s": 2, "5 steps/s": 5, "10 steps/s": 10, "20 steps/s": 20 };
+const COUNTED = (n) => n.toLocaleString("en-US");
+
+export class Control {
+  // hooks: go(step), live(), play()
+  constructor(root, hooks) {
+    this.hooks = hooks;
+    this.root = root.querySelector(".time-slider");
+    this.input = this.root.querySelector("input");
+    this.bubble = this.root.querySelector(".bubble");
+    this.badge = root.querySelector(".st-key-time_badge");
+    this.button = root.querySelector(".st-key-time_play button");
+    this.liveButton = root.querySelector(".st-key-time_live button");
+    this.chips = root.querySelector(".st-key-moments");
+    this.speedBox = root.querySelector(".st-key-time_speed select");
+    this.speedBox.replaceChildren(...Object.keys(SPEEDS).map((name) => new Option(name, name)));
+    this.speedBox.value = "10 steps/s";
+    Object.assign(this, { steps: [], planned: 1, shown: 0, pressed: false, held: 0 });
+    this.button.onclick = () => hooks.play();
+    this.liveButton.onclick = () => hooks.live();
+    this.input.onpointerdown = (event) => this.press(event);
+    this.input.oninput = () => this.moved();
+    this.input.onkeydown = (event) => this.key(event);
+  }
+
+  get speed() {
+    return SPEEDS[this.speedBox.value] ?? 5;
+  }
+
+  get busy() {
+    return this.pressed || Boolean(this.held);
+  }
+
+  press({ button }) {
+    if (button) return;
+    this.pressed = true;
+    const hand = new AbortController();
+    const release = ({ type, buttons }) => {
+      if (type === "pointermove" && buttons) return; // else it was let go unseen
+      hand.abort();
+      this.pressed = false;
+      setTimeout(() => this.hooks.rested()); // after the last input event
+    };
+    for (const name of ["pointerup", "pointercancel", "pointermove", "blur"]) {
+      window.addEventListener(name, release, hand);
+    }
+  }
+
+  moved() {
+    if (!this.steps.length) return;
+    const way = Math.sign(this.input.value - this.shown);
+    const step = this.steps[nearest(this.steps, Number(this.input.value))];
+    if (!this.pressed) this.hold();
+    if (step !== this.shown) this.go(step);
+    else if (this.pressed) this.input.value = step; // the handle stays on a frame
+    else this.go(this.neighbour(way)); // a screen reader's "one more" may be less than a frame
+  }
+
+  key(event) {
+    const { key, ctrlKey, altKey, metaKey } = event;
+    if (ctrlKey || altKey || metaKey) return;
+    // Streamlit hears no shortcut from an input: a letter is passed on from beside it.
+    if (key.length === 1) this.root.dispatchEvent(new KeyboardEvent("keydown", event));
+    const jump = JUMPS[key];
+    if (!jump || !this.steps.length) return;
+    event.preventDefault();
+    this.hold();
+    this.go(this.neighbour(jump));
+  }
+
+  neighbour(jump) {
+    const { steps, shown } = this;
+    const below = steps.filter((step) => step < shown).length;
+    const from = steps[below] === shown || jump < 0 ? below : below - 1;
+    return steps[Math.min(steps.length - 1, Math.max(0, from + jump))];
+  }
+
+  hold() {
+    clearTimeout(this.held);
+    this.held = setTimeout(() => {
+      this.held = 0;
+      this.hooks.rested();
+    }, HELD);
+  }
+
+  // The newest step is LIVE: who goes to the end wants to follow.
+  go(step) {
+    this.place(step);
+    if (step === this.steps.at(-1)) this.hooks.live();
+    else this.hooks.go(step);
+  }
+
+  place(step) {
+    const { input, root, steps } = this;
+    const newest = steps.at(-1) ?? 0;
+    const max = Math.max(this.planned, newest, 1);
+    this.shown = step;
+    Object.assign(input, {
+      disabled: !steps.length, max, value: step, ariaValueMax: max, ariaValueNow: step,
+      ariaValueText: `step ${step} of ${this.planned}${this.isLive ? ", live" : ""}`,
+    });
+    this.bubble.textContent = COUNTED(step);
+    root.style.setProperty("--at", step / max);
+    root.style.setProperty("--newest", newest / max);
+    Object.assign(root.dataset, {
+      step, at: step, live: this.isLive, newest, held: this.busy, frames: steps.length,
+    });
+  }
+
+  show({ steps, planned, step, live, playing, state, moments, last }) {
+    Object.assign(this, { steps, planned, isLive: live });
+    if (!this.pressed) this.place(step);
+    else this.place(this.shown);
+    this.button.textContent = playing ? "❚❚" : "▶";
+    this.button.ariaLabel = playing ? "Stop the film" : "Play the film";
+    this.button.disabled = steps.length < 2;
+    this.liveButton.ariaPressed = live;
+    this.badge.className = `st-key-time_badge ${live ? (state === "training" ? "live" : "newest") : "review"}`;
+    if (live) this.badge.textContent = state === "training" ? "● LIVE" : "newest step";
+    else {
+      const goesOn = state === "training" ? "training continues" : state;
+      this.badge.textContent = `REVIEW step ${COUNTED(step)} of ${COUNTED(last)}, ${goesOn}`;
+    }
+    this.setMoments(moments, step);
+  }
+
+  setMoments(moments, step) {
+    if (this.moments !== moments) {
+      this.moments = moments;
+      this.chips.replaceChildren(...moments.map(({ step: at, text }, i) => {
+        const chip = document.createElement("button");
+        chip.type = "button";
+        chip.textContent = `${COUNTED(at)} ${text}`;
+        chip.title = `step ${COUNTED(at)}: ${text}`;
+        chip.dataset.step = at;
+        chip.onclick = () => this.hooks.go(this.steps[nearest(this.steps, at)]);
+        const box = document.createElement("span");
+        box.className = `st-key-moment_${i}`;
+        box.append(chip);
+        return box;
+      }));
+    }
+    const past = moments.findLastIndex((moment) => moment.step <= step);
+    [...this.chips.children].forEach((box, i) => {
+      const chip = box.firstChild;
+      if (chip.ariaCurrent !== String(i === past)) {
+        chip.ariaCurrent = i === past;
+        if (i === past) this.chips.scrollLeft = box.offsetLeft - this.chips.offsetLeft;
+      }
+    });
+  }
+}

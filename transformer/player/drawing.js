@@ -1,0 +1,255 @@
+// Draws Plotly pictures and keeps them in place: {spec, arrays, layout, step}, as `Picture` of Python has them.
+// What a picture's spec says is drawn anew when it changes; arrays and parts of the layout are put in place.
+
+let library; // promise of Plotly
+
+export function loadPlotly(address) {
+  library ??= new Promise((resolve, reject) => {
+    if (window.Plotly) return resolve(window.Plotly);
+    const script = document.createElement("script");
+    script.src = address;
+    script.onload = () => resolve(window.Plotly);
+    script.onerror = () => {
+      library = null; // the next picture tries again
+      reject(new Error(`${address} could not be loaded`));
+    };
+    document.head.appendChild(script);
+  });
+  return library;
+}
+
+function themeOf(element) {
+  const style = getComputedStyle(element);
+  const get = (name) => style.getPropertyValue(name).trim();
+  return {
+    text: get("--st-text-color") || style.color,
+    line: get("--st-border-color") || "rgba(128,128,128,0.4)",
+    hover: get("--st-secondary-background-color") || "#fff",
+    font: get("--st-font") || "sans-serif",
+  };
+}
+
+function dressed(layout, theme, scale, least) {
+  const axis = { gridcolor: theme.line, linecolor: theme.line, zerolinecolor: theme.line };
+  const axes = {};
+  for (const name of Object.keys(layout)) {
+    if (/^[xy]axis\d*$/.test(name)) axes[name] = { ...axis, ...layout[name] };
+  }
+  return {
+    ...layout, ...axes, autosize: true, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: theme.text, family: theme.font, size: Math.max(least, 13 * scale) },
+    hoverlabel: { bgcolor: theme.hover, bordercolor: theme.line, font: { color: theme.text, size: Math.max(least, 16) } },
+  };
+}
+
+function enlarged(part, scale, least) {
+  if (Array.isArray(part)) return part.map((inner) => enlarged(inner, scale, least));
+  if (part === null || typeof part !== "object") return part;
+  return Object.fromEntries(Object.entries(part).map(([name, value]) => {
+    if (/font$/.test(name) && value.size) return [name, { ...value, size: Math.max(least, value.size * scale) }];
+    if (name !== "margin" && name !== "pad") return [name, enlarged(value, scale, least)];
+    return [name, Object.fromEntries(Object.entries(value).map(([side, n]) => [side, n * scale]))];
+  }));
+}
+
+function put(layout, path, value) {
+  const steps = path.replaceAll("[", ".").replaceAll("]", "").split(".");
+  const last = steps.pop();
+  let place = layout;
+  for (const step of steps) place = place[step] ??= {};
+  place[last] = value;
+}
+
+// Where there is no room for every label of an axis, one in a few stands there.
+function thinned(layout, host, scale) {
+  for (const [name, room] of [["yaxis", host.clientHeight], ["xaxis", host.clientWidth]]) {
+    const { ticktext, tickfont } = layout[name] ?? {};
+    if (!ticktext || !tickfont?.size) continue;
+    const every = Math.ceil((ticktext.length * tickfont.size * 1.15) / Math.max(1, room * 0.8));
+    if (every > 1 && !layout[name].tickangle) layout[name].ticktext = ticktext.map((text, i) => (i % every ? "" : text));
+  }
+  return layout;
+}
+
+const LEAST = 22; // pixels of type where a room looks on
+
+const CONFIG = {
+  displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, responsive: false, displayModeBar: "hover",
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+};
+
+export class Drawing {
+  // usual: the height in pixels at which type has its usual size; pressed: called with [row, column] of a cell
+  constructor(host, { plotly, clicked, pressed, usual = 400 }) {
+    Object.assign(this, { host, plotly, clicked, pressed, usual, drawn: null, token: null });
+    host.addEventListener("pointerdown", (event) => this.press(event), true);
+    host.dataset.draws = 0;
+    delete host.dataset.step; // of another run
+    this.observer = new ResizeObserver(() => this.resized());
+    this.observer.observe(host);
+    this.sight = new IntersectionObserver((seen) => {
+      this.hidden = !seen.at(-1).isIntersecting;
+      if (!this.hidden && this.waiting) this.show(this.waiting);
+    });
+    this.sight.observe(host);
+  }
+
+  // What costs the browser a layout is asked once, and again where size or theme have changed.
+  measure() {
+    const { host } = this;
+    const scale = Math.round(4 * Math.min(2.5, Math.max(1, host.clientHeight / this.usual))) / 4;
+    const least = document.fullscreenElement?.contains(host) ? LEAST : 0;
+    const theme = themeOf(host);
+    this.measured = { scale, least, theme, key: `${scale} ${least} ${JSON.stringify(theme)}` };
+  }
+
+  // patient: where it is out of sight it is drawn when it comes into sight
+  async show(picture, patient = false) {
+    const Plotly = await loadPlotly(this.plotly);
+    const { host } = this;
+    this.waiting = patient && this.hidden ? picture : null;
+    if (!host.isConnected || this.waiting) return;
+    if (!this.measured) this.measure();
+    const { scale, least, theme, key } = this.measured;
+    const before = this.drawn;
+    this.drawn = { key, picture }; // at once: who draws it again meanwhile takes this one
+    const same = before?.key === key && before.picture.spec === picture.spec;
+    try {
+      if (same) await this.change(Plotly, before.picture, picture, scale);
+      else await this.anew(Plotly, picture, theme, scale, least);
+    } catch (error) {
+      this.drawn = null;
+      throw error;
+    }
+    host.dataset.draws = Number(host.dataset.draws) + 1;
+    Object.assign(host.dataset, picture.data, picture.step === undefined ? {} : { step: picture.step });
+  }
+
+  async anew(Plotly, picture, theme, scale, least) {
+    const { data, layout } = JSON.parse(picture.spec);
+    for (const [name, values] of Object.entries(picture.arrays)) {
+      const [trace, attribute] = name.split(".");
+      data[trace][attribute] = values;
+    }
+    for (const [path, value] of Object.entries(picture.layout)) put(layout, path, value);
+    const finished = dressed(thinned(enlarged(layout, scale, least), this.host, scale), theme, scale, least);
+    this.token = null;
+    const image = { format: "png", scale: 2, filename: picture.fileName };
+    await Plotly.react(this.host, enlarged(data, scale, least), finished, { ...CONFIG, toImageButtonOptions: image });
+    if (this.listening) return;
+    this.listening = true;
+    this.host.on("plotly_click", ({ points: [point] }) => this.clicked?.(point.curveNumber, point.pointNumber, point));
+    this.host.on("plotly_hover", ({ points: [point] }) => this.follow(Plotly, point));
+    this.host.on("plotly_unhover", () => this.follow(Plotly, null));
+  }
+
+  async change(Plotly, before, picture, scale) {
+    const touched = [];
+    const update = {};
+    for (const [name, values] of Object.entries(picture.arrays)) {
+      if (before.arrays[name] === values) continue;
+      const [trace, attribute] = name.split(".");
+      if (!touched.includes(+trace)) touched.push(+trace);
+      (update[attribute] ??= {})[trace] = values;
+    }
+    // Plotly wants one value a trace; a trace whose attribute stays is given the one it has.
+    for (const [attribute, values] of Object.entries(update)) {
+      update[attribute] = touched.map((trace) => values[trace] ?? this.host.data[trace][attribute]);
+    }
+    const relaid = {};
+    for (const [path, value] of Object.entries(picture.layout)) {
+      if (before.layout[path] !== value && JSON.stringify(before.layout[path]) !== JSON.stringify(value)) {
+        relaid[path] = /\.size$/.test(path) ? value * scale : value;
+      }
+    }
+    if ("yaxis.ticktext" in relaid) relaid["margin.l"] = this.host.layout.margin.l; // longer labels need their room
+    if (relaid.shapes && this.token) relaid.shapes = this.followed(relaid.shapes);
+    this.host._context.toImageButtonOptions.filename = picture.fileName;
+    if (touched.length) await Plotly.update(this.host, update, relaid, touched);
+    else if (Object.keys(relaid).length) await Plotly.relayout(this.host, relaid);
+  }
+
+  // In a picture of lines, the pointer upon a token leaves only that token's lines: of a row or of a column.
+  followed(shapes) {
+    const { rows, columns } = this.host.layout.meta.lines;
+    return shapes.map((shape, i) => {
+      const ends = [Math.floor(i / columns), i % columns];
+      return { ...shape, visible: !this.token || i >= rows * columns || ends[this.token.trace] === this.token.point };
+    });
+  }
+
+  follow(Plotly, point) {
+    if (!this.host.layout.meta?.lines || (point && point.curveNumber > 1)) return;
+    this.token = point && { trace: point.curveNumber, point: point.pointNumber };
+    Plotly.relayout(this.host, { shapes: this.followed(this.host.layout.shapes) });
+  }
+
+  // Plotly forgets what the pointer is upon whenever it draws, and would miss every other click.
+  press(down) {
+    const at = this.pressed && down.button === 0 && this.cellAt(down);
+    if (!at) return;
+    const up = ({ clientX, clientY }) => {
+      if (Math.hypot(clientX - down.clientX, clientY - down.clientY) < 5) this.pressed(at);
+    };
+    window.addEventListener("pointerup", up, { once: true, capture: true });
+  }
+
+  // The cell under the pointer, as [row, column].
+  cellAt({ clientX, clientY }) {
+    const { _size: size, xaxis, yaxis } = this.host._fullLayout ?? {};
+    if (!size) return null;
+    const box = this.host.getBoundingClientRect();
+    const across = (clientX - box.left - size.l) / size.w;
+    const down = (clientY - box.top - size.t) / size.h;
+    if (across < 0 || across > 1 || down < 0 || down > 1) return null;
+    const along = ([low, high], share) => Math.round(low + share * (high - low));
+    return [along([...yaxis.range].reverse(), down), along(xaxis.range, across)];
+  }
+
+  // A dotted line at a step, beside what Plotly draws: it moves with every frame, and costs nothing.
+  mark(step) {
+    const { host } = this;
+    const { _size: size } = host._fullLayout ?? {};
+    if (!size) return;
+    this.line ??= host.appendChild(Object.assign(document.createElement("div"), { className: "marker" }));
+    const [low, high] = host._fullLayout.xaxis.range;
+    const share = (step - low) / (high - low);
+    this.line.hidden = step === null || share < 0 || share > 1;
+    Object.assign(this.line.style, {
+      left: `${size.l + share * size.w}px`, top: `${size.t}px`, height: `${size.h}px`,
+    });
+    host.dataset.step = step ?? host.dataset.step;
+  }
+
+  resized() {
+    clearTimeout(this.later);
+    this.later = setTimeout(async () => {
+      if (!this.drawn || !this.host.isConnected || !this.host.clientWidth) return;
+      await (await loadPlotly(this.plotly)).Plots.resize(this.host);
+      this.measure();
+      if (this.drawn) await this.show(this.drawn.picture); // with type of another size, perhaps
+    }, 60);
+  }
+
+  // The page's colours may have changed.
+  dress() {
+    this.measured = null;
+    if (this.drawn) this.show(this.drawn.picture);
+  }
+
+  close() {
+    this.observer.disconnect();
+    this.sight.disconnect();
+    window.Plotly?.purge(this.host);
+  }
+}
+
+// Says in the picture's place that it could not be drawn.
+export function failed(host, error) {
+  console.error(error);
+  host.dataset.failed = String(error);
+  if (Number(host.dataset.draws)) return;
+  const note = Object.assign(document.createElement("p"), { className: "failed", role: "alert" });
+  note.textContent = `The picture could not be drawn (${error.message}). Reload the page.`;
+  host.replaceChildren(note);
+}

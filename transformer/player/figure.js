@@ -1,0 +1,40 @@
+// One picture of a page, drawn from what Python hands it.
+
+import { Drawing, failed } from "./drawing.js";
+
+const figures = new WeakMap(); // host -> its drawing
+
+function unpacked({ b, shape }) {
+  const bytes = Uint8Array.from(atob(b), (c) => c.charCodeAt(0)).buffer;
+  const values = Array.from(new Float32Array(bytes), (v) => (Number.isNaN(v) ? null : v));
+  if (!shape) return values;
+  return Array.from({ length: shape[0] }, (_, i) => values.slice(i * shape[1], (i + 1) * shape[1]));
+}
+
+export default function figure({ data, parentElement, setTriggerValue }, base) {
+  const host = parentElement.querySelector(".live-figure");
+  host.style.height = data.height;
+  let drawing = figures.get(host);
+  if (!drawing) figures.set(host, (drawing = new Drawing(host, { plotly: `${base}/files/${data.plotly}` })));
+  else drawing.measured = null; // called again too when the theme changes
+  drawing.clicked = data.clickable ? (trace, point) => setTriggerValue("clicked", { trace, point }) : null;
+  const arrays = Object.fromEntries(Object.entries(data.arrays).map(([name, packed]) => [name, unpacked(packed)]));
+  drawing.next = { spec: data.spec, arrays, layout: data.layout, step: data.step, fileName: data.fileName };
+  drawing.busy ??= (async () => {
+    try {
+      for (let picture; (picture = drawing.next);) {
+        drawing.next = null;
+        await drawing.show(picture);
+      }
+    } catch (error) {
+      if (host.isConnected) failed(host, error);
+    } finally {
+      drawing.busy = null;
+    }
+  })();
+  return () => {
+    if (host.isConnected) return; // called too when a newer message overtakes this one
+    drawing.close();
+    figures.delete(host);
+  };
+}

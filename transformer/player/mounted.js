@@ -1,0 +1,111 @@
+// The player as a component of a page: what has been chosen is told to Python once it has rested.
+
+import { Player } from "./player.js";
+import { Live } from "./sources.js";
+
+const CROWD = 500; // ms over which a crowd is spread
+const AGAIN = 5000; // ms between two questions for a ticket
+const mounted = new WeakMap(); // root element -> what is known of its player
+const ASKED = ["word", "kind", "pinned", "step", "outline", "follow"];
+
+// What is told is numbered: Python says which it has heard, and whatever differs from that it has changed itself.
+function tell(state, at) {
+  state.number += 1;
+  state.told.set(state.number, at);
+  if (state.told.size > 50) state.told.delete(state.told.keys().next().value);
+  state.send("chosen", { ...at, number: state.number });
+}
+
+function made(root, data, base) {
+  const state = { data, changedTo: data.seen, asked: 0, number: data.heard, told: new Map() };
+  const refused = () => {
+    if (performance.now() - state.asked < AGAIN) return;
+    state.asked = performance.now();
+    state.trigger("refused", true);
+  };
+  const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
+  const { first, mayFollow, mass, fileName } = data;
+  state.player = new Player(root, source, {
+    plotly: `${base}/files/${data.plotly}`, first, mayFollow, mass, fileName,
+    tell: (at) => tell(state, at),
+  });
+  const { player } = state;
+  player.wanted = first.word;
+  if (data.opens) player.cell = (point) => state.trigger("cell", { at: player.at, head: player.head(), point });
+  // Buttons belong to the page: where the run is in another state than they were drawn for, they are drawn anew.
+  // The first picture comes before that.
+  player.noticed = (now) => {
+    if ((player.begun || now.newest === null) && now.seen !== state.data.seen && now.seen !== state.changedTo) {
+      state.changedTo = now.seen;
+      setTimeout(() => state.trigger("changed", now.seen), now.viewers > 4 ? Math.random() * CROWD : 0);
+    }
+    follow(state, now);
+  };
+  player.first = () => {
+    window.dispatchEvent(new Event("headlight-drawn"));
+    if (player.now) player.noticed(player.now);
+  };
+  if (data.asks) player.film = (step) => new Promise((done) => {
+    player.draw();
+    state.answered = { step, done };
+    tell(state, { ...player.at, at: step, playing: true });
+    setTimeout(done, 3000);
+  });
+  return state;
+}
+
+// A page whose pictures Python makes is told of newer steps now and then.
+function follow(state, now) {
+  const { player, data } = state;
+  if (!data.asks || player.at.step !== null || now.newest === null || now.newest === state.data.answers) return;
+  if (state.waiting) return;
+  state.waiting = setTimeout(() => {
+    state.waiting = 0;
+    if (player.at.step === null && !player.playing) tell(state, { ...player.at, at: player.now.newest });
+  }, 1000 * now.every);
+}
+
+export default function mountedPlayer({ data, parentElement, setStateValue, setTriggerValue }, base) {
+  const root = parentElement.querySelector(".headlight-player");
+  if (data.parts) root.dataset.parts = data.parts;
+  let state = mounted.get(root);
+  if (state && state.data.run !== data.run) {
+    state.player.close();
+    state = null;
+  }
+  if (!state) mounted.set(root, (state = made(root, data, base)));
+  state.trigger = setTriggerValue;
+  state.send = setStateValue;
+  const { player } = state;
+  const before = state.data;
+  state.data = data;
+  state.changedTo = data.seen;
+  player.source.ticket = data.ticket;
+  player.over = data.over;
+  if (JSON.stringify(player.ghost) !== JSON.stringify(data.ghost)) {
+    player.ghost = data.ghost ?? undefined;
+    player.drawnCurves = null;
+  }
+  // What Python has changed of the selection, such as a word that was typed.
+  const change = {};
+  const heard = state.told.get(data.heard) ?? before.first;
+  for (const name of ASKED) {
+    const [asked, had, told] = [data.first, before.first, heard].map((one) => JSON.stringify(one[name] ?? null));
+    if (asked !== had && asked !== told) change[name] = data.first[name];
+  }
+  if (Object.keys(change).length) {
+    if (change.word) player.wanted = change.word;
+    player.told = JSON.stringify({ ...player.at, ...change });
+    player.choose(change);
+  }
+  if (state.answered && data.answers !== undefined && data.answers === state.answered.step) state.answered.done();
+  const dark = getComputedStyle(root).getPropertyValue("--st-background-color");
+  if (state.dark !== undefined && state.dark !== dark) player.dress();
+  state.dark = dark;
+  player.draw();
+  return () => {
+    if (root.isConnected) return; // called too when a newer message overtakes this one
+    player.close();
+    mounted.delete(root);
+  };
+}

@@ -1,0 +1,279 @@
+"""What is said of a run and its frames, in sentences made from their numbers. All of it is HTML."""
+
+from __future__ import annotations
+
+import html
+
+from transformer.insight.names import examples_of, full_head_name, head_name
+from transformer.insight.scores import AIMS, THRESHOLD, TURNED
+from transformer.recording.frame import Frame, Probe
+from transformer.recording.view import FAILED, IDLE, RECORDED, TRAINING, RunView
+
+STEP = "{step}"
+"""Stands where a player puts the step that it shows."""
+MASS = {
+    "mirror": "Attention mass on the mirrored letters",
+    "gold": "Attention mass on the gold links",
+    "focus": "Highest weight of a row",
+}
+"""What the curves of all heads show, by what a head is to find in the task."""
+COUNTS = {
+    "mirror": f"at {THRESHOLD:.0%} it counts as anti-diagonal",
+    "gold": f"at {THRESHOLD:.0%} it counts as reading what it writes",
+    "focus": f"from {THRESHOLD:.0%} on it has made up its mind",
+}
+READS = {
+    "mirror": "it reads the word backwards",
+    "gold": "it reads what its row is about to write",
+    "focus": "each row has its token",
+}
+FOUND = {"mirror": "anti-diagonal", "gold": "the alignment", "focus": "in focus"}
+"""What a head has found, by the score that a task aims at."""
+WIDE = 12
+"""A longer sentence stands in a line of its own."""
+STATE_SIGNS = {
+    "idle": "○",
+    "queued": "◌",
+    "training": "●",
+    "paused": "❚❚",
+    "finished": "✔",
+    "stopped": "■",
+    "failed": "✖",
+    "recorded": "▷",
+}
+
+
+def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
+    """State, place in line, step (STEP stands for it), speed, time left."""
+    parts = [f"{STATE_SIGNS[view.state]} <b>{view.state}</b>", f"step <b>{STEP}</b> / {view.planned:,}"]
+    if place is not None:
+        parts.insert(1, f"waiting: place {place[0]:,} of {place[1]:,}")
+    if view.state == TRAINING:
+        if view.steps_per_second:
+            digits = 0 if view.pace is None else 1
+            parts.append(f"{view.steps_per_second:.{digits}f} steps/s")
+        if view.seconds_left is not None:
+            parts.append(f"at most {view.seconds_left:.0f} s left")
+    elif view.seconds and view.state != RECORDED:  # on another machine
+        parts.append(f"{view.seconds:.1f} s of training")
+    if view.pace is not None:
+        parts.append(f"pace {view.pace:g} steps/s")
+    if view.every > 1:
+        parts.append(f"1 in {view.every:,} steps recorded")
+    return " · ".join(parts)
+
+
+def in_line(place: tuple[int, int], slots: int) -> str:
+    """The place of a run in the line of those that wait to train."""
+    return (
+        f"<b>Waiting: place {place[0]:,} of {place[1]:,}.</b> This server trains {slots:,} at a time; this "
+        "run goes on by itself when it is its turn."
+    )
+
+
+def failure(view: RunView) -> str:
+    """Why a run has failed, even where nothing was recorded of it."""
+    return f"<b>The run failed.</b> {html.escape(view.reason)}"
+
+
+def headline(view: RunView, frame: Frame, look_for: str, *, later: bool = False) -> str:
+    """The one sentence that says what is going on, from the numbers of the run.
+
+    Args:
+        look_for: what there is to see in a run of these settings.
+        later: whether it is to hold for later steps too, up to the next measurement.
+    """
+    if view.state == FAILED:
+        return failure(view)
+    switched = without_masks(frame)
+    if frame.step == 0 and view.state == IDLE:
+        said = switched if view.interventions.masks else look_for  # by hand, or as these settings have it
+        return f"<b>Step 0, untrained:</b> every head looks everywhere. Press <b>Start</b>. {said}"
+    measured = _measured(frame, later)
+    if switched and (view.turned_at is None or "causal mask" in switched):
+        now = switched
+    elif view.turned_at is None:
+        now = (
+            f"<b>No clear pattern yet.</b> The clearest head puts {frame.clearest_score:.0%} of its weight "
+            f"on {AIMS[frame.aim]}{measured}; {COUNTS[frame.aim]}."
+        )
+    else:
+        step, site, head = view.turned_at
+        score = float(frame.scores[site][head])
+        reads = READS[frame.aim] if score >= THRESHOLD else "it has let go since"
+        now = (
+            f"★ <b>{head_name(site, head).capitalize()} {TURNED[frame.aim]}</b> at step {step:,}: "
+            f"{reads} ({score:.0%} on {AIMS[frame.aim]}{measured})." + (f" {switched}" if switched else "")
+        )
+    if view.state == RECORDED:
+        return f"<b>Recorded before, with these settings:</b> press <b>Start</b> to train your own. {now}"
+    return f"{now} {html.escape(view.reason)}" if view.reason else now
+
+
+def _measured(frame: Frame, later: bool) -> str:
+    """Of which step a score is, where it is not of this one."""
+    step = frame.measurement.step
+    return "" if step == frame.step and not later else f", as measured at step {step:,}"
+
+
+def unlearned(word: str) -> str:
+    """The sentence beside a word that the recording on the first page does not know."""
+    return (
+        f"<b>Your own model answers “{html.escape(word)}”, and has learned nothing yet:</b> press "
+        "<b>Start</b>. The recording knows the other words."
+    )
+
+
+def looking_back(frame: Frame, *, later: bool = False) -> str:
+    """The sentence of a past step: what was there to see then.
+
+    Args:
+        later: whether it is to hold for later steps too, up to the next measurement; STEP stands for them.
+    """
+    (site, head), score = frame.clearest, frame.clearest_score  # the one that is framed
+    said = (
+        f"<b>At step {STEP if later else f'{frame.step:,}'}</b> the clearest head, {head_name(site, head)}, "
+        f"put {score:.0%} of its weight on {AIMS[frame.aim]}{_measured(frame, later)}"
+    )
+    said += "." if score < THRESHOLD else f": {FOUND[frame.aim]}."
+    switched = without_masks(frame)
+    return f"{said} {switched}" if switched else said
+
+
+def words_right(frame: Frame, task: str) -> str:
+    """The number that the last row of the room reads."""
+    things = examples_of(task)
+    label = "words right" if things == "words" else "right"  # a longer one would not fit
+    known = frame.evaluation
+    long = " class='long'" if known.right >= 1000 else ""  # as wide as the page is, it must fit
+    more = ""
+    if known.everyday is not None:
+        more = f"<br>everyday words: {known.everyday[0]} / {known.everyday[1]}"
+    if known.bleu is not None and known.chrf is not None:
+        more = f"<br>BLEU {known.bleu:.1f} · chrF {known.chrf:.1f}"
+    return (
+        f"<div class='hl-right'><small>{label}</small> <b{long}>{known.right:,}</b> / {known.total:,}"
+        f"<em>held-out {things}, at step {known.step:,}{more}</em></div>"
+    )
+
+
+def output_row(probe: Probe) -> str:
+    """A tracked word and what the model wrote by itself, every token marked right or wrong by more than
+    colour: rows of a table."""
+    letters = [
+        f"<span class='{'ok' if right else 'no'}'>{html.escape(letter)}</span>"
+        for letter, right in probe.marked
+    ]
+    mark = "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
+    if probe.output_step is None:
+        letters, mark = ["<small>not asked yet</small>"], ""
+    short, full = remark(probe)
+    row = f"<td>{html.escape(probe.text)}</td><td>→ {''.join(letters)}</td>"
+    wide = sum(1 if letter < "\u2e80" else 2 for letter in probe.text) > WIDE  # Chinese takes twice the room
+    if wide and not (probe.text.isascii() and probe.text.isalpha()):
+        # A sentence, not a word: it stands above its translation.
+        return (
+            f"<tr class='long'><td colspan='3'><small>{html.escape(probe.text)}</small></td></tr>"
+            f"<tr class='long'><td colspan='2'>→ {''.join(letters)}</td>"
+            f"<td title='{full}'>{mark} <small>{short}</small></td></tr>"
+        )
+    if probe.too_long:  # its output needs the room, and this is worth reading
+        return (
+            f"<tr class='long'>{row}<td>{mark}</td></tr>"
+            f"<tr><td colspan='3' title='{full}'><small>{full}</small></td></tr>"
+        )
+    return f"<tr>{row}<td title='{full}'>{mark} <small>{short}</small></td></tr>"
+
+
+def outputs(frame: Frame, chosen: str) -> str:
+    """What the model wrote by itself to each tracked word, the chosen one on top."""
+    probes = sorted(frame.probes, key=lambda probe: probe.text != chosen)
+    rows = "".join(
+        f"<tbody class='{'chosen' if probe.text == chosen else ''}'>{output_row(probe)}</tbody>"
+        for probe in probes
+    )
+    written = {at for probe in probes if (at := probe.output_step) not in (None, frame.step)}
+    said = f"<small>As written at step {max(written, key=lambda at: at or 0):,}:</small>" if written else ""
+    return f"{said}<table class='hl-outputs' data-step='{frame.step}'>{rows}</table>"
+
+
+def remark(probe: Probe) -> tuple[str, str]:
+    """What training knows of this word, in short and in full."""
+    if not probe.forced:
+        return "unknown", (
+            "nobody here knows the right answer: the maps run over what the model wrote by itself at step "
+            f"{probe.written_at:,}"
+        )
+    if probe.too_long:
+        return "too long", "longer than anything trained on"
+    if probe.too_short:
+        return "too short", "shorter than anything trained on"
+    if probe.held_out:
+        return "held out", "kept from training by its hash: training never draws it"
+    if probe.drawn_at is not None:
+        return f"step {probe.drawn_at:,}", f"training drew it first at step {probe.drawn_at:,}"
+    return "unseen", "training has not drawn it up to here"
+
+
+def samples(frame: Frame) -> str:
+    """A few held-out sentences and what the model wrote at the newest evaluation; nothing for words."""
+    rows = "".join(
+        f"<tr><td>{html.escape(question)}</td><td>→ {html.escape(output) or '…'}</td></tr>"
+        for question, output in frame.evaluation.samples
+    )
+    said = f"<small>Held-out sentences, as written at step {frame.evaluation.step:,}:</small>"
+    return f"{said}<table class='hl-samples'>{rows}</table>" if rows else ""
+
+
+def by_length(frame: Frame) -> str:
+    """Held-out examples right, by their length: a bar each, with its numbers under the pointer."""
+    bars = "".join(
+        f"<span title='length {n}: {right} of {asked} right'>{_BARS[round(8 * right / asked)]}"
+        f"<i>{n}</i></span>"
+        for n, (right, asked) in frame.evaluation.by_length.items()
+    )
+    return f"<div class='hl-lengths'><small>right by length</small>{bars}</div>" if bars else ""
+
+
+_BARS = "·▁▂▃▄▅▆▇█"
+
+
+def without_masks(frame: Frame) -> str:
+    """One sentence for each mask that is not as the topology needs it; empty where all are."""
+    own = next(axes for axes in frame.axes.values() if axes.writes and axes.query == axes.key)
+    said = []
+    if own.kind != "encoder" and not own.causal:
+        said.append(_reading_ahead(frame))
+    if own.kind == "encoder" and own.causal:
+        said.append(
+            "<b>Causal mask on an encoder:</b> no letter sees those behind it, but the answer begins with "
+            "the last one: that cannot be known."
+        )
+    if not own.padding:
+        said.append(_looking_at_padding(frame))
+    return " ".join(said)
+
+
+def _reading_ahead(frame: Frame) -> str:
+    known = frame.evaluation
+    return (
+        "<b>No causal mask:</b> a row may read the letter that it is to write. Given the right answer to "
+        f"read, {known.token_accuracy:.0%} of the letters come out right; writing by itself, the model gets "
+        f"{known.right:,} of {known.total:,} words (step {known.step:,})."
+    )
+
+
+def _looking_at_padding(frame: Frame) -> str:
+    row = min(range(len(frame.probes)), key=lambda i: len(frame.probes[i].text))  # it has the most of it
+    shares = {
+        (site, head): float(share)
+        for site in frame.axes
+        for head, share in enumerate(frame.on_padding(row, site))
+    }
+    site, head = max(shares, key=lambda one: shares[one])
+    return (
+        f"<b>No padding mask:</b> in “{html.escape(frame.probes[row].text)}”, at step {frame.step:,}, [PAD] "
+        f"gets {sum(shares.values()) / len(shares):.0%} of all attention, and {shares[site, head]:.0%} of "
+        f"that of {full_head_name(site, head)}. What it writes depends on it, so words are filled up as in "
+        "training."
+    )

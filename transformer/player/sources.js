@@ -1,0 +1,205 @@
+// Where chunks come from: a server, with news over a socket, or the page itself.
+
+import { Maps, decoded, upTo } from "./chunks.js";
+
+const KEPT = 80; // chunks
+const AHEAD = 2; // chunks that are loaded behind the one that is shown
+
+class Source {
+  constructor() {
+    this.index = null;
+    this.chunks = new Map(); // name -> promise of a chunk
+  }
+
+  // The chunk with a step of a word, by its name.
+  named(word, step) {
+    const entries = this.index.chunks[word] ?? [];
+    const last = upTo(entries, step, ([first]) => first);
+    return last && last[0] <= step && step <= last[1] ? entries.indexOf(last) : -1;
+  }
+
+  chunk(name) {
+    if (!this.chunks.has(name)) {
+      this.chunks.set(name, this.load(name).then(decoded).catch((error) => {
+        this.chunks.delete(name);
+        throw error;
+      }));
+      if (this.chunks.size > KEPT) this.chunks.delete(this.chunks.keys().next().value);
+    }
+    return this.chunks.get(name);
+  }
+
+  // The maps of a word at a recorded step; null where it has none.
+  async maps(word, step) {
+    const place = this.named(word, step);
+    if (place < 0) return null;
+    const entries = this.index.chunks[word];
+    const chunk = await this.chunk(entries[place][3]);
+    for (const [, , , name] of entries.slice(place + 1, place + 1 + AHEAD)) this.chunk(name).catch(() => {});
+    const look = this.index.looks[chunk.look];
+    return chunk.steps.includes(step) && look ? new Maps(chunk, look, step) : null;
+  }
+}
+
+// What an exported page carries in itself.
+export class Embedded extends Source {
+  constructor(index, chunks) {
+    super();
+    this.index = index;
+    this.packed = chunks;
+  }
+
+  async begin(changed) {
+    changed({});
+  }
+
+  async load(name) {
+    const bytes = Uint8Array.from(atob(this.packed[name]), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+
+  say() {}
+
+  close() {}
+}
+
+// A run on a server. What the socket brings is told to `changed`: {now, maps, sentence}.
+export class Live extends Source {
+  constructor(address, ticket, refused) {
+    super();
+    Object.assign(this, { address, ticket, refused, wait: 250, unsaid: {}, sends: true });
+    this.onHidden = () => this.say({ hidden: document.hidden });
+    document.addEventListener("visibilitychange", this.onHidden);
+  }
+
+  async begin(changed) {
+    this.changed = changed;
+    this.connect();
+    await this.reload();
+  }
+
+  async load(name) {
+    return new Uint8Array(await (await this.get(`chunk/${name}`)).arrayBuffer());
+  }
+
+  async get(what) {
+    const answer = await fetch(`${this.address}/${what}`, { headers: { "x-headlight-ticket": this.ticket } });
+    if (answer.status === 403) this.refused();
+    if (!answer.ok) throw new Error(`${what.split("/")[0]}: ${answer.status}`);
+    return answer;
+  }
+
+  // Fetch the index anew; while one is on its way, once more behind it.
+  reload() {
+    this.again = this.loading !== undefined;
+    this.loading ??= this.fetchIndex().finally(() => {
+      this.loading = undefined;
+      if (this.again || (this.index && this.known > this.index.version)) this.reload();
+    });
+    return this.loading;
+  }
+
+  async fetchIndex() {
+    try {
+      const index = await (await this.get("index")).json();
+      if (!index.version) return; // nothing has been recorded yet; the socket tells when
+      this.index = index;
+      this.say({ version: index.version });
+      this.changed({ index: true });
+    } catch (error) {
+      console.warn(error);
+    }
+  }
+
+  async maps(word, step) {
+    if (this.named(word, step) < 0) {
+      if (this.missed === `${word} ${step} ${this.index.version}`) return null;
+      await this.reload(); // it may have been recorded since
+      this.missed = `${word} ${step} ${this.index.version}`;
+    }
+    try {
+      return await super.maps(word, step);
+    } catch {
+      await this.reload(); // thinned since
+      return super.maps(word, step);
+    }
+  }
+
+  connect() {
+    if (this.closed) return;
+    const socket = new WebSocket(`${this.address.replace(/^http/, "ws")}/news`, [`headlight.${this.ticket}`]);
+    this.socket = socket;
+    socket.binaryType = "arraybuffer";
+    socket.onopen = () => {
+      this.wait = 250;
+      socket.send(JSON.stringify({ ...this.unsaid, hidden: document.hidden }));
+      if (this.opened) this.reload(); // what came meanwhile
+      this.opened = true;
+    };
+    socket.onmessage = ({ data }) => this.take(new Uint8Array(data));
+    socket.onclose = ({ code }) => {
+      if (this.closed || this.socket !== socket) return;
+      if (code === 1006 || code === 1008) this.refused(); // it may be the ticket
+      this.wait = Math.min(5000, this.wait * 2);
+      setTimeout(() => this.connect(), this.wait);
+    };
+  }
+
+  // Four lines: the run as it is, what is new of the index, a sentence, and a map of the word that was asked for.
+  take(bytes) {
+    const lines = [];
+    let at = 0;
+    for (let i = 0; i < 3; i += 1) {
+      const end = bytes.indexOf(10, at);
+      lines.push(JSON.parse(new TextDecoder().decode(bytes.subarray(at, end))));
+      at = end + 1;
+    }
+    const [now, news, sentence] = lines;
+    this.known = now.version;
+    if (news && this.index && this.index.version === now.version - 1) this.renew(news, now.version);
+    else if (now.version !== (this.index?.version ?? 0) && !this.loading) this.reload();
+    let maps = null;
+    if (at < bytes.length) {
+      const chunk = decoded(bytes.subarray(at));
+      const look = this.index?.looks[chunk.look];
+      if (look) maps = new Maps(chunk, look, chunk.steps[0]);
+      else if (this.index) this.reload();
+    }
+    this.changed({ now, sentence, maps });
+    this.say({ drawn: 1 });
+  }
+
+  renew(news, version) {
+    if (news.whole) return this.reload();
+    const { index } = this;
+    for (const [name, fresh] of Object.entries(news)) {
+      if (name === "looks") Object.assign(index.looks, fresh);
+      else if (name === "curves" || name === "mass") index[name] = grown(index[name], fresh);
+      else index[name] = [...index[name].slice(0, fresh.from), ...fresh.more];
+    }
+    index.version = version;
+  }
+
+  say(what) {
+    const { drawn, asks, ...lasting } = what;
+    Object.assign(this.unsaid, lasting); // is said again on another socket
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(what));
+  }
+
+  close() {
+    this.closed = true;
+    document.removeEventListener("visibilitychange", this.onHidden);
+    this.socket?.close();
+  }
+}
+
+// A figure whose lines have grown.
+function grown(before, fresh) {
+  if (fresh.spec) return fresh;
+  const arrays = { ...before.arrays };
+  for (const [name, { from, more }] of Object.entries(fresh.arrays)) {
+    arrays[name] = [...arrays[name].slice(0, from), ...more];
+  }
+  return { ...before, arrays, layout: fresh.layout, step: fresh.step };
+}
