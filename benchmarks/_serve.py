@@ -68,7 +68,7 @@ class Served:
             step, now = self.run.view.step, time.time()
             self._taken += [(one, now) for one in range(newest + 1, step + 1)]
             newest = step
-            time.sleep(0.004)
+            time.sleep(0.02)
 
     def pause(self) -> dict[str, Any]:
         """Stand still."""

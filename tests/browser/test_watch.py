@@ -483,7 +483,7 @@ def test_the_screen_is_filled_with_what_can_be_read_from_the_last_row(watch):
     found = watch.page.evaluate(FONTS)
     assert [one for one in found if one[0] < 22] == []
     written = "".join(text for _, text in found)
-    for part in ("finished", "decoder 2", "“playground”", "[SOS]", "head 1", "layer 2", "200"):
+    for part in ("finished", "decoder 2", "“playground”", "[SOS]", "head 1", "layer 2", "words right"):
         assert part in written
     inside = watch.page.evaluate(
         "(({ scrollWidth, scrollHeight }) => [scrollWidth, scrollHeight])(document.fullscreenElement)"

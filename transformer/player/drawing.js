@@ -73,6 +73,8 @@ function thinned(layout, host, scale) {
 
 const LEAST = 22; // pixels of type where a room looks on
 
+const longest = (labels) => Math.max(0, ...labels.map((label) => label.length));
+
 const CONFIG = {
   displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, responsive: false, displayModeBar: "hover",
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
@@ -162,7 +164,10 @@ export class Drawing {
         relaid[path] = /\.size$/.test(path) ? value * scale : value;
       }
     }
-    if ("yaxis.ticktext" in relaid) relaid["margin.l"] = this.host.layout.margin.l; // longer labels need their room
+    const labels = "yaxis.ticktext"; // longer ones need their room, for which all is laid out again
+    if (labels in relaid && longest(relaid[labels]) !== longest(this.host.layout.yaxis.ticktext)) {
+      relaid["margin.l"] = this.host.layout.margin.l;
+    }
     if (relaid.shapes && this.token) relaid.shapes = this.followed(relaid.shapes);
     this.host._context.toImageButtonOptions.filename = picture.fileName;
     if (touched.length) await Plotly.update(this.host, update, relaid, touched);

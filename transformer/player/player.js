@@ -243,10 +243,16 @@ export class Player {
       return;
     }
     this.shown = { step, maps };
-    await this.large.show(this.largePicture(step, maps));
-    if (this.interrupted()) return;
-    await this.strip.show(this.stripPicture(step, maps));
-    if (this.interrupted()) return;
+    // Most news bring another state or sentence and no other map: what is drawn already is not drawn again.
+    const looks = [maps, this.segment(step), this.at.kind, this.at.outline, ...this.head()];
+    if (looks.some((one, i) => one !== this.looks?.[i])) {
+      this.looks = null;
+      await this.large.show(this.largePicture(step, maps));
+      if (this.interrupted()) return;
+      await this.strip.show(this.stripPicture(step, maps));
+      if (this.interrupted()) return;
+      this.looks = looks;
+    }
     if (this.index.curves !== this.drawnCurves) {
       this.drawnCurves = this.index.curves;
       await this.curves.show(this.withGhost(this.index.curves));
