@@ -26,7 +26,7 @@ from pages.player.following import following
 from transformer.anatomy.stages import stages
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
-from transformer.player.index import run_curves
+from transformer.player.pictures import run_curves
 from transformer.player.sentences import outputs, without_masks
 from transformer.recording.frame import sites_of
 from transformer.recording.view import FAILED, RunView

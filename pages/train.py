@@ -24,9 +24,10 @@ from pages.parts.take_away import take_away
 from pages.parts.wording import changed
 from pages.parts.words import chosen_word, probe_words
 from pages.player import player, stale
-from transformer.player.index import ghost_of
+from transformer.player.pictures import ghost_of
 from transformer.player.sentences import MASS, unlearned
 from transformer.runs.registry import REGISTRY
+from transformer.runs.watched import Watched
 
 style()
 notice = st.container()
@@ -53,6 +54,13 @@ with buttons:
 recording = exhibited(run) if config is not None else run  # as long as nothing has been done
 parent = selection.parent_of(seen)
 before = None if parent is None else REGISTRY.get(parent.id)
+
+
+def on_screen(word: str) -> Watched:
+    """The recording, as long as nothing has been done and it knows the word; or else the run itself."""
+    return recording if word in (one.text for one in recording.questions) else run
+
+
 hold = holding((*WORDS, "preset", *values_of(run.config)))
 
 
@@ -64,7 +72,7 @@ def watched() -> None:
         st.rerun()
     word = chosen_word(run)
     selection.kind(run.config.model)  # takes the link's, and gives up one that this model does not have
-    shown = recording if word in (one.text for one in recording.questions) else run
+    shown = on_screen(word)
     player(
         shown,
         seen if shown is run else shown.view,
@@ -83,5 +91,5 @@ look_inside_link()
 run_list(run)
 share(run, config or run.config)
 word = chosen_word(run)
-take_away(recording if word in (one.text for one in recording.questions) else run, word)
+take_away(on_screen(word), word)
 keyring()

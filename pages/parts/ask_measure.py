@@ -16,7 +16,7 @@ from pages.player.figure import live_figure
 from transformer.figures.lengths import length_heatmap
 from transformer.insight.names import full_head_name
 from transformer.insight.scores import THRESHOLD
-from transformer.player.index import SCORES, score_picture
+from transformer.player.pictures import SCORES, score_picture
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot

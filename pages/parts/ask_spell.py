@@ -19,7 +19,7 @@ from transformer.figures.bars import next_token_bars
 from transformer.figures.maps import MapAxes, tile_at
 from transformer.figures.picture import Array
 from transformer.insight.narrator import narrate
-from transformer.player.index import counts
+from transformer.player.sentences import counts
 from transformer.recording.frame import sites_of
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot

@@ -14,6 +14,7 @@ from pages.stream.tickets import ticket
 from transformer.recording.view import RunView
 from transformer.runs.watched import Watched
 
+KEY = "player"
 _component = st.components.v2.component(
     "headlight_player",
     html=(PLAYER / "player.html").read_text(encoding="utf-8"),
@@ -28,7 +29,6 @@ def player(
     view: RunView,
     *,
     word: str,
-    key: str = "player",
     over: str | None = None,
     mass: str = "",
     ghost: Mapping[str, Any] | None = None,
@@ -43,26 +43,16 @@ def player(
         ghost: arrays of the run before this one, for the curves.
         on_cell: called with kind, site, head and cell (row, column) of a map that was clicked.
     """
-    _mount(
-        run,
-        view,
-        word=word,
-        key=key,
-        over=over,
-        mass=mass,
-        ghost=ghost,
-        opens=on_cell is not None,
-        on_cell=on_cell,
-    )
+    _mount(run, view, word=word, over=over, mass=mass, ghost=ghost, on_cell=on_cell)
 
 
-def step_control(run: Watched, view: RunView, *, word: str, answers: int | None, key: str = "player") -> None:
+def step_control(run: Watched, view: RunView, *, word: str, answers: int | None) -> None:
     """Show the step control alone, on a page whose pictures are made here; stands in a fragment.
 
     Args:
         answers: the step that the pictures of this page show.
     """
-    _mount(run, view, word=word, key=key, parts="control", asks=True, answers=answers)
+    _mount(run, view, word=word, parts="control", answers=answers)
 
 
 def _mount(
@@ -70,14 +60,13 @@ def _mount(
     view: RunView,
     *,
     word: str,
-    key: str,
     on_cell: Callable[[str, str, int, object], None] | None = None,
     **data: Any,
 ) -> None:
     kinds = view.config.model.kinds
 
     def chosen() -> None:
-        sent = st.session_state[key].chosen  # whatever a visitor sends
+        sent = st.session_state[KEY].chosen  # whatever a visitor sends
         if isinstance(sent, dict):
             if "parts" not in data:
                 _take_choice(run, sent)
@@ -86,7 +75,7 @@ def _mount(
             st.session_state["heard"] = number if isinstance(number, int) else 0
 
     def clicked() -> None:
-        match st.session_state[key].cell:  # whatever a visitor sends
+        match st.session_state[KEY].cell:  # whatever a visitor sends
             case {
                 "at": {"kind": str(kind)},
                 "head": [str(site), int(head)],
@@ -99,7 +88,7 @@ def _mount(
         st.session_state["page_is_stale"] = True
 
     _component(
-        key=key,
+        key=KEY,
         height="content",
         data={
             "run": run.id,
@@ -117,6 +106,7 @@ def _mount(
                 "outline": bool(st.session_state.get("outline")),
                 "follow": selection.follows(),
             },
+            "opens": on_cell is not None,
             **data,
         },
         on_chosen_change=chosen,

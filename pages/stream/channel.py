@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from pages.parts.presets import look_for
 from transformer.player.chunks import encoded, name_of
-from transformer.player.index import Index, narration
-from transformer.player.sentences import failure, in_line, status_line
+from transformer.player.index import Index
+from transformer.player.sentences import failure, in_line, narration, status_line
 from transformer.recording.chunk import Chunk
 from transformer.recording.view import FAILED, TRAINING, RunView
 from transformer.runs.calibration import speed
@@ -137,7 +137,6 @@ class Channel:
             "status": status_line(view, place),
             "headline": self.index.headline(view, frame) if frame is not None else [said, said],
             "waits": said,
-            "unsaved": view.unsaved,
             "owner": REGISTRY.owners.shown(view.id),
             "at": at,
             "loss": view.metrics.at(at)[1] if at >= 0 else None,

@@ -19,8 +19,9 @@ from transformer.insight.scores import THRESHOLD
 from transformer.interventions import Block, Interventions
 from transformer.player import index as module
 from transformer.player.chunks import look_name, look_of, name_of
-from transformer.player.index import Index, ghost_of, listed, narration, run_curves, score_picture
-from transformer.player.sentences import by_length, looking_back, output_row, samples, words_right
+from transformer.player.index import Index
+from transformer.player.pictures import ghost_of, listed, run_curves, score_picture
+from transformer.player.sentences import by_length, looking_back, narration, output_row, samples, words_right
 from transformer.recording.chunk import Chunk
 from transformer.recording.frames import Frames
 from transformer.recording.metrics import COLUMNS, Metrics

@@ -9,7 +9,7 @@ import pytest
 
 from transformer.figures.curves import PINS
 from transformer.interventions import Interventions
-from transformer.player.index import run_curves, score_picture
+from transformer.player.pictures import run_curves, score_picture
 
 
 def test_the_curves_are_the_run_s_numbers_with_its_moments_up_to_its_end(recorded):

@@ -12,7 +12,6 @@ from transformer.errors import InputError
 from transformer.exports.canvas import DONE, LINE, WRONG, Canvas, check_letters, fitting_size, text_width
 from transformer.exports.frames import (
     axes_of,
-    fed_with,
     film_frames,
     head_title,
     map_of,
@@ -23,7 +22,7 @@ from transformer.exports.frames import (
 )
 from transformer.exports.still import Still, draw_legend
 from transformer.insight.names import examples_of, shortened
-from transformer.recording.frame import Frame
+from transformer.recording.frame import Frame, fed_with
 from transformer.recording.view import RunView
 
 __all__ = ["film_frames", "film_gif", "film_problem", "filmstrip_png"]
@@ -108,7 +107,7 @@ def _about(view: RunView, frame: Frame, word: str, site: str, head: int) -> tupl
         f"“{shortened(word, LONGEST)}”",
         f"seed {view.config.seed}",
         frame.role(site, head),
-        fed_with(frame, word),
+        fed_with(frame.axes, probe_of(frame, word)[1]),
     )
     return " · ".join(filter(None, about)), f"{_right(view, frame)}{loss}"
 

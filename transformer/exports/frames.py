@@ -119,13 +119,6 @@ def wrong_rows(frame: Frame, word: str, site: str) -> dict[int, str]:
     return wrong_predictions(frame.axes[site], probe.expected, probe.predicted) if probe.forced else {}
 
 
-def fed_with(frame: Frame, word: str) -> str:
-    """What the maps run over: teacher-forced or free-running; nothing where an encoder reads the question."""
-    if all(axes.query == "src" for axes in frame.axes.values()):
-        return ""
-    return "teacher-forced" if probe_of(frame, word)[1].forced else "free-running"
-
-
 def head_title(frame: Frame, site: str, head: int) -> str:
     """One head with its kind of attention: "cross-attention · decoder 2 · head 1".
 

@@ -19,7 +19,7 @@ from transformer.insight.names import shortened
 from transformer.insight.scores import gold_cells
 from transformer.interventions import Interventions
 from transformer.recording.chunk import Chunk
-from transformer.recording.frame import Axes, Word, reading_sites
+from transformer.recording.frame import Axes, Word, fed_with, reading_sites, sites_of
 
 LONGEST = 28
 """Letters of the word in a heading."""
@@ -99,9 +99,9 @@ def _look(
     reading = reading_sites(axes)
     kinds: dict[str, dict[str, Any]] = {}
     for kind in dict.fromkeys(one.kind for one in axes.values()):
-        here = [site for site, one in axes.items() if one.kind == kind]
+        here = sites_of(axes, kind)
         one = map_axes(axes[here[0]], word, word.expected)
-        outlined = here[0] in reading and word.links is not None
+        links = word.links if here[0] in reading else None
         kinds[kind] = {
             "large": player_spec(one, bool(interventions.blocked)),
             "strip": strip_spec(one, len(here), n_heads),
@@ -109,14 +109,12 @@ def _look(
             "causal": one.causal,
             "taken": bool(interventions.blocked),
             "writes": axes[here[0]].writes,
-            "gold": gold_cells(kind, word.n_read, word.links) if outlined and word.links else [],
+            "gold": gold_cells(kind, word.n_read, links) if links else [],
         }
-    alone = all(one.query == "src" for one in axes.values())
     look = {
         "kinds": kinds,
         "short": escaped(shortened(word.text, LONGEST)),
-        # Whether the right answer was read, or the model's own; an encoder alone reads neither.
-        "fed": "" if alone else "teacher-forced" if word.answer is not None else "free-running",
+        "fed": fed_with(axes, word),
         "over": word.written_at,
         "off": sorted([site, head] for site, head in interventions.ablated),
     }

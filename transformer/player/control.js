@@ -7,8 +7,8 @@ const JUMPS = {
   ArrowLeft: -1, ArrowDown: -1, PageDown: -10, Home: -Infinity,
   ArrowRight: 1, ArrowUp: 1, PageUp: 10, End: Infinity,
 };
-export const SPEEDS = { "2 steps/s": 2, "5 steps/s": 5, "10 steps/s": 10, "20 steps/s": 20 };
-const COUNTED = (n) => n.toLocaleString("en-US");
+const SPEEDS = { "2 steps/s": 2, "5 steps/s": 5, "10 steps/s": 10, "20 steps/s": 20 };
+export const counted = (n) => n.toLocaleString("en-US");
 
 export class Control {
   // hooks: go(step), live(), play()
@@ -108,7 +108,7 @@ export class Control {
       disabled: !steps.length, max, value: step, ariaValueMax: max, ariaValueNow: step,
       ariaValueText: `step ${step} of ${this.planned}${this.isLive ? ", live" : ""}`,
     });
-    this.bubble.textContent = COUNTED(step);
+    this.bubble.textContent = counted(step);
     root.style.setProperty("--at", step / max);
     root.style.setProperty("--newest", newest / max);
     Object.assign(root.dataset, {
@@ -128,7 +128,7 @@ export class Control {
     if (live) this.badge.textContent = state === "training" ? "● LIVE" : "newest step";
     else {
       const goesOn = state === "training" ? "training continues" : state;
-      this.badge.textContent = `REVIEW step ${COUNTED(step)} of ${COUNTED(last)}, ${goesOn}`;
+      this.badge.textContent = `REVIEW step ${counted(step)} of ${counted(last)}, ${goesOn}`;
     }
     this.setMoments(moments, step);
   }
@@ -139,8 +139,8 @@ export class Control {
       this.chips.replaceChildren(...moments.map(({ step: at, text }, i) => {
         const chip = document.createElement("button");
         chip.type = "button";
-        chip.textContent = `${COUNTED(at)} ${text}`;
-        chip.title = `step ${COUNTED(at)}: ${text}`;
+        chip.textContent = `${counted(at)} ${text}`;
+        chip.title = `step ${counted(at)}: ${text}`;
         chip.dataset.step = at;
         chip.onclick = () => this.hooks.go(this.steps[nearest(this.steps, at)]);
         const box = document.createElement("span");

@@ -7,21 +7,16 @@ import json
 import math
 import time
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from transformer.config import RunConfig
 from transformer.figures import colors
-from transformer.figures.curves import Series, curves, highest_loss
-from transformer.figures.picture import Array, Picture
-from transformer.figures.score_curves import score_curves
-from transformer.insight.names import examples_of, full_head_name, short_head_name
-from transformer.insight.narrator import narrate
-from transformer.insight.scores import ROLES, THRESHOLD
+from transformer.figures.picture import Picture
+from transformer.insight.names import examples_of, short_head_name
+from transformer.insight.scores import THRESHOLD
 from transformer.player.chunks import look_name, look_of, name_of
+from transformer.player.pictures import listed, run_curves, score_picture
 from transformer.player.sentences import (
     by_length,
     headline,
@@ -30,8 +25,7 @@ from transformer.player.sentences import (
     samples,
     words_right,
 )
-from transformer.recording.frame import Frame, Probe, reading_sites
-from transformer.recording.metrics import Metrics
+from transformer.recording.frame import Frame, reading_sites, sites_of
 from transformer.recording.view import ENDED, RunView
 
 KIND_NAMES = {
@@ -40,8 +34,6 @@ KIND_NAMES = {
     "decoder": "Decoder",
     "sequence": "Question and answer",
 }
-SCORES = {**ROLES, "focus": "focus (highest weight of a row)", "entropy": "entropy (how even)"}
-"""Every score by the name that people read."""
 CURVES_SECONDS = 1.0
 """Curves are brought up to date this often at most."""
 _BACKWARDS = "A word read backwards draws a line from top right to bottom left"
@@ -90,7 +82,8 @@ class Index:
         self._texts: dict[str, int] = {}  # each only once: most outputs stay as they are
         self._looks: dict[str, Any] = {}
         self._said: dict[str, Any] = {}  # what changes, as it was said last
-        self._basis: tuple[object, ...] = ()
+        self._basis: tuple[object, ...] = ()  # where that is another, all is said anew
+        self._at_once: tuple[object, ...] = ()  # what is not waited with
         self._reach: tuple[int, ...] = ()  # of each word the first step
         self._due_at = -math.inf
 
@@ -103,14 +96,13 @@ class Index:
         if not frames:
             return False
         basis = frames.generation, frames.words
-        measured = frames.changes
+        at_once = frames.changes, view.moments, view.state in ENDED, view.planned
         reach = tuple(frames.chunks_of(word)[0].steps[0] for word in frames.words)
-        still = (*basis, measured, view.moments, view.state in ENDED, view.planned) == self._basis
+        again, still = basis != self._basis, (basis, at_once) == (self._basis, self._at_once)
         same = still and (reach, frames.steps[-1]) == (self._reach, self._said["steps"][-1])
         if same or (still and time.monotonic() < self._due_at):
             return False
-        again = self._basis[:2] != basis
-        self._basis = (*basis, measured, view.moments, view.state in ENDED, view.planned)
+        self._basis, self._at_once = basis, at_once
         self._due_at = time.monotonic() + CURVES_SECONDS
         if again:
             self._segments, self._texts, self._looks = {}, {}, {}
@@ -148,7 +140,7 @@ class Index:
         task, frame = self._config.train.task, view.frame
         kinds = {}
         for kind in self._config.model.kinds:
-            sites = [site for site, axes in frame.axes.items() if axes.kind == kind]
+            sites = sites_of(frame.axes, kind)
             kinds[kind] = {
                 "name": KIND_NAMES[kind],
                 "sites": sites,
@@ -164,7 +156,7 @@ class Index:
                 site: [short_head_name(site, head) for head in range(frame.n_heads(site))]
                 for site in frame.axes
             },
-            "colors": {"outline": colors.MIRROR, "mark": colors.MARK},
+            "colors": {"outline": colors.MIRROR},
         }
 
     def _describe(self, view: RunView) -> None:
@@ -232,8 +224,8 @@ def roles_of(frame: Frame) -> dict[str, list[str]]:
 def segment_steps(view: RunView) -> list[int]:
     """The recorded steps at which something else than maps changes."""
     steps, frames = view.frames.steps, view.frames
-    drawn = {chunk.drawn_at for word in frames.words for chunk in frames.chunks_of(word)} - {None}
-    places = {bisect_left(steps, step) for step in (*frames.changes, *drawn) if step is not None}
+    drawn = (chunk.drawn_at for word in frames.words for chunk in frames.chunks_of(word))
+    places = {bisect_left(steps, step) for step in {*frames.changes, *drawn} if step is not None}
     return sorted({steps[0], *(steps[place] for place in places if place < len(steps))})
 
 
@@ -280,40 +272,6 @@ def drawn(picture: Picture) -> dict[str, Any]:
     }
 
 
-def listed(values: Array) -> list[Any]:
-    """Numbers as JSON has them, to the fifth place; NaN is None."""
-    rounded = np.round(values.astype(np.float64), 5)
-    if not np.isnan(rounded).any():
-        found: list[Any] = rounded.tolist()
-        return found
-    cells = rounded.astype(object)
-    cells[np.isnan(rounded)] = None
-    return list(cells.tolist())
-
-
-def narration(frame: Frame, word: str, site: str, head: int) -> str:
-    """What one head does with one word, in a sentence made from its numbers; empty where not known."""
-    row = next((i for i, probe in enumerate(frame.probes) if probe.text == word), None)
-    if row is None or site not in frame.axes or not 0 <= head < frame.n_heads(site):
-        return ""
-    probe, axes = frame.probes[row], frame.axes[site]
-    said = narrate(
-        frame.map(row, site)[head],
-        axes.kind,
-        probe.tokens(axes.query),
-        probe.tokens(axes.key),
-        **counts(probe, frame.aim),
-    )
-    return html.escape(said, quote=False)
-
-
-def counts(read: Probe, aim: str) -> dict[str, Any]:
-    """How many tokens there are on both sides, and which need which, for the narrator."""
-    if aim == "mirror":
-        return {"n_letters": read.n_read}
-    return {"n_letters": read.n_read, "n_answer": read.n_written, "links": read.links}
-
-
 def _reading(task: str, frame: Frame, site: str) -> str:
     """How to read the maps of a site, and of the others of its kind."""
     axes = frame.axes[site]
@@ -321,62 +279,3 @@ def _reading(task: str, frame: Frame, site: str) -> str:
     if task == "reverse":
         return READING_BACKWARDS[kind]
     return READING[kind] + (_ALIGNED if frame.aim == "gold" and site in frame.scores else "")
-
-
-def run_curves(view: RunView, before: RunView | None = None, marker: int | None = None) -> Picture:
-    """Loss and accuracy of a run, with the one before it as a ghost, and its moments."""
-    return curves(
-        _series(view.metrics),
-        planned=max(1, view.step) if view.state in ENDED else view.planned,
-        highest_loss=highest_loss(view.config.model.tgt_vocab_size, view.metrics.column("free_loss")),
-        run_id=view.id,
-        ghost=None if before is None else _series(before.metrics),
-        marker=marker,
-        moments=tuple((moment.step, moment.text) for moment in view.moments),
-    )
-
-
-def ghost_of(view: RunView) -> dict[str, Any]:
-    """The curves of a run as the ghost behind another's."""
-    made = run_curves(view, view)
-    return {name: listed(values) for name, values in made.arrays.items() if name[0] in "01"}
-
-
-def _series(metrics: Metrics) -> Series:
-    names = ("step", "loss", "held_out_loss", "token_accuracy", "exact", "free_loss")
-    return Series(*metrics.columns(*names))
-
-
-def score_picture(
-    view: RunView, score: str, sites: Sequence[str] | None = None, marker: int | None = None
-) -> Picture:
-    """One score of every head over the training, with the loss beside it.
-
-    Args:
-        sites: whose heads; by default all that have this score.
-    """
-    measured = view.frames.measurements
-    heads = [
-        (site, head)
-        for site, scores in measured[-1].head_scores.items()
-        if score in scores and (sites is None or site in sites)
-        for head in range(len(scores[score]))
-    ]
-    steps, losses = view.metrics.columns("step", "loss")
-    return score_curves(
-        np.array([one.step for one in measured], dtype=float),
-        {
-            full_head_name(site, head).replace(" · head ", " h"): np.array(
-                [one.head_scores[site][score][head] for one in measured], dtype=float
-            )
-            for site, head in heads
-        },
-        steps,
-        losses,
-        score_name=SCORES[score],
-        threshold=THRESHOLD,
-        planned=view.planned,
-        highest_loss=highest_loss(view.config.model.tgt_vocab_size),
-        run_id=f"{view.id} {score}",
-        marker=marker,
-    )

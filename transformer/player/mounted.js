@@ -45,7 +45,7 @@ function made(root, data, base) {
     window.dispatchEvent(new Event("headlight-drawn"));
     if (player.now) player.noticed(player.now);
   };
-  if (data.asks) player.film = (step) => new Promise((done) => {
+  if (data.parts) player.film = (step) => new Promise((done) => {
     player.draw();
     state.answered = { step, done };
     tell(state, { ...player.at, at: step, playing: true });
@@ -57,7 +57,7 @@ function made(root, data, base) {
 // A page whose pictures Python makes is told of newer steps now and then.
 function follow(state, now) {
   const { player, data } = state;
-  if (!data.asks || player.at.step !== null || now.newest === null || now.newest === state.data.answers) return;
+  if (!data.parts || player.at.step !== null || now.newest === null || now.newest === state.data.answers) return;
   if (state.waiting) return;
   state.waiting = setTimeout(() => {
     state.waiting = 0;

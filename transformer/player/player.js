@@ -1,11 +1,10 @@
 // The player: what is looked at of a recording is decided here, and drawn at once. It takes chunks from a source.
 
-import { Control } from "./control.js";
+import { Control, counted } from "./control.js";
 import { Drawing, failed, loadPlotly } from "./drawing.js";
 import { nearest, upTo } from "./chunks.js";
 
 const RESTED = 250; // ms after which others are told where it stands
-const counted = (n) => n.toLocaleString("en-US");
 const PASSES = {
   "teacher-forced": (token) => `✗ marks a row that would write the wrong ${token}, and which. Maps are measured with `
     + "the right answer as input; the outputs are what the model writes by itself.",
@@ -186,6 +185,10 @@ export class Player {
     this.rest();
   }
 
+  get fills() {
+    return document.fullscreenElement === this.root;
+  }
+
   fill() {
     if (document.fullscreenElement) document.exitFullscreen();
     else this.root.requestFullscreen?.().catch(() => {});
@@ -244,7 +247,7 @@ export class Player {
     }
     this.shown = { step, maps };
     // Most news bring another state or sentence and no other map: what is drawn already is not drawn again.
-    const looks = [maps, this.segment(step), this.at.kind, this.at.outline, ...this.head()];
+    const looks = [maps, this.segment(step), this.at.kind, this.at.outline, this.fills, ...this.head()];
     if (looks.some((one, i) => one !== this.looks?.[i])) {
       this.looks = null;
       await this.large.show(this.largePicture(step, maps));
@@ -277,10 +280,9 @@ export class Player {
     const { weights, taken } = maps.large(site, head, look.causal);
     const segment = this.segment(step);
     const roles = step === segment.from ? segment.roles : segment.later;
-    const large = document.fullscreenElement === this.root;
     const about = [roles[site][head], `“${maps.look.short}”`, `seed ${this.index.seed}`, maps.look.fed];
-    const text = about.slice(0, large ? 2 : 4).filter(Boolean).join(" · ");
-    const size = large ? 1 : 0.75 * Math.min(1, 54 / text.length);
+    const text = about.slice(0, this.fills ? 2 : 4).filter(Boolean).join(" · ");
+    const size = this.fills ? 1 : 0.75 * Math.min(1, 54 / text.length);
     const rows = look.rows.map((row, i) => (look.writes && i in maps.wrong ? `${row} <b>✗</b> ${maps.wrong[i]}` : row));
     const gold = outline ? look.gold : [];
     const arrays = { "0.z": weights };

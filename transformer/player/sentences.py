@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+from typing import Any
 
 from transformer.insight.names import examples_of, full_head_name, head_name
+from transformer.insight.narrator import narrate
 from transformer.insight.scores import AIMS, THRESHOLD, TURNED
 from transformer.recording.frame import Frame, Probe
 from transformer.recording.view import FAILED, IDLE, RECORDED, TRAINING, RunView
@@ -213,6 +215,29 @@ def remark(probe: Probe) -> tuple[str, str]:
     if probe.drawn_at is not None:
         return f"step {probe.drawn_at:,}", f"training drew it first at step {probe.drawn_at:,}"
     return "unseen", "training has not drawn it up to here"
+
+
+def narration(frame: Frame, word: str, site: str, head: int) -> str:
+    """What one head does with one word, in a sentence made from its numbers; empty where not known."""
+    row = next((i for i, probe in enumerate(frame.probes) if probe.text == word), None)
+    if row is None or site not in frame.axes or not 0 <= head < frame.n_heads(site):
+        return ""
+    probe, axes = frame.probes[row], frame.axes[site]
+    said = narrate(
+        frame.map(row, site)[head],
+        axes.kind,
+        probe.tokens(axes.query),
+        probe.tokens(axes.key),
+        **counts(probe, frame.aim),
+    )
+    return html.escape(said, quote=False)
+
+
+def counts(read: Probe, aim: str) -> dict[str, Any]:
+    """How many tokens there are on both sides, and which need which, for the narrator."""
+    if aim == "mirror":
+        return {"n_letters": read.n_read}
+    return {"n_letters": read.n_read, "n_answer": read.n_written, "links": read.links}
 
 
 def samples(frame: Frame) -> str:

@@ -97,6 +97,14 @@ class Word:
         return self.src_tokens if side == "src" else self.tgt_tokens
 
 
+def fed_with(axes: Mapping[str, Axes], word: Word) -> str:
+    """What the maps of a word run over: teacher-forced or free-running; nothing where an encoder reads the
+    question."""
+    if all(one.query == "src" for one in axes.values()):
+        return ""
+    return "free-running" if word.answer is None else "teacher-forced"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Probe(Word):
     """What was recorded of one word at one step."""

@@ -1,0 +1,89 @@
+"""The curves of a run, and its numbers as JSON has them: what a player and the pages draw alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from transformer.figures.curves import Series, curves, highest_loss
+from transformer.figures.picture import Array, Picture
+from transformer.figures.score_curves import score_curves
+from transformer.insight.names import full_head_name
+from transformer.insight.scores import ROLES, THRESHOLD
+from transformer.recording.metrics import Metrics
+from transformer.recording.view import ENDED, RunView
+
+SCORES = {**ROLES, "focus": "focus (highest weight of a row)", "entropy": "entropy (how even)"}
+"""Every score by the name that people read."""
+
+
+def listed(values: Array) -> list[Any]:
+    """Numbers as JSON has them, to the fifth place; NaN is None."""
+    rounded = np.round(values.astype(np.float64), 5)
+    if not np.isnan(rounded).any():
+        found: list[Any] = rounded.tolist()
+        return found
+    cells = rounded.astype(object)
+    cells[np.isnan(rounded)] = None
+    return list(cells.tolist())
+
+
+def run_curves(view: RunView, before: RunView | None = None, marker: int | None = None) -> Picture:
+    """Loss and accuracy of a run, with the one before it as a ghost, and its moments."""
+    return curves(
+        _series(view.metrics),
+        planned=max(1, view.step) if view.state in ENDED else view.planned,
+        highest_loss=highest_loss(view.config.model.tgt_vocab_size, view.metrics.column("free_loss")),
+        run_id=view.id,
+        ghost=None if before is None else _series(before.metrics),
+        marker=marker,
+        moments=tuple((moment.step, moment.text) for moment in view.moments),
+    )
+
+
+def ghost_of(view: RunView) -> dict[str, Any]:
+    """The curves of a run as the ghost behind another's."""
+    made = run_curves(view, view)
+    return {name: listed(values) for name, values in made.arrays.items() if name[0] in "01"}
+
+
+def _series(metrics: Metrics) -> Series:
+    names = ("step", "loss", "held_out_loss", "token_accuracy", "exact", "free_loss")
+    return Series(*metrics.columns(*names))
+
+
+def score_picture(
+    view: RunView, score: str, sites: Sequence[str] | None = None, marker: int | None = None
+) -> Picture:
+    """One score of every head over the training, with the loss beside it.
+
+    Args:
+        sites: whose heads; by default all that have this score.
+    """
+    measured = view.frames.measurements
+    heads = [
+        (site, head)
+        for site, scores in measured[-1].head_scores.items()
+        if score in scores and (sites is None or site in sites)
+        for head in range(len(scores[score]))
+    ]
+    steps, losses = view.metrics.columns("step", "loss")
+    return score_curves(
+        np.array([one.step for one in measured], dtype=float),
+        {
+            full_head_name(site, head).replace(" · head ", " h"): np.array(
+                [one.head_scores[site][score][head] for one in measured], dtype=float
+            )
+            for site, head in heads
+        },
+        steps,
+        losses,
+        score_name=SCORES[score],
+        threshold=THRESHOLD,
+        planned=view.planned,
+        highest_loss=highest_loss(view.config.model.tgt_vocab_size),
+        run_id=f"{view.id} {score}",
+        marker=marker,
+    )
