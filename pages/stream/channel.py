@@ -20,8 +20,8 @@ from transformer.runs.demo import demo_run
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
-TICK = 0.1
-"""Seconds between two messages."""
+TICK, SLOWEST, EACH = 0.09, 0.16, 0.001
+"""Seconds between two messages: for one viewer, for a crowd, and what each viewer adds."""
 FOUND_SECONDS = 5.0
 """So often the run is looked up again: it may have left memory, or been replaced."""
 LONGEST, SHORTEST = 0.5, TICK
@@ -52,6 +52,11 @@ class Now(NamedTuple):
     """Of the index that the line tells of."""
     news: bytes = b"null"
     """What this version has more than the one before."""
+
+
+def tick(n_viewers: int) -> float:
+    """Seconds between two messages to each of so many: a crowd shares what one viewer costs the training."""
+    return min(SLOWEST, TICK + EACH * n_viewers)
 
 
 def find(run_id: str) -> Watched | None:
@@ -101,14 +106,14 @@ class Channel:
                     period = min(LONGEST, max(SHORTEST, now - self._grew_at))
                     self._period += 0.3 * (period - self._period)
                 self._grew_at, self._newest = now, steps[-1]
-            at, before = self._next(steps, now), self.now
+            at, before = self._next(steps, now, tick(n_viewers)), self.now
             said = json.dumps(self._state(view, at, n_viewers), separators=(",", ":")).encode()
             version, news = self.index.version, before.news
             if version != before.version:
                 news = json.dumps(self.index.news).encode()
             self.now = Now(view, at, said, before.counted + (said != before.said), version, news)
 
-    def _next(self, steps: tuple[int, ...], now: float) -> int:
+    def _next(self, steps: tuple[int, ...], now: float, seconds: float) -> int:
         """Which step is shown next: what was developed at once is spread until more is to be expected."""
         at = self.now.at
         if not steps or at < 0 or at > steps[-1]:
@@ -118,7 +123,7 @@ class Channel:
             n_later += 1
         if not n_later:
             return at
-        ticks = max(1, round((self._grew_at + self._period - now) / TICK))
+        ticks = max(1, round((self._grew_at + self._period - now) / seconds))
         return steps[len(steps) - n_later + math.ceil(n_later / ticks) - 1]
 
     def _state(self, view: RunView, at: int, n_viewers: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from pages.stream.channel import TICK, Channel, Look, Now, find
+from pages.stream.channel import Channel, Look, Now, find, tick
 from pages.stream.tickets import HEADER, PROTOCOL, admits, from_here
 from transformer.runs.registry import REGISTRY
 from transformer.storage.tokens import SHAPE
@@ -132,7 +132,7 @@ async def _broadcast(channel: Channel, viewers: set[Viewer]) -> None:
             await asyncio.to_thread(channel.look, len(viewers))
             for viewer in viewers:
                 viewer.wake.set()
-            await asyncio.sleep(max(0.01, TICK - (clock() - began)))
+            await asyncio.sleep(max(0.01, tick(len(viewers)) - (clock() - began)))
     finally:
         del _looking[channel]
 

@@ -315,6 +315,16 @@ def test_a_finished_run_goes_on_at_a_stated_rate(watch):
     watch.until(lambda: watch.number("live_map", "step") == 25)
 
 
+def test_another_kind_of_attention_is_drawn_in_the_picture_that_is_there(watch):
+    """Making a picture anew takes the browser twice as long."""
+    watch.open()
+    watch.plot("live_map", "{ gd.querySelector('.main-svg').kept = true; return 0 }")
+    watch.choose("kind", "decoder")
+    watch.until(lambda: "letters written so far" in str(watch.plot("live_map", "gd.layout.xaxis.title.text")))
+    assert watch.plot("live_map", "gd.querySelector('.main-svg').kept")
+    assert watch.plot("live_map", "gd._context.toImageButtonOptions.filename.includes('decoder')")
+
+
 def test_a_click_on_a_small_map_keeps_it_large_and_another_one_lets_go_of_it(watch):
     watch.open()
     before = shown(watch)

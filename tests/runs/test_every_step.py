@@ -272,6 +272,17 @@ def test_one_dear_development_changes_nothing_and_cheap_ones_bring_every_step_ba
     assert made.every == 1
 
 
+def test_after_a_dear_moment_every_step_is_recorded_again_though_each_costs_most_of_its_share(monkeypatch):
+    monkeypatch.setattr(rhythm, "KNOWN_SECONDS", KNOWN_SECONDS)
+    made = Rhythm()
+    made.trained(1.0)
+    made.recorded(5, 5 * 0.7 * WATCHED + 5.0, watched=True)  # thinning, say
+    assert made.every > 1
+    for _ in range(60):
+        made.recorded(5 // made.every + 1, (5 // made.every + 1) * 0.7 * WATCHED * made.every, watched=True)
+    assert made.every == 1
+
+
 def test_a_slower_rhythm_is_said_and_leaves_steps_out_evenly(tiny, training, monkeypatch):
     one, published = training(tiny(steps=24, evaluate_every=24, goal=None))
     one._rhythm.every = 4

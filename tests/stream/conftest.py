@@ -111,7 +111,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Runs:
     runs = Runs()
     for module in (news, channel):
         monkeypatch.setattr(module, "find", runs.find)
-        monkeypatch.setattr(module, "TICK", TICK)
+        monkeypatch.setattr(module, "tick", lambda n_viewers: TICK)
     for held in (news._channels, news._sockets, news._looking):
         held.clear()
     return runs

@@ -112,6 +112,12 @@ def test_steps_that_come_at_once_are_shown_one_after_the_other(watched, run, mon
     assert max(b - a for a, b in zip([3, *shown], shown, strict=False)) <= 12
 
 
+def test_each_of_a_crowd_is_told_less_often_and_yet_five_times_a_second():
+    waits = [channel.tick(n) for n in (1, 20, 100, 300)]
+    assert waits == sorted(waits)
+    assert waits[0] < waits[2] < 0.2
+
+
 def test_a_state_is_told_when_it_changes(watched, run):
     page = watched()
     run.at(3, state="paused", reason="")

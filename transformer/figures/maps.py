@@ -283,6 +283,7 @@ def _token_axis(labels: Sequence[str], title: str, size: int) -> dict[str, Any]:
         "zeroline": False,
         "ticks": "",
         "automargin": True,
+        "ticklabeloverflow": "allow",  # Plotly would measure every label at every change
     }
 
 

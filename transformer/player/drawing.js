@@ -29,6 +29,9 @@ function themeOf(element) {
   };
 }
 
+// The size is given: Plotly would ask the browser for it at every change, which costs a layout.
+const sizeOf = ({ clientWidth: width, clientHeight: height }) => ({ width, height });
+
 function dressed(layout, theme, scale, least) {
   const axis = { gridcolor: theme.line, linecolor: theme.line, zerolinecolor: theme.line };
   const axes = {};
@@ -36,7 +39,7 @@ function dressed(layout, theme, scale, least) {
     if (/^[xy]axis\d*$/.test(name)) axes[name] = { ...axis, ...layout[name] };
   }
   return {
-    ...layout, ...axes, autosize: true, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    ...layout, ...axes, autosize: false, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: theme.text, family: theme.font, size: Math.max(least, 13 * scale) },
     hoverlabel: { bgcolor: theme.hover, bordercolor: theme.line, font: { color: theme.text, size: Math.max(least, 16) } },
   };
@@ -135,7 +138,9 @@ export class Drawing {
     }
     for (const [path, value] of Object.entries(picture.layout)) put(layout, path, value);
     const finished = dressed(thinned(enlarged(layout, scale, least), this.host, scale), theme, scale, least);
+    Object.assign(finished, sizeOf(this.host));
     this.token = null;
+    this.nameFile(picture.fileName); // where the name is another, Plotly would make all of it anew
     const image = { format: "png", scale: 2, filename: picture.fileName };
     await Plotly.react(this.host, enlarged(data, scale, least), finished, { ...CONFIG, toImageButtonOptions: image });
     if (this.listening) return;
@@ -169,9 +174,15 @@ export class Drawing {
       relaid["margin.l"] = this.host.layout.margin.l;
     }
     if (relaid.shapes && this.token) relaid.shapes = this.followed(relaid.shapes);
-    this.host._context.toImageButtonOptions.filename = picture.fileName;
+    this.nameFile(picture.fileName);
     if (touched.length) await Plotly.update(this.host, update, relaid, touched);
     else if (Object.keys(relaid).length) await Plotly.relayout(this.host, relaid);
+  }
+
+  // The name under which the picture is downloaded.
+  nameFile(fileName) {
+    const { toImageButtonOptions: image } = this.host._context ?? {};
+    if (image) image.filename = fileName;
   }
 
   // In a picture of lines, the pointer upon a token leaves only that token's lines: of a row or of a column.
@@ -230,7 +241,7 @@ export class Drawing {
     clearTimeout(this.later);
     this.later = setTimeout(async () => {
       if (!this.drawn || !this.host.isConnected || !this.host.clientWidth) return;
-      await (await loadPlotly(this.plotly)).Plots.resize(this.host);
+      await (await loadPlotly(this.plotly)).relayout(this.host, sizeOf(this.host));
       this.measure();
       if (this.drawn) await this.show(this.drawn.picture); // with type of another size, perhaps
     }, 60);

@@ -120,6 +120,7 @@ export class Player {
 
   choose(change) {
     Object.assign(this.at, change);
+    this.chosen = true;
     if (this.index) this.say();
     this.draw(true);
     this.rest();
@@ -175,7 +176,8 @@ export class Player {
       place = nearest(known, this.at.step);
       if (this.film) await this.film(known[place]); // a page whose pictures come from elsewhere
       else await this.draw(true);
-      await new Promise((done) => setTimeout(done, Math.max(0, 1000 / this.control.speed - (performance.now() - began))));
+      const left = 1000 / this.control.speed - (performance.now() - began);
+      if (left > 0) await new Promise((done) => setTimeout(done, left));
       if (!this.playing) return;
       if (place >= this.index.steps.length - 1) break;
       this.at.step = this.index.steps[place + 1];
@@ -232,6 +234,7 @@ export class Player {
   }
 
   async drawNewest() {
+    this.chosen = false;
     if (!this.index) return;
     const step = this.step();
     if (!this.whole) return this.numbers(step);
@@ -251,9 +254,9 @@ export class Player {
     if (looks.some((one, i) => one !== this.looks?.[i])) {
       this.looks = null;
       await this.large.show(this.largePicture(step, maps));
-      if (this.interrupted()) return;
+      if (this.chosen) return; // something else since, which is drawn first
       await this.strip.show(this.stripPicture(step, maps));
-      if (this.interrupted()) return;
+      if (this.chosen) return;
       this.looks = looks;
     }
     if (this.index.curves !== this.drawnCurves) {
@@ -262,11 +265,6 @@ export class Player {
       await this.scores.show({ ...this.index.mass, fileName: `${this.fileName}-alignment` }, true);
     }
     for (const drawing of [this.curves, this.scores]) drawing.mark(this.at.step === null ? null : step);
-  }
-
-  // Whether somebody has chosen something else, which is drawn first.
-  interrupted() {
-    return this.stale && (this.at.step !== null || this.shown.maps.chunk.word !== this.at.word);
   }
 
   withGhost(curves) {

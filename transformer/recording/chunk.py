@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -42,9 +43,9 @@ class Chunk:
     maps: Mapping[str, Array]
     """Site to (N, H, Q, K) uint16: a weight in parts of ONE, or BLOCKED. Hidden padding is left out."""
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
-        """Memory of its numbers."""
+        """Memory of its numbers. Summed over all chunks of a run whenever a frame is added."""
         return self.predicted.nbytes + sum(codes.nbytes for codes in self.maps.values())
 
     def weights(self, i: int) -> dict[str, Array]:

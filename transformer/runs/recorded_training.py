@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # torch comes with these; it is loaded by `build`, in the run
     from transformer.training.spread import Spread
     from transformer.training.state import TrainState
 
-WATCHED_SECONDS = 0.25
+WATCHED_SECONDS = 0.2
 """A frame that somebody waits for is developed after so long at most."""
 EVERY_STEP_UP_TO = 5.0
 """At this pace or less, every step is shown, with its scores and outputs."""

@@ -41,5 +41,5 @@ class Rhythm:
         share, allowed = a_frame / (self.every * self._a_step), WATCHED if watched else UNWATCHED
         if share > TOLERANCE * allowed:
             self.every = min(MOST, 2 * self.every)
-        elif self.every > 1 and 2 * share < allowed:
+        elif self.every > 1 and 2 * share < TOLERANCE * allowed:  # twice as often costs twice as much at most
             self.every //= 2
