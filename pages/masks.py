@@ -12,8 +12,15 @@ from pages.parts.heads import head_choice
 from pages.parts.keyring import keyring
 from pages.parts.kinds import kind_choice
 from pages.parts.lost import lost_run
-from pages.parts.mask_switches import mask_problem, mask_switches, masks_pending
-from pages.parts.mask_words import batch_table, explained, two_losses
+from pages.parts.mask_switches import (
+    beside,
+    mask_problem,
+    mask_switches,
+    masks_pending,
+    take_up_masks,
+    to_train,
+)
+from pages.parts.mask_words import batch_table, compared, explained, learned_with, two_losses
 from pages.parts.plain import plain, refuse
 from pages.parts.presets import DEFAULT_PRESET, PRESETS
 from pages.parts.pressing import buttons_row
@@ -30,6 +37,8 @@ from transformer.player.pictures import run_curves
 from transformer.player.sentences import outputs, without_masks
 from transformer.recording.frame import sites_of
 from transformer.recording.view import FAILED, RunView
+from transformer.runs.registry import REGISTRY
+from transformer.runs.watched import Watched
 
 PANELS = {
     "mask_scores": ("scale", "Scores before"),
@@ -40,10 +49,22 @@ PANELS = {
 """Key of each picture to the stage of the forward pass that it shows, and how it is called here."""
 TALL = "max(270px, calc(100vh - 470px))"
 
+
+def compared_with(run: Watched) -> RunView | None:
+    """The run beside which this one was started, where that one has other masks."""
+    parent = selection.parent_of(run.view)
+    found = None if parent is None else REGISTRY.get(parent.id)
+    same = found is None or found.view.frame is None or found.config.model.masks == run.config.model.masks
+    return None if same else found.view
+
+
 style()
 run = selection.chosen_run() or selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
-run = obey(run, run.config, edited=False)
+take_up_masks(run)
+config = to_train(run)
+run = obey(run, config, edited=False)
 model = run.config.model
+before = compared_with(run)
 if "word" not in st.session_state and "word" not in st.query_params:
     st.session_state["word"] = min((question.text for question in run.questions), key=len)  # with padding
 
@@ -52,8 +73,9 @@ with st.container(key="mask_switches", horizontal=True, vertical_alignment="cent
     mask_switches(run)
     two = st.container(key="two_losses", width="stretch")
 seen = run.view
-controls(run, seen, {}, run.config, buttons_row())
+controls(run, seen, {}, config, buttons_row(), start=beside(run))
 mask_problem()
+both = st.container(key="both_runs")
 sentence = st.container(key="moment")
 control = st.container(key="step_control")
 with st.container(key="probe_words", horizontal=True, vertical_alignment="center", gap="small"):
@@ -90,7 +112,7 @@ def live(view: RunView) -> int | None:
     said, refused = "", view.reason if view.state == FAILED else ""
     drawn = {}
     if frame is not None and snapshot is not None:
-        said = without_masks(frame)
+        said = " ".join(filter(None, ("" if before else without_masks(frame), learned_with(view))))
         site, head = selection.head(frame, sites_of(frame.axes, kind))
         try:
             walk = stages(passage_of(view, snapshot, word, batch_of(run, word)), site, head, focus())
@@ -100,9 +122,11 @@ def live(view: RunView) -> int | None:
         if selection.step() is not None and frame.interventions.masks != view.interventions.masks:
             said += " The switches show the run as it is now."
     with sentence:
-        st.html(f"<p>{said}</p>")
+        st.html(f"<div>{said}</div>")
     with two:
-        st.html(two_losses(frame))
+        st.html(two_losses(frame) if before is None else "<div></div>")
+    with both:
+        st.html("<div></div>" if before is None or frame is None else compared(before, view, word))
     for key, (stage_key, name) in PANELS.items():
         with places[key]:
             if stage_key not in drawn:
@@ -134,7 +158,7 @@ def live(view: RunView) -> int | None:
             st.markdown("")
     with curves:
         live_figure(
-            run_curves(view, None, None if selection.step() is None or frame is None else frame.step),
+            run_curves(view, before, None if selection.step() is None or frame is None else frame.step),
             key="mask_curves_figure",
             height="300px",
             file_name=f"headlight-masks-seed{view.config.seed}",

@@ -564,7 +564,7 @@ def _with_config(folder, config):
         (
             lambda f: _with_config(f, {"model": {"d_model": 7}}),
             "ox",
-            "{} is no saved run: run.json is damaged (d_model=7 cannot be split into n_heads=4 equal heads; ",
+            "{} is no saved run: run.json is damaged (d_model=7 cannot be split into 4 equal heads; ",
         ),
         (
             lambda f: _with_config(f, {}),

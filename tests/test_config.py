@@ -100,7 +100,7 @@ UNUSABLE = [
     (
         ModelConfig,
         {"d_model": 30, "n_heads": 4},
-        "d_model=30 cannot be split into n_heads=4 equal heads; "
+        "d_model=30 cannot be split into 4 equal heads; "
         "choose 1, 2, 3, 5, 6, 10 or 15 heads, or another width.",
     ),
     (

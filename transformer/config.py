@@ -195,7 +195,7 @@ class ModelConfig(_Json):
         if self.d_model % self.n_heads:
             fitting = [str(n) for n in range(1, min(self.d_model, 16) + 1) if self.d_model % n == 0]
             raise InputError(
-                f"d_model={self.d_model} cannot be split into n_heads={self.n_heads} equal heads; "
+                f"d_model={self.d_model} cannot be split into {self.n_heads} equal heads; "
                 f"choose {_either(tuple(fitting))} heads, or another width.",
                 "n_heads",
             )

@@ -21,6 +21,8 @@ class Evaluation:
     """Per token, the model reading what it has written itself so far (free-running)."""
     token_accuracy: float
     """Teacher-forced share of right tokens, padding left out."""
+    live: tuple[int, int] | None = None
+    """(right, asked) of the words that every evaluation asks, where this one asked more."""
     everyday: tuple[int, int] | None = None
     """(right, asked) of the everyday words, where all words were asked."""
     bleu: float | None = None
@@ -29,6 +31,11 @@ class Evaluation:
     """Corpus chrF of them, 0 to 100 (Popović, 2015)."""
     samples: tuple[tuple[str, str], ...] = ()
     """The first few questions with what was written, where answers are sentences."""
+
+    @property
+    def counted(self) -> tuple[int, int]:
+        """(right, asked) of the words that every evaluation of a run asks: one denominator throughout."""
+        return self.live or (self.right, self.total)
 
     @property
     def exact(self) -> float:

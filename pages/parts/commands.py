@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.parts import keyring, selection
 from pages.parts.plain import refuse
+from pages.parts.wording import in_words
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.recording.view import ENDED, IDLE, PACES
@@ -65,7 +66,7 @@ def _do(asked: str, run: Run, config: RunConfig | None) -> Run:
 def problem() -> None:
     """Show why the last command could not be obeyed, until the next one is given."""
     if "problem" in st.session_state:
-        refuse(st.session_state["problem"])
+        refuse(in_words(st.session_state["problem"]))
 
 
 def _start(run: Watched, config: RunConfig, edited: bool) -> Run:

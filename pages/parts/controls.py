@@ -20,7 +20,8 @@ _BUTTONS = """
 | button | key | what it does |
 |---|---|---|
 | Start | S | trains; beside a run that is there, it starts another and leaves that one alone |
-| Pause, Resume | P | stands still after the present step, and goes on |
+| Pause | P | stands still after the present step |
+| Resume | S | lets a run that stands still go on, with the large button |
 | Step | N | takes as many training steps as the box beside it says, then stands still |
 | Stop | X | ends the run after the present step; it stays in the list and can be continued |
 | Continue | | lets a run that has ended go on; the rate is warmed up afresh and falls to zero again |
@@ -33,6 +34,8 @@ def controls(
     changes: dict[str, tuple[Any, Any]],
     config: RunConfig | None,
     row: DeltaGenerator,
+    *,
+    start: str = "",
 ) -> None:
     """Draw the buttons of a run or draft.
 
@@ -41,24 +44,29 @@ def controls(
         changes: settings that differ from the run's.
         config: the settings; None where they cannot be used.
         row: where the buttons stand.
+        start: what the large button says where it trains another run than that of the page's settings.
     """
     state, edited, usable = view.state, bool(changes), config is not None
     own = selection.owns(run)
-    startable = state in (IDLE, *ENDED) or edited or not own
+    paused = state == PAUSED and own
+    goes_on = paused and not edited
+    startable = state in (IDLE, *ENDED) or edited or not own or goes_on
     how_long, too_long = expected(config) if state == IDLE or edited else ("", False)
     with row:
         start_button(
-            _start_label(state, edited, own),
+            "Resume" if goes_on else start or _start_label(state, edited, own),
             primary=startable and own,
-            disabled=not usable or not startable,
+            disabled=not (goes_on or (usable and startable)),
+            asks="resume" if goes_on else "start",
         )
-        resuming = state == PAUSED
+        # The large button is taken by settings that were changed: then this one lets the run go on.
+        resuming = paused and edited
         st.button(
             "Resume" if resuming else "Pause",
             key="run_pause",
             icon=":material/play_pause:",
             shortcut="P",
-            disabled=not own or state not in (QUEUED, TRAINING, PAUSED),
+            disabled=not (own and state in (QUEUED, TRAINING)) and not resuming,
             on_click=ask,
             args=("resume" if resuming else "pause",),
         )

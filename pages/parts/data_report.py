@@ -10,6 +10,7 @@ from pages.parts.brought import brought as brought_before
 from pages.parts.data_caps import caps_widgets, checked
 from pages.parts.data_pairs import Brought, brought, refusal
 from pages.parts.plain import plain, refuse
+from pages.parts.pressing import ask
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, capped
 from transformer.tasks.pairs.own import OwnPairs
@@ -59,7 +60,7 @@ def _train_button(*, ready: bool) -> None:
         width="stretch",
         disabled=not ready,
         on_click=_to_training,
-        help="Go to Watch with the task “pairs” and settings that fit it; Start begins there.",
+        help="Train on these pairs, with settings that fit them, and watch.",
     )
 
 
@@ -130,11 +131,12 @@ def kept_line(own: OwnPairs) -> str:
 
 
 def _to_training() -> None:
-    """The task "pairs", with the settings that fit it where they are not there already."""
+    """Start with the task "pairs", and with the settings that fit it where they are not there already."""
     if st.session_state.get("topology") == "encoder-only":  # it writes as many words as it reads
         st.session_state.update(recipe=OWN, topology="encoder-decoder")
         reset()
     if st.session_state.get("task") != "pairs":
         st.session_state["task"] = "pairs"
         task_chosen()
-    st.session_state["pairs_to_watch"] = True
+    st.session_state["pairs_to_watch"] = st.session_state["settings_filled"] = True  # not from a run's link
+    ask("start")

@@ -18,8 +18,8 @@ def buttons_row() -> DeltaGenerator:
     return st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall")
 
 
-def start_button(label: str, *, primary: bool = True, disabled: bool = False) -> None:
-    """Draw the button that starts a run."""
+def start_button(label: str, *, primary: bool = True, disabled: bool = False, asks: str = "start") -> None:
+    """Draw the large button: it starts a run, or lets the one that is paused go on."""
     st.button(
         label,
         key="run_start",
@@ -28,5 +28,5 @@ def start_button(label: str, *, primary: bool = True, disabled: bool = False) ->
         shortcut="S",
         disabled=disabled,
         on_click=ask,
-        args=("start",),
+        args=(asks,),
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
+import segno
 import streamlit as st
 
 from pages.parts import keyring, selection
@@ -33,21 +35,38 @@ def share(run: Watched, config: RunConfig) -> None:
         query["preset"] = config.recipe
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
         if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
-            st.markdown("This run, as it trains. Who opens it watches, and cannot change it:")
+            st.markdown("**This run, as it trains.** Who opens it watches, and cannot change it:")
+            link = _link({"run": run.id} | _beside(run))
+            host = urlsplit(st.context.url or "").hostname
             with st.container(key="run_link"):
-                st.code(_link({"run": run.id} | _beside(run)), language=None, wrap_lines=True)
-            if selection.owns(run):
-                st.markdown("The same with command over it, for another device of **your own**:")
-                with st.container(key="owner_link"):
-                    owner = {"run": run.id, "owner": keyring.token_of(run.id)}
-                    st.code(_link(owner), language=None, wrap_lines=True)
-            if urlsplit(st.context.url or "").hostname in ALONE:
+                if host and host not in ALONE:
+                    st.html(_code(link))
+                st.code(link, language=None, wrap_lines=True)
+            if host in ALONE:
                 st.caption(
                     "This address leads there on this machine only. For other devices, open the page by the "
                     "machine's name in the network; the README says how to start the app for that."
                 )
-        st.markdown("These settings, ready to start:")
+        st.markdown("**These settings**, ready to start:")
         st.code(_link(query), language=None, wrap_lines=True)
+        if REGISTRY.get(run.id) is not None and run.view.state != IDLE and selection.owns(run):
+            _owner_link(run)
+
+
+def _owner_link(run: Watched) -> None:
+    """Behind a press of its own, and gone with the next one: a projector shows what stands open."""
+    if not st.button("Show the link that commands it", key="owner_show", icon=":material/key:"):
+        return
+    st.markdown("For another device of **your own**: who opens this one can stop and change the run.")
+    with st.container(key="owner_link"):
+        owner = {"run": run.id, "owner": keyring.token_of(run.id)}
+        st.code(_link(owner), language=None, wrap_lines=True)
+
+
+def _code(link: str) -> str:
+    """A link as a QR code, black on white in any theme, large enough for a phone in the last row."""
+    picture = segno.make(link, error="m").svg_data_uri(scale=8, border=4, light="white")
+    return f"<img class='hl-code' alt='QR code of the link below' src='{html.escape(picture)}'>"
 
 
 def _beside(run: Watched) -> dict[str, str]:

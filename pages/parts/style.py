@@ -19,6 +19,10 @@ _CSS = f"""<style>
 .hl-batch td {{ border: 0; padding: .05rem .22rem; text-align: center; }}
 .hl-batch td.pad {{ color: {colors.PADDING}; opacity: .8; }}
 .hl-batch tr.chosen {{ font-weight: 700; }}
+.hl-both {{ border-collapse: collapse; width: 100%; }}
+.hl-both th, .hl-both td {{ border: 0; padding: .05rem .7rem .05rem 0; text-align: left; font-weight: 400;
+  font-size: .9rem; white-space: nowrap; }}
+.hl-both td b {{ font-size: 1.25rem; font-weight: 700; }}
 .hl-losses {{ display: flex; gap: 1.6rem; justify-content: flex-end; align-items: baseline; }}
 .hl-losses span {{ white-space: nowrap; }}
 .hl-losses small {{ opacity: .75; font-size: .8rem; }}
@@ -44,6 +48,7 @@ _CSS = f"""<style>
 .hl-spelled .not, .hl-verdict .not {{ color: {colors.WRONG}; }}
 .hl-verdict {{ font-size: 1.3rem; line-height: 1.3; }}
 .hl-verdict em {{ font-style: normal; font-weight: 600; font-size: 1.15rem; }}
+.hl-code {{ display: block; width: min(100%, 19rem); margin: 0 auto .3rem; image-rendering: pixelated; }}
 [data-testid="stPopoverBody"]:has(.st-key-run_open) {{ min-height: 17rem; }}
 @media (max-width: 1000px) {{
   .stMainBlockContainer .stHorizontalBlock:has(> .stColumn) {{ flex-wrap: wrap; }}

@@ -12,6 +12,7 @@ import streamlit as st
 from pages.parts import selection
 from pages.parts.brought import brought
 from pages.parts.plain import plain, refuse
+from pages.parts.wording import in_words
 from transformer.config import GRAMMARS, LANGUAGES, LETTER_TASKS, TASKS, TOKENIZERS
 from transformer.errors import InputError
 from transformer.tasks import PATTERNS
@@ -84,7 +85,7 @@ def say_what_is_wrong(problem: InputError, values: dict[str, Any]) -> None:
     """Show why the settings cannot be used; what has not been brought yet is no mistake."""
     absent = values.get("pairs", "") is None or values.get("tokenizer_file", "") is None
     if not absent:
-        refuse(problem)
+        refuse(in_words(str(problem)))
     elif selection.only_watches():
         st.info(
             "This run learns what its owner brought, which stays with the owner. Bring your own on the page "

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from transformer.config import RunConfig
 from transformer.runs.watched import Watched
 
+TASK_NAMES = {
+    "reverse": "words backwards",
+    "copy": "copying",
+    "sort": "sorting",
+    "caesar": "Caesar cipher",
+    "dates": "dates",
+    "numbers": "numbers",
+    "en-fr": "English to French",
+    "en-it": "English to Italian",
+    "zh-en": "Chinese to English",
+    "pairs": "your own pairs",
+}
 SETTING_NAMES = {
     "n_encoder_layers": "encoder layers",
     "n_decoder_layers": "decoder layers",
@@ -56,7 +69,7 @@ def changed(run: Watched, config: RunConfig | None) -> dict[str, tuple[Any, Any]
 def differences(changes: dict[str, tuple[Any, Any]]) -> str:
     """Settings that differ, as "width 32 → 64, seed 0 → 3"."""
     named = [
-        f"{SETTING_NAMES.get(name, name)} {_short(before)} → {_short(after)}"
+        f"{SETTING_NAMES.get(name, name)} {said(name, before)} → {said(name, after)}"
         for name, (before, after) in changes.items()
         if name in SETTING_NAMES or name in _AS_THEY_ARE
     ]
@@ -65,7 +78,29 @@ def differences(changes: dict[str, tuple[Any, Any]]) -> str:
     return ", ".join([*named, *more])
 
 
-def _short(value: Any) -> str:
+def said(name: str, value: Any) -> str:
+    """The value of a setting as the widgets have it."""
+    if name == "pairs":
+        return "none" if value is None else "your own"
+    if name == "task":
+        return TASK_NAMES[value]
+    if name == "causal_mask" and value is None:
+        return "on"  # as the topology has it: a stack that reads alone has no future to hide
+    if isinstance(value, bool):
+        return "on" if value else "off"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def in_words(problem: str) -> str:
+    """What is wrong with a setting, which is called as its widget is: "Width: 7 cannot be split"."""
+
+    def named(found: re.Match[str]) -> str:
+        name = SETTING_NAMES.get(found[1], found[1])
+        return f"{name} " if found.start() else f"{name[0].upper()}{name[1:]}: "
+
+    return _NAMED.sub(named, problem)
+
+
+_NAMED = re.compile(rf"\b({'|'.join((*SETTING_NAMES, *_AS_THEY_ARE))})=")

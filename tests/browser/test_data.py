@@ -50,7 +50,6 @@ def test_an_uploaded_file_is_capped_and_trained_on_with_its_own_words_at_the_axe
     says(watch, "pairs_report", "150 at most 150 pairs")
     watch.page.get_by_role("button", name="Train on these").click()
     watch.page.wait_for_selector(".st-key-live_map svg.main-svg")
-    watch.click("run_start")
     watch.until(lambda: watch.number("live_map", "step") > 0, what="a frame after step 0")
     columns = watch.plot("live_map", "gd.layout.xaxis.ticktext")
     known = {word for source, _ in PAIRS for word in (*source.lower().rstrip(".").split(), ".")}

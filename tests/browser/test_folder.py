@@ -89,8 +89,8 @@ def test_after_a_server_was_killed_its_browser_finds_the_run_again_and_goes_on_w
         assert f"run={run}" in page.url
         stood = watch.number("live_map", "step")
         assert stood >= seen - 100  # frames are fewer than steps
-        expect(page.locator(".st-key-run_pause button")).to_contain_text("Resume")
-        watch.click("run_pause")
+        expect(page.locator(".st-key-run_start button")).to_contain_text("Resume")
+        watch.click("run_start")
         watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > stood)
         watch.click("run_stop")
         watch.until(lambda: watch.state == "stopped")

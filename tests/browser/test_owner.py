@@ -63,6 +63,9 @@ def test_a_link_of_the_owner_hands_command_to_another_device_and_is_gone_from_it
     watch, guest, started
 ):
     watch.page.get_by_text("Share a link").click()
+    expect(watch.page.locator(".st-key-run_link code")).to_be_visible()
+    assert watch.page.locator(".st-key-owner_link").count() == 0  # on a projector too
+    watch.click("owner_show")
     link = watch.page.locator(".st-key-owner_link code").inner_text()
     expect(watch.page.get_by_text("on this machine only")).to_be_visible()
     assert f"run={started}" in link

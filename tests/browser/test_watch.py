@@ -232,10 +232,10 @@ def test_a_word_that_cannot_be_asked_is_answered_in_place(watch):
 def test_settings_that_cannot_be_used_are_answered_in_place_and_the_run_goes_on(watch):
     start(watch, CALM)
     for key, value, message in (
-        ("heads", "3", "cannot be split into n_heads=3"),
-        ("layers_decoder", "0", "n_decoder_layers=0 is outside 1 to 12"),
-        ("width", "1000000", "d_model=1,000,000 is outside 2 to 1,024"),
-        ("learning_rate", "-1", "learning_rate=-1 cannot be used"),
+        ("heads", "3", "cannot be split into 3 equal heads"),
+        ("layers_decoder", "0", "Decoder layers: 0 is outside 1 to 12"),
+        ("width", "1000000", "Width: 1,000,000 is outside 2 to 1,024"),
+        ("learning_rate", "-1", "Learning rate: -1 cannot be used"),
     ):
         good = watch.page.locator(f".st-key-{key} input").input_value()
         watch.type(key, value)
@@ -291,9 +291,9 @@ def test_a_run_is_commanded_from_the_keyboard(watch):
     watch.until(lambda: watch.state == "paused" and watch.number("live_map", "step") == 1)
     keyboard.press("n")
     watch.until(lambda: watch.number("live_map", "step") == 2)
-    keyboard.press("p")
+    keyboard.press("s")
     watch.until(lambda: watch.state == "training")
-    expect(watch.page.locator(".st-key-run_pause button")).to_contain_text("Pause")
+    expect(watch.page.locator(".st-key-run_pause button")).to_be_enabled()
     keyboard.press("p")
     watch.until(lambda: watch.state == "paused")
     keyboard.press("x")

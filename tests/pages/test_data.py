@@ -217,10 +217,10 @@ def test_the_patterns_that_are_chosen_go_from_page_to_page(data):
 @pytest.mark.parametrize(
     ("link", "key", "value", "message"),
     [
-        ({"task": "numbers"}, "digits", 9, "digits=9 is outside"),
-        ({}, "letters", 99, "max_letters=99 is outside"),
-        ({"task": "en-fr"}, "adjectives", 7, "adjectives=7 is outside"),
-        ({}, "vocabulary", 3, "vocabulary=3 is outside"),
+        ({"task": "numbers"}, "digits", 9, "Digits: 9 is outside"),
+        ({}, "letters", 99, "Longest word: 99 is outside"),
+        ({"task": "en-fr"}, "adjectives", 7, "Adjectives: 7 is outside"),
+        ({}, "vocabulary", 3, "Most tokens: 3 is outside"),
     ],
 )
 def test_a_setting_that_cannot_be_is_answered_in_place(data, link, key, value, message):
@@ -468,12 +468,12 @@ def test_text_of_a_file_is_shown_as_text(bring):
         assert re.search(r"(?<!\\)[<$`]", option) is None
 
 
-def test_train_on_these_goes_to_watch_where_start_trains_on_them(bring):
+def test_train_on_these_trains_on_them_and_goes_to_watch(bring):
     page = bring(steps=3)
     own = page.value("brought").pairs
     page.press("pairs_train")
     assert "run_start" in page.keys  # it is Watch now, of which the test's own browser is to be told
-    page.go("train").press("run_start").until("finished")
+    page.go("train").until("finished")
     assert page.run.config.train.pairs == own.digest
     frame = page.run.view.frame
     assert frame.step == 3
@@ -486,7 +486,7 @@ def test_train_on_these_leaves_a_topology_that_cannot_translate(bring):
     assert page.value("topology") == "encoder-decoder"
     assert page.value("width") == 64  # of the preset, and not of what was left
     assert page.errors == []
-    assert page.enabled("run_start")
+    page.press("run_stop").until("stopped")
 
 
 @pytest.mark.parametrize("task", ["en-fr", "pairs"])
@@ -524,7 +524,7 @@ def test_uploaded_pairs_are_there_again_after_a_reload(bring, visit):
     assert again.says("kept**")
     again.press("pairs_train")
     assert again.errors == []
-    assert again.enabled("run_start")
+    assert again.go("train").until("finished").run.config.train.pairs == page.value("brought").pairs.digest
 
 
 def test_a_run_on_uploaded_pairs_goes_on_after_a_reload_as_if_nothing_had_happened(bring, visit):

@@ -173,11 +173,63 @@ def test_a_mask_is_switched_in_the_middle_of_a_run_which_then_goes_on(visit, lon
         assert f"{known[known == known][-1]:.3f}" in losses
 
 
-def test_an_ended_run_answers_at_once_and_says_how_many_words_are_still_right(visit):
-    visitor = visit().press("run_start").until("finished").go("masks")
-    visitor.set("mask_padding_on", False)
-    visitor.once(lambda: "padding mask switched off" in visitor.run.view.reason)
-    assert "of 1,000 held-out words right" in visitor.run.view.reason
+@pytest.fixture
+def ended(visit):
+    """Masks, of a run that has ended."""
+    return visit().press("run_start").until("finished").go("masks")
+
+
+def test_a_switch_leaves_a_run_that_has_ended_as_it_is_and_start_trains_one_as_the_switches_say(ended):
+    first = ended.run
+    words = ended.texts
+    ended.set("mask_causal_on", False)
+    assert first.view.masks == {"causal": True, "padding": True}
+    assert first.view.moments == ()
+    assert [text for text in ended.texts if "hl-batch" in text] == [t for t in words if "hl-batch" in t]
+    assert ended.value("mask_causal_on") is False
+    assert ended.at.button(key="run_start").label == "Train one without the causal mask beside this one"
+    ended.press("run_start").once(lambda: ended.run is not first).until("finished")
+    assert ended.run.config == first.config.with_changes(causal_mask=False)
+    assert ended.run.view.masks == {"causal": False, "padding": True}
+    assert ended.run.view.moments == first.view.moments == ()
+    assert ended.value("mask_causal_on") is False
+    assert ended.at.button(key="run_start").label == "New run"
+    ended.set("mask_causal_on", True).set("mask_padding_on", False)
+    assert ended.at.button(key="run_start").label == (
+        "Train one without the padding mask and with the causal mask beside this one"
+    )
+
+
+def test_a_run_without_a_mask_stands_beside_the_one_with_it_with_losses_and_words_of_both(ended):
+    first = ended.run
+    assert not any("hl-both" in text for text in ended.texts if "<table" in text)
+    ended.set("mask_causal_on", False).press("run_start")
+    ended.once(lambda: ended.run is not first).until("finished")
+    (table,) = [text for text in ended.texts if "<table class='hl-both'>" in text]
+    rows = table.split("<tr>")[2:]
+    for row, run, name in zip(
+        rows, (first, ended.run), ("with both masks", "without the causal mask"), strict=True
+    ):
+        measured = run.view.frame.evaluation
+        assert f"<th>{name}, step {measured.step:,}</th>" in row
+        assert f"<b>{measured.loss:.3f}</b>" in row
+        assert f"<b>{measured.free_loss:.3f}</b>" in row
+        assert f"<b>{measured.right:,} / {measured.total:,}</b>" in row
+        assert f"{run.view.frame.probes[0].text} → " in row
+    assert not any("hl-losses" in text for text in ended.texts if "<div" in text)  # the same is said once
+
+
+def test_a_run_that_trains_with_a_mask_switched_later_says_that_this_is_not_the_lesson(visit, long):
+    visitor = visit(long).set("step_size", 4).step().go("masks")
+    visitor.set("mask_causal_on", False)
+    visitor.once(lambda: not visitor.run.view.masks["causal"])
+    assert visitor.says("It has learned with the causal mask up to step 4")
+    visitor.press("run_stop").until("stopped")
+    assert visitor.at.button(key="run_start").label == "New run"
+    first = visitor.run
+    visitor.press("run_start").once(lambda: visitor.run is not first)
+    assert visitor.run.config.model.masks == {"causal": False, "padding": True}  # as the switch says
+    visitor.press("run_stop")
 
 
 def test_an_encoder_alone_can_be_given_a_causal_mask(visit):

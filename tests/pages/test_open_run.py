@@ -45,7 +45,7 @@ def test_a_run_goes_from_one_visitor_to_another_as_a_file_and_trains_on(visit, o
     other.once(lambda: other.run.ready.is_set())
     assert "paused · step 7 / 40" in other.status
     assert other.news["newest"] == 7
-    other.press("run_pause").until("finished")  # its label is Resume now
+    other.press("run_start").until("finished")
     assert other.run.view.step == 40
     assert first.view.step == 7
 

@@ -60,7 +60,7 @@ def test_who_comes_back_is_told_of_the_pause(visit, slow):
     assert visitor.headline.endswith(
         f"Paused at step {visitor.run.view.step:,}: nobody looked for 10 minutes. Press Resume."
     )
-    visitor.press("run_pause").until("training")
+    visitor.press("run_start").until("training")
     assert "nobody looked" not in visitor.headline
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from html import unescape
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+import segno
+from streamlit.runtime.context import ContextProxy
 
 from tests.pages.conftest import KEYS, TINY
 from transformer.runs.limits import Limits
@@ -135,15 +138,14 @@ def test_the_links_to_share_lead_to_this_run_and_to_these_settings(visit):
     }
     assert visit(dict(parse_qsl(urlsplit(settings).query))).run.config == visitor.run.config
     visitor.press("run_start").until("finished")
-    run, owner, again = [dict(parse_qsl(urlsplit(code.value).query)) for code in visitor.at.code]
+    run, again = [selection_of(code.value) for code in visitor.at.code]
     assert run == {"run": visitor.run.id}
     assert not visitor.says("This address leads there on this machine only")  # nothing here says that it does
-    assert owner.keys() == {"run", "owner"}
     assert "run" not in again
     assert "owner" not in again
     guest = visit(run)
     assert guest.run is visitor.run
-    assert [code.value for code in guest.at.code if "owner" in code.value] == []
+    assert "owner_show" not in guest.keys
 
 
 @pytest.fixture
@@ -172,11 +174,39 @@ def test_a_shared_link_opens_its_run_and_no_other(visit, second):
 def test_the_owner_may_show_the_runs_before_it_too(visit, second):
     second.set("share_parents", True)
     link = next(code.value for code in second.at.code if "run=" in code.value and "owner=" not in code.value)
-    guest = visit(dict(parse_qsl(urlsplit(link).query)))
+    guest = visit(selection_of(link))
     assert listed(guest) == listed(second)
     assert len(ghost(guest)) == 3
     guest.at.query_params.clear()  # as navigation does
     assert guest.go("masks").link["with"] == second.run.view.after
+
+
+def test_a_link_that_others_can_open_is_a_code_too_and_the_owner_s_is_shown_when_asked_alone(
+    visit, second, monkeypatch
+):
+    def codes():
+        return [html.proto.body for html in second.at.get("html") if "class='hl-code'" in html.proto.body]
+
+    address = "http://127.0.0.1:8501/"
+    monkeypatch.setattr(ContextProxy, "url", property(lambda self: address))
+    second.go("train")
+    assert codes() == []  # a phone would look for this address in itself
+    address = "http://stage.example:8501/"
+    second.go("train")
+    link = next(code.value for code in second.at.code if "run=" in code.value)
+    (shown,) = codes()
+    assert segno.make(link, error="m").svg_data_uri(scale=8, border=4, light="white") in unescape(shown)
+    assert not any("owner=" in code.value for code in second.at.code)
+    second.press("owner_show")
+    owner = next(code.value for code in second.at.code if "owner=" in code.value)
+    assert selection_of(owner)["owner"] == second.at.session_state["tokens"][second.run.id]
+    second.set("seed", 4)
+    assert not any("owner=" in code.value for code in second.at.code)
+
+
+def selection_of(link):
+    """The parameters of a link."""
+    return dict(parse_qsl(urlsplit(link).query))
 
 
 def test_who_starts_a_run_beside_another_s_sees_that_one_and_not_what_it_grew_out_of(visit, second):

@@ -31,9 +31,9 @@ def test_the_buttons_follow_the_state_of_the_run(visit, slow):
     assert buttons(visitor) == {"start": False, "pause": True, "step": True, "stop": True}
     assert visitor.at.button(key="run_pause").label == "Pause"
     visitor.press("run_pause").until("paused")
-    assert buttons(visitor) == {"start": False, "pause": True, "step": True, "stop": True}
-    assert visitor.at.button(key="run_pause").label == "Resume"
-    visitor.press("run_pause").until("training")
+    assert buttons(visitor) == {"start": True, "pause": False, "step": True, "stop": True}
+    assert visitor.at.button(key="run_start").label == "Resume"
+    visitor.press("run_start").until("training")
     visitor.press("run_stop").until("stopped")
     assert buttons(visitor) == {"start": True, "pause": False, "step": False, "stop": False}
     assert visitor.at.button(key="run_start").label == "New run"
@@ -78,7 +78,7 @@ def test_a_run_that_has_ended_goes_on_at_a_stated_rate(visit):
     visitor.set("continue_steps", 0).press("run_continue")
     assert visitor.errors == ["0 steps cannot be taken; choose from 1 to 100,000."]
     visitor.set("continue_steps", 5).set("continue_rate", -1.0).press("run_continue")
-    assert visitor.errors == ["learning_rate=-1 cannot be used; choose more than 0."]
+    assert visitor.errors == ["Learning rate: -1 cannot be used; choose more than 0."]
     assert visitor.run.view.state == "finished"
 
 
@@ -99,11 +99,23 @@ def test_editing_settings_in_mid_run_touches_nothing_and_lists_what_differs(visi
     assert not visitor.says("**Changed:**")
 
 
+def test_what_is_paused_goes_on_though_settings_were_changed_meanwhile(visit, long):
+    visitor = visit(long).step()
+    run = visitor.run
+    assert visitor.at.button(key="run_start").label == "Resume"
+    visitor.set("seed", 5)
+    assert visitor.at.button(key="run_start").label == "Start a new run with these changes"
+    assert visitor.at.button(key="run_pause").label == "Resume"
+    visitor.press("run_pause").until("training")
+    assert visitor.run is run
+    visitor.press("run_stop")
+
+
 def test_an_impossible_edit_in_mid_run_is_answered_and_the_run_goes_on(visit, slow):
     visitor = visit(slow).press("run_start").until("training")
     run, step = visitor.run, visitor.run.view.step
     visitor.set("heads", 3)
-    assert visitor.errors[0].startswith("d_model=8 cannot be split into n_heads=3 equal heads")
+    assert visitor.errors[0].startswith("Width: 8 cannot be split into 3 equal heads")
     assert not visitor.enabled("run_start")
     assert visitor.enabled("run_stop")
     visitor.once(lambda: run.view.step > step)

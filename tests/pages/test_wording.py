@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pages.parts.wording import changed, differences
+from pages.parts.wording import changed, differences, in_words
 from transformer.config import RunConfig
 from transformer.tasks import completed
 
@@ -31,6 +31,25 @@ def test_settings_that_differ_are_named_in_plain_words_with_both_values(view):
     )
     assert changed(run(before), before) == changed(run(before), None) == {}
     assert changed(run(now), now.with_changes(d_ff=8)) == {"d_ff": (256, 8)}  # by itself it is a change
+
+
+def test_values_are_said_as_the_widgets_have_them():
+    changes = {
+        "causal_mask": (None, False),
+        "padding_mask": (False, True),
+        "pairs": (None, "427a77c1"),
+        "task": ("reverse", "zh-en"),
+        "dropout": (0.1, 0.25),
+    }
+    assert differences(changes) == (
+        "causal mask on → off, padding mask off → on, pairs none → your own, "
+        "task words backwards → Chinese to English, dropout 0.1 → 0.25"
+    )
+
+
+def test_a_setting_that_cannot_be_used_is_called_as_its_widget_is_and_other_text_stays():
+    assert in_words("n_heads=0 is outside 1 to 64.") == "Heads: 0 is outside 1 to 64."
+    assert in_words("Choose d_model=8, not a=b.") == "Choose width 8, not a=b."
 
 
 @pytest.mark.parametrize("task", ["reverse", "zh-en", "numbers"])

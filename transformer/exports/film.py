@@ -133,7 +133,7 @@ def _heading(canvas: Canvas, frame: Frame, title: str, about: tuple[str, str], s
 def _right(view: RunView, frame: Frame) -> str:
     """Held-out examples right of those asked, at the newest evaluation."""
     known = frame.evaluation
-    said = f"{examples_of(view.config.train.task)} right {known.right:,} / {known.total:,}"
+    said = f"{examples_of(view.config.train.task)} right {known.counted[0]:,} / {known.counted[1]:,}"
     return said if known.step == frame.step else f"{said} at step {known.step:,}"
 
 

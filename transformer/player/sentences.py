@@ -147,36 +147,46 @@ def words_right(frame: Frame, task: str) -> str:
     things = examples_of(task)
     label = "words right" if things == "words" else "right"  # a longer one would not fit
     known = frame.evaluation
-    long = " class='long'" if known.right >= 1000 else ""  # as wide as the page is, it must fit
-    more = ""
+    right, asked = known.counted
+    more = "" if known.live is None else f"<br>of all of them {known.right:,} / {known.total:,}"
     if known.everyday is not None:
-        more = f"<br>everyday words: {known.everyday[0]} / {known.everyday[1]}"
+        more += f" · everyday words {known.everyday[0]} / {known.everyday[1]}"
     if known.bleu is not None and known.chrf is not None:
-        more = f"<br>BLEU {known.bleu:.1f} · chrF {known.chrf:.1f}"
+        more += f"<br>BLEU {known.bleu:.1f} · chrF {known.chrf:.1f}"
     return (
-        f"<div class='hl-right'><small>{label}</small> <b{long}>{known.right:,}</b> / {known.total:,}"
+        f"<div class='hl-right'><small>{label}</small> <b>{right:,}</b> / {asked:,}"
         f"<em>held-out {things}, at step {known.step:,}{more}</em></div>"
     )
 
 
-def output_row(probe: Probe) -> str:
-    """A tracked word and what the model wrote by itself, every token marked right or wrong by more than
-    colour: rows of a table."""
-    letters = [
+def _marked(probe: Probe) -> str:
+    """What the model wrote by itself, every token marked right or wrong by more than colour."""
+    return "".join(
         f"<span class='{'ok' if right else 'no'}'>{html.escape(letter)}</span>"
         for letter, right in probe.marked
-    ]
+    )
+
+
+def written(probe: Probe) -> str:
+    """A tracked word and what the model wrote by itself, in a line."""
+    mark = "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
+    return f"<span class='hl-outputs'>{html.escape(probe.text)} → {_marked(probe)} {mark}</span>"
+
+
+def output_row(probe: Probe) -> str:
+    """A tracked word and what the model wrote by itself: rows of a table."""
+    letters = _marked(probe)
     mark = "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
     if probe.output_step is None:
-        letters, mark = ["<small>not asked yet</small>"], ""
+        letters, mark = "<small>not asked yet</small>", ""
     short, full = remark(probe)
-    row = f"<td>{html.escape(probe.text)}</td><td>→ {''.join(letters)}</td>"
+    row = f"<td>{html.escape(probe.text)}</td><td>→ {letters}</td>"
     wide = sum(1 if letter < "\u2e80" else 2 for letter in probe.text) > WIDE  # Chinese takes twice the room
     if wide and not (probe.text.isascii() and probe.text.isalpha()):
         # A sentence, not a word: it stands above its translation.
         return (
             f"<tr class='long'><td colspan='3'><small>{html.escape(probe.text)}</small></td></tr>"
-            f"<tr class='long'><td colspan='2'>→ {''.join(letters)}</td>"
+            f"<tr class='long'><td colspan='2'>→ {letters}</td>"
             f"<td title='{full}'>{mark} <small>{short}</small></td></tr>"
         )
     if probe.too_long:  # its output needs the room, and this is worth reading

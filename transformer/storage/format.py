@@ -139,7 +139,7 @@ def of_record(facts: bytes, body: bytes) -> Recorded:
     if kind != "evaluation":
         raise ValueError(f"{kind!r} is nothing that is recorded")
     evaluation = msgspec.json.decode(of, type=Evaluation)
-    counted = [*evaluation.by_length.values(), (evaluation.right, evaluation.total)]
+    counted = [*evaluation.by_length.values(), (evaluation.right, evaluation.total), evaluation.counted]
     if not all(0 <= right <= asked and asked > 0 for right, asked in counted) or evaluation.step < 0:
         raise ValueError("it counts more right than asked")
     return evaluation

@@ -66,6 +66,7 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
         right=sum(exact),
         total=len(exact),
         by_length=dict(sorted(by_length.items())),
+        live=(sum(exact[:LIVE_WORDS]), LIVE_WORDS) if len(exact) > LIVE_WORDS else None,
         loss=loss,
         free_loss=spelling.loss,
         token_accuracy=hits / n,
