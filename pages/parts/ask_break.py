@@ -157,27 +157,23 @@ def _in_training(run: Watched, view: RunView, taken: Interventions) -> None:
         st.caption(f"In force in the run: {plain(view.interventions.text())}.")
     with st.container(key="break_training"):
         own = selection.owns(run)
-        ready = own and view.state not in (IDLE, FAILED)
+        ended = own and view.state in ENDED and view.state != FAILED
+        rate = f"100 steps, freshly warmed up to {run.config.train.learning_rate / 2:g}"
+        # A run that has ended stays as it is: a head off is an answer here, until it is to train without it.
         st.button(
-            "Do this to the running training too" if view.active else "Do this to the run's own model",
+            f"Continue with it off: {rate}" if ended else "Do this to the running training too",
             key="intervene_run",
-            icon=":material/content_cut:",
-            disabled=not ready or not taken,
+            icon=":material/play_arrow:" if ended else ":material/content_cut:",
+            disabled=not own or view.state in (IDLE, FAILED) or not taken,
             on_click=_note,
             args=("intervene",),
         )
         if own and view.interventions:
             st.button(
-                "Give everything back to the run", key="intervene_none", on_click=_note, args=("give back",)
-            )
-        if own and view.state in ENDED and view.state != FAILED:
-            rate = run.config.train.learning_rate / 2
-            st.button(
-                f"Train on: 100 steps, freshly warmed up to {rate:g}",
-                key="intervene_continue",
-                icon=":material/play_arrow:",
+                f"Continue with everything back: {rate}" if ended else "Give everything back to the run",
+                key="intervene_none",
                 on_click=_note,
-                args=("continue",),
+                args=("give back",),
             )
         if "intervene_problem" in st.session_state:
             refuse(st.session_state["intervene_problem"])
@@ -227,18 +223,17 @@ def _take_up(run: Watched, view: RunView, word: str) -> None:
     elif what == "unblock":
         left = tuple(block for i, block in enumerate(blocks) if i != number)
         st.session_state["blocks"] = (run.id, word), left
-    elif what in ("intervene", "give back", "continue"):
+    elif what in ("intervene", "give back"):
         taken = _taken(run, view, word)
         try:
-            if what == "continue":
-                REGISTRY.continue_for(selection.command(run), 100, run.config.train.learning_rate / 2).wait(
-                    OBEYED_SECONDS
-                )
+            # What was shown: all that is taken away already, and this too.
+            wanted = run.view.interventions | taken if what == "intervene" else NOTHING
+            ended = view.state in ENDED
+            selection.command(run).intervene(wanted).wait(OBEYED_SECONDS)
+            if ended:
+                rate = run.config.train.learning_rate / 2
+                REGISTRY.continue_for(selection.command(run), 100, rate).wait(OBEYED_SECONDS)
                 selection.look_at(None)
-            else:
-                # What was shown: all that is taken away already, and this too.
-                wanted = run.view.interventions | taken if what == "intervene" else NOTHING
-                selection.command(run).intervene(wanted).wait(OBEYED_SECONDS)
         except InputError as error:
             st.session_state["intervene_problem"] = str(error)
 

@@ -75,6 +75,7 @@ def reading_map(
         step=answer.step,
         wrong=wrong,
         lit_row=lit,
+        off=pool == "head" and (site, head) in answer.interventions.ablated,
     )
 
 
@@ -93,6 +94,7 @@ def reading_strip(
             for site, s in zip(sites, scores, strict=True)
         ],
         chosen=(sites.index(chosen[0]), chosen[1]),
+        off=[(sites.index(site), head) for site, head in off if site in sites],
         step=answer.step,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 
 import streamlit as st
@@ -10,6 +11,7 @@ from pages.parts import selection
 from pages.parts.beginnings import fill
 from pages.parts.open_run import open_run
 from pages.parts.plain import plain, refuse
+from pages.parts.wording import TASK_NAMES, told_apart
 from transformer.player.sentences import STATE_SIGNS
 from transformer.recording.view import ENDED, RunFacts
 from transformer.runs.registry import REGISTRY
@@ -27,15 +29,15 @@ def run_list(current: Watched) -> None:
     runs = list(islice(known, MOST))  # what is not listed is not read from disk either
     with st.sidebar, st.container(key="run_picker"):
         st.caption("Runs" if runs else "Runs: none yet")
-        for run in runs:
-            _button(_label(run), run, current)
+        for run, label in zip(runs, _labels(runs), strict=True):
+            _button(label, run, current)
         if published:
             with st.container(key="run_remote"):
                 st.caption("Trained elsewhere, kept on this server")
                 watched: dict[str, RunFacts] = {run.id: run.view for run in REGISTRY.listed()}
-                for name, run in published.items():
-                    view = watched.get(run.id, run)  # as the page says it
-                    _button(f"{plain(name)} · {_label(view)}", view, current)
+                views = [watched.get(run.id, run) for run in published.values()]  # as the page says it
+                for name, view, label in zip(published, views, _labels(views), strict=True):
+                    _button(f"{plain(name)} · {label}", view, current)
         open_run()
         if thinned := len(REGISTRY.library.thinned):
             st.caption(
@@ -58,19 +60,22 @@ def _button(label: str, run: RunFacts, current: Watched) -> None:
     )
 
 
-def _label(view: RunFacts) -> str:
-    model = view.config.model
+def _labels(runs: Sequence[RunFacts]) -> list[str]:
+    """Sign, name, and what differs between these runs; then how far each is."""
+    if not runs:
+        return []
+    apart = told_apart([run.config for run in runs])
+    return [_label(run, differs) for run, differs in zip(runs, apart, strict=True)]
+
+
+def _label(view: RunFacts, differs: str) -> str:
     right = ""
     if view.right:
         right = f" · {100 * view.right[0] // view.right[1]}% right"  # 999 of 1,000 are not all
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
-    sizes = {"encoder-only": (model.n_encoder_layers,), "decoder-only": (model.n_decoder_layers,)}
-    both = (model.n_encoder_layers, model.n_decoder_layers)
-    layers = "+".join(map(str, sizes.get(model.topology, both)))
-    heads = "1 head" if model.n_heads == 1 else f"{model.n_heads} heads"
-    name = "" if view.config.recipe == "default" else f"{plain(view.config.recipe)} · "
-    sign, seed = STATE_SIGNS[view.state], view.config.seed
-    return f"{sign} {name}seed {seed} · {layers} · {heads} · d {model.d_model} · {now}"
+    recipe = view.config.recipe
+    name = TASK_NAMES[view.config.train.task] if recipe == "default" else plain(recipe)
+    return f"{STATE_SIGNS[view.state]} {name} · {plain(differs)} · {now}"
 
 
 def _show(id_: str) -> None:

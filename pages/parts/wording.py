@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from transformer.config import RunConfig
@@ -20,6 +21,8 @@ TASK_NAMES = {
     "zh-en": "Chinese to English",
     "pairs": "your own pairs",
 }
+MOST_NAMED = 4
+"""Settings by which runs are told apart: more would not fit."""
 SETTING_NAMES = {
     "n_encoder_layers": "encoder layers",
     "n_decoder_layers": "decoder layers",
@@ -51,19 +54,37 @@ _AS_THEY_ARE = (
 
 
 def changed(run: Watched, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
-    """Settings that differ from a run's, without the preset's name and what follows from another setting."""
+    """Settings that differ from a run's."""
     if config is None:
         return {}
-    changes = run.config.differences(config)
-    changes.pop("recipe", None)
-    changes.pop("published", None)
-    if "d_model" in changes:
-        changes.pop("d_ff", None)
-    for follows in ("max_len", "src_vocab_size", "tgt_vocab_size"):  # from the task; a saved run has them
-        changes.pop(follows, None)
+    changes = _chosen(run.config.differences(config))
     if config.train.learning_rate == run.view.learning_rate:
         changes.pop("learning_rate", None)  # it has been taken over in mid-run
     return changes
+
+
+def _chosen(changes: dict[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
+    """Without the preset's name and what follows from another setting."""
+    follow = {"recipe", "published", "max_len", "src_vocab_size", "tgt_vocab_size"}
+    if "d_model" in changes:
+        follow.add("d_ff")
+    return {name: change for name, change in changes.items() if name not in follow}
+
+
+def told_apart(configs: Sequence[RunConfig]) -> list[str]:
+    """Of each run the settings in which they differ: "seed 3, heads 4"; their seed where they are alike."""
+    changes = [_chosen(configs[0].differences(config)) for config in configs]
+    first = {name: before for change in changes for name, (before, _) in change.items()}
+    named = [name for name in first if name in SETTING_NAMES or name in _AS_THEY_ARE][:MOST_NAMED]
+
+    def value(change: dict[str, tuple[Any, Any]], name: str) -> str:
+        return said(name, change[name][1] if name in change else first[name])
+
+    return [
+        ", ".join(f"{SETTING_NAMES.get(name, name)} {value(change, name)}" for name in named)
+        or f"seed {config.seed}"
+        for config, change in zip(configs, changes, strict=True)
+    ]
 
 
 def differences(changes: dict[str, tuple[Any, Any]]) -> str:

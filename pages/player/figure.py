@@ -75,6 +75,7 @@ def live_figure(
             "arrays": {name: packed(values) for name, values in picture.arrays.items()},
             "layout": dict(picture.layout),
             "step": picture.step,
+            "hatched": picture.hatched,
         },
         on_clicked_change=clicked,
     )

@@ -334,6 +334,23 @@ def test_a_click_on_a_small_map_keeps_it_large_and_another_one_lets_go_of_it(wat
     watch.until(lambda: shown(watch) == before)
 
 
+def test_a_head_that_is_off_is_drawn_as_off_large_and_among_the_small_maps(watch):
+    start(watch, f"{CALM}&head=decoder.1.cross.2")
+    watch.page.get_by_role("link", name="Ask", exact=True).click()
+    watch.page.get_by_role("tab", name="Break").click()
+    heads = watch.page.locator(".st-key-ablate_heads input")
+    heads.press_sequentially("dec 2 cross · head 2")
+    watch.page.get_by_role("option", name="dec 2 cross · head 2").click()
+    watch.click("intervene_run")
+    watch.page.get_by_role("link", name="Watch", exact=True).click()
+    watch.page.wait_for_selector(".st-key-live_map .live-figure[data-off='1']")
+    watch.page.wait_for_selector(".st-key-live_maps .live-figure[data-off='1']")
+    over = watch.page.locator(".st-key-live_map .hatched").bounding_box()
+    plot = watch.page.locator(".st-key-live_map .nsewdrag").bounding_box()
+    assert [over[side] for side in over] == pytest.approx([plot[side] for side in over], abs=2)
+    watch.click("run_stop")
+
+
 def test_values_show_under_the_pointer(watch):
     watch.open()
     told = watch.page.locator(".st-key-live_map .hoverlayer")

@@ -276,3 +276,16 @@ def test_padding_that_is_not_hidden_has_one_label_for_all_its_columns():
     figure = large_map(np.full((2, 7), 1 / 7), axes, title="", step=0).figure()
     labels = figure["layout"]["xaxis"]["ticktext"]
     assert labels == ["<br>[SOS]", "a", "b", "<br>[EOS]", "", "<br>[PAD] ×3", ""]
+
+
+def test_a_head_that_is_off_is_hatched_as_a_whole_and_no_other():
+    strip_axes = CROSS
+    n_rows, n_columns = len(strip_axes.rows), len(strip_axes.columns)
+    weights = softmaxed(n_rows, n_columns)
+    assert large(weights).hatched == ()
+    assert large(weights, off=True).hatched == ((-0.5, n_columns - 0.5, -0.5, n_rows - 0.5),)
+    tiles = [softmaxed(2, n_rows, n_columns) for _ in range(3)]
+    picture = map_strip(tiles, strip_axes, lit=[[False] * 2] * 3, chosen=None, step=5, off=[(2, 1)])
+    (box,) = picture.hatched
+    x0, x1, y0, y1 = (round(edge + 0.5) for edge in box)
+    np.testing.assert_allclose(picture.arrays["0.z"][y0:y1, x0:x1], tiles[2][1])

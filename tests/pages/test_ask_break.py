@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -202,6 +204,18 @@ def test_forged_choices_do_no_harm(ask):
     np.testing.assert_array_equal(weights(ask, "before"), before)
 
 
+def test_a_head_that_is_off_is_drawn_as_off_on_the_right_alone(ask):
+    def hatched(side):
+        return json.loads(ask._component(f"break_{side}_figure").json)["hatched"]
+
+    layer, head = shown_head(ask)
+    ask.set("ablate_heads", [f"dec {layer + 1} self · head {head + 1}"])
+    n = len(weights(ask, "after"))
+    assert (hatched("before"), hatched("after")) == ([], [[-0.5, n - 0.5, -0.5, n - 0.5]])
+    ask.set("ablate_heads", [f"dec {layer + 1} cross · head {head + 1}"])
+    assert hatched("after") == []
+
+
 def test_what_is_taken_away_can_be_put_into_the_run(ask):
     run = ask.run
     ask.set("ablate_heads", ["dec 2 cross · head 3"])
@@ -249,19 +263,18 @@ def test_a_look_that_short_words_cannot_do_without_is_not_taken_from_the_run(ask
 def test_nothing_can_be_put_into_a_run_that_has_not_begun(visit):
     ask = visit().go("explore").tab("Break")
     assert not ask.enabled("intervene_run")
-    assert "intervene_continue" not in ask.keys
 
 
 def test_a_run_that_has_ended_trains_on_without_its_heads_at_the_stated_rate(visit):
     ask = visit(steps=4, learning_rate=0.008).press("run_start").until("finished")
     run = ask.run
-    ask.go("explore").tab("Break").stand(2).set("ablate_heads", ["dec 1 cross · head 2"]).press(
-        "intervene_run"
-    )
-    assert run.view.moments[-1].step == 4  # it is the run's own model, whatever step is on the screen
-    label = ask.at.button(key="intervene_continue").label
-    assert label == "Train on: 100 steps, freshly warmed up to 0.004"
-    ask.press("intervene_continue")
+    ask.go("explore").tab("Break").stand(2).set("ablate_heads", ["dec 1 cross · head 2"])
+    assert run.view.interventions == NOTHING  # that is an answer, and the run stays as it is
+    label = ask.at.button(key="intervene_run").label
+    assert label == "Continue with it off: 100 steps, freshly warmed up to 0.004"
+    ask.press("intervene_run")
+    moment = next(one for one in run.view.moments if one.kind == "intervention")
+    assert moment.step == 4  # it is the run's own model, whatever step is on the screen
     assert ask.player["first"]["step"] is None  # LIVE
     ask.once(lambda: run.view.step == 104).until("finished")
     rates = run.view.metrics.column("learning_rate")[4:]

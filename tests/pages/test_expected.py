@@ -85,4 +85,4 @@ def test_the_number_of_threads_is_shown_and_can_be_chosen(visit, monkeypatch):
     visitor.press("run_start").until("finished")
     assert visitor.run.view.threads == 2
     visitor.set("threads", 300)
-    assert "threads=300 is outside 1 to 256; choose a value in between." in visitor.errors
+    assert "Threads: 300 is outside 1 to 256; choose a value in between." in visitor.errors

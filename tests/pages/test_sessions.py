@@ -97,7 +97,7 @@ def test_two_visitors_with_a_run_each_see_only_their_own_in_the_list(visit):
     assert listed(one.look()) == [one.run.id]
     assert listed(two.look()) == [two.run.id]
     (label,) = [button.label for button in one.at.button if button.key == f"show_{one.run.id}"]
-    assert label == "✔ seed 1 · 1+1 · 2 heads · d 8 · finished at 3 · 0% right"
+    assert label == "✔ words backwards · seed 1 · finished at 3 · 0% right"
 
 
 def test_the_list_shows_the_newest_first_and_a_click_brings_a_run_back_with_its_settings(visit):

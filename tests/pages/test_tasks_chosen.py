@@ -96,11 +96,11 @@ def test_patterns_and_adjectives_are_a_grammar_s_own_settings(watch, task):
 @pytest.mark.parametrize(
     ("task", "key", "value", "message"),
     [
-        ("caesar", "shift", 26, "shift=26 is outside 1 to 25"),
-        ("numbers", "digits", 9, "digits=9 is outside 2 to 6"),
-        ("en-fr", "adjectives", 7, "adjectives=7 is outside 0 to 4"),
-        ("en-it", "vocabulary", 3, "vocabulary=3 is outside 10 to 50,000"),
-        ("zh-en", "min_frequency", 0, "min_frequency=0 is outside 1 to 1,000"),
+        ("caesar", "shift", 26, "Shift: 26 is outside 1 to 25"),
+        ("numbers", "digits", 9, "Digits: 9 is outside 2 to 6"),
+        ("en-fr", "adjectives", 7, "Adjectives: 7 is outside 0 to 4"),
+        ("en-it", "vocabulary", 3, "Most tokens: 3 is outside 10 to 50,000"),
+        ("zh-en", "min_frequency", 0, "Least frequency: 0 is outside 1 to 1,000"),
     ],
 )
 def test_a_setting_beyond_its_limits_is_answered_in_place_and_the_model_stays(

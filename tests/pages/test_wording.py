@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pages.parts.wording import changed, differences, in_words
+from pages.parts.wording import changed, differences, in_words, told_apart
 from transformer.config import RunConfig
 from transformer.tasks import completed
 
@@ -45,6 +45,22 @@ def test_values_are_said_as_the_widgets_have_them():
         "causal mask on → off, padding mask off → on, pairs none → your own, "
         "task words backwards → Chinese to English, dropout 0.1 → 0.25"
     )
+
+
+def test_runs_are_told_apart_by_the_settings_in_which_they_differ():
+    first = RunConfig()
+    second = first.with_changes(seed=3, causal_mask=False, d_model=64, d_ff=256)
+    assert told_apart([first]) == told_apart([first, first])[:1] == ["seed 0"]
+    assert [set(one.split(", ")) for one in told_apart([first, second, first])] == [
+        {"width 32", "causal mask on", "seed 0"},
+        {"width 64", "causal mask off", "seed 3"},
+        {"width 32", "causal mask on", "seed 0"},
+    ]
+    other = first.with_changes(task="zh-en")
+    assert [one.split(",")[0] for one in told_apart([first, other])] == [
+        "task words backwards",
+        "task Chinese to English",
+    ]
 
 
 def test_a_setting_that_cannot_be_used_is_called_as_its_widget_is_and_other_text_stays():

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from transformer.decoding import Decoding, Written, spell, spelling
+from transformer.training import evaluation
 from transformer.training.evaluation import evaluate
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -43,6 +44,15 @@ def test_exact_counts_equal_a_comparison_of_texts(half_trained):
         sum(written_alone(half_trained, word) == (word[::-1], True) for word in ("cat", "frog")),
         2,
     )
+
+
+def test_where_more_words_are_asked_those_of_every_evaluation_are_counted_too(half_trained, monkeypatch):
+    monkeypatch.setattr(evaluation, "LIVE_WORDS", 80)
+    words = half_trained.task.held_out()
+    more, as_always = evaluate(half_trained, words[:120]), evaluate(half_trained, words[:80])
+    assert as_always.live is None
+    assert more.live == more.counted == as_always.counted == (as_always.right, 80)
+    assert more.right > as_always.right > 0
 
 
 @pytest.mark.parametrize(

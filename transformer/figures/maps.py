@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -41,6 +41,7 @@ def large_map(
     wrong: Mapping[int, str] | None = None,
     outlined: Sequence[tuple[int, int]] = (),
     lit_row: int | None = None,
+    off: bool = False,
 ) -> Picture:
     """One head, large enough for the last row of a room.
 
@@ -49,6 +50,7 @@ def large_map(
         wrong: row to the token that it would write now, where that is not the right one.
         outlined: cells (row, column) to mark.
         lit_row: the row that matters now, in a frame.
+        off: whether the head is switched off.
     """
     _check(weights, axes)
     labels = [_marked(escaped(label), (wrong or {}).get(i)) for i, label in enumerate(axes.rows)]
@@ -57,6 +59,7 @@ def large_map(
         arrays={"0.z": weights},
         layout={"title.text": title, "yaxis.ticktext": labels},
         step=step,
+        hatched=(_box(0, 0, (len(axes.rows), len(axes.columns))),) if off else (),
     )
 
 
@@ -132,6 +135,7 @@ def map_strip(
     lit: Sequence[Sequence[bool]],
     chosen: tuple[int, int] | None,
     step: int,
+    off: Collection[tuple[int, int]] = (),
 ) -> Picture:
     """All heads as tiles of one picture: a column of tiles per layer and a row per head.
 
@@ -139,6 +143,7 @@ def map_strip(
         weights: of each layer (H, rows, columns) in [0, 1]; NaN where the mask blocks.
         lit: of each layer whether each head has crossed the mirror threshold.
         chosen: (layer, head) that is shown large.
+        off: (layer, head) of those that are switched off.
     """
     n_layers, n_heads = len(weights), len(weights[0])
     for heads in weights:
@@ -163,6 +168,7 @@ def map_strip(
         arrays={"0.z": tiles, "1.z": blocked},
         layout=changing,
         step=step,
+        hatched=tuple(_box(head, layer, shape) for layer, head in off),
     )
 
 
@@ -173,6 +179,12 @@ def tile_place(head: int, layer: int, shape: tuple[int, int]) -> tuple[int, int]
         shape: rows and columns of a map.
     """
     return head * (shape[0] + GAP), layer * (shape[1] + GAP)
+
+
+def _box(head: int, layer: int, shape: tuple[int, int]) -> tuple[float, float, float, float]:
+    """The rectangle (x0, x1, y0, y1) of the axes that a tile has; a map alone is the first of its tiles."""
+    y, x = tile_place(head, layer, shape)
+    return x - 0.5, x + shape[1] - 0.5, y - 0.5, y + shape[0] - 0.5
 
 
 def tile_at(point: tuple[int, int], axes: MapAxes) -> tuple[int, int] | None:

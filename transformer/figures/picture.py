@@ -24,6 +24,8 @@ class Picture:
     """Parts of the layout that change too, by Plotly's attribute path (such as "title.text")."""
     step: int = 0
     """The step that the picture shows."""
+    hatched: tuple[tuple[float, float, float, float], ...] = ()
+    """Rectangles (x0, x1, y0, y1) of the axes that a page draws as switched off."""
 
     def figure(self) -> dict[str, Any]:
         """The whole Plotly figure, for a page that does not move, an export or a test."""

@@ -81,6 +81,17 @@ export class Maps {
     return { weights, blocked };
   }
 
+  // The rectangle of the axes that one map has, alone or as a tile: [x0, x1, y0, y1].
+  box(site, layer = 0, head = 0) {
+    const [, rows, columns] = this.chunk.sites[site];
+    const [x, y] = [layer * (columns + GAP) - 0.5, head * (rows + GAP) - 0.5];
+    return [x, x + columns, y, y + rows];
+  }
+
+  isOff(site, head) {
+    return this.look.off.some(([one, number]) => one === site && number === head);
+  }
+
   // The head and the number of the site of a cell of the tiles; null between them.
   tileAt(site, [y, x]) {
     const [, rows, columns] = this.chunk.sites[site];

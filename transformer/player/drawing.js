@@ -74,6 +74,12 @@ function thinned(layout, host, scale) {
   return layout;
 }
 
+// A head that is switched off: its weights are there, and nothing comes of them.
+const HATCHED = {
+  position: "absolute", pointerEvents: "none",
+  background: "repeating-linear-gradient(135deg, rgba(236,238,242,.9) 0 3px, rgba(131,139,150,.82) 3px 10px)",
+};
+
 const LEAST = 22; // pixels of type where a room looks on
 
 const longest = (labels) => Math.max(0, ...labels.map((label) => label.length));
@@ -126,6 +132,7 @@ export class Drawing {
       this.drawn = null;
       throw error;
     }
+    this.hatch(picture.hatched ?? []);
     host.dataset.draws = Number(host.dataset.draws) + 1;
     Object.assign(host.dataset, picture.data, picture.step === undefined ? {} : { step: picture.step });
   }
@@ -235,6 +242,24 @@ export class Drawing {
       left: `${size.l + share * size.w}px`, top: `${size.t}px`, height: `${size.h}px`,
     });
     host.dataset.step = step ?? host.dataset.step;
+  }
+
+  // Rectangles of the axes [x0, x1, y0, y1] that are drawn as switched off, over what Plotly draws.
+  hatch(rectangles) {
+    const { host } = this;
+    for (const old of host.querySelectorAll(":scope > .hatched")) old.remove();
+    host.dataset.off = rectangles.length;
+    if (!rectangles.length) return;
+    const { _size: size, xaxis, yaxis } = host._fullLayout;
+    const along = ([low, high], at) => (at - low) / (high - low);
+    for (const [x0, x1, y0, y1] of rectangles) {
+      const [left, right] = [x0, x1].map((x) => size.l + along(xaxis.range, x) * size.w);
+      const [top, bottom] = [y0, y1].map((y) => size.t + (1 - along(yaxis.range, y)) * size.h);
+      const over = host.appendChild(Object.assign(document.createElement("div"), { className: "hatched" }));
+      Object.assign(over.style, HATCHED, {
+        left: `${left}px`, top: `${top}px`, width: `${right - left}px`, height: `${bottom - top}px`,
+      });
+    }
   }
 
   resized() {

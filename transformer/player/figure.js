@@ -19,7 +19,8 @@ export default function figure({ data, parentElement, setTriggerValue }, base) {
   else drawing.measured = null; // called again too when the theme changes
   drawing.clicked = data.clickable ? (trace, point) => setTriggerValue("clicked", { trace, point }) : null;
   const arrays = Object.fromEntries(Object.entries(data.arrays).map(([name, packed]) => [name, unpacked(packed)]));
-  drawing.next = { spec: data.spec, arrays, layout: data.layout, step: data.step, fileName: data.fileName };
+  const { spec, layout, step, hatched, fileName } = data;
+  drawing.next = { spec, arrays, layout, step, hatched, fileName };
   drawing.busy ??= (async () => {
     try {
       for (let picture; (picture = drawing.next);) {

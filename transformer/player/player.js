@@ -298,6 +298,7 @@ export class Player {
         })),
       },
       step,
+      hatched: maps.isOff(site, head) ? [maps.box(site)] : [],
       data: { site, head },
       fileName: `${this.fileName}-${word}-step${step}-${site}-head${head + 1}`,
     };
@@ -310,14 +311,16 @@ export class Player {
     const { weights, blocked } = maps.tiles(sites, look.causal);
     const { lit } = this.segment(step);
     const layout = {};
+    const hatched = [];
     for (let number = 0; number < maps.heads(sites[0]); number += 1) {
       sites.forEach((one, layer) => {
         const width = one === site && number === head ? 4 : lit[one]?.[number] ? 2 : 0;
         layout[`shapes[${number * sites.length + layer}].line.width`] = width;
+        if (maps.isOff(one, number)) hatched.push(maps.box(one, layer, number));
       });
     }
     return {
-      spec: look.strip, arrays: { "0.z": weights, "1.z": blocked }, layout, step,
+      spec: look.strip, arrays: { "0.z": weights, "1.z": blocked }, layout, step, hatched,
       fileName: `${this.fileName}-${this.at.word}-step${step}-${this.at.kind}`,
     };
   }

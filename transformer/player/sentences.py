@@ -148,9 +148,10 @@ def words_right(frame: Frame, task: str) -> str:
     label = "words right" if things == "words" else "right"  # a longer one would not fit
     known = frame.evaluation
     right, asked = known.counted
-    more = "" if known.live is None else f"<br>of all of them {known.right:,} / {known.total:,}"
+    others = [] if known.live is None else [f"confirmed: {known.right:,} / {known.total:,}"]
     if known.everyday is not None:
-        more += f" · everyday words {known.everyday[0]} / {known.everyday[1]}"
+        others.append(f"everyday words: {known.everyday[0]} / {known.everyday[1]}")
+    more = f"<br>{' · '.join(others)}" if others else ""
     if known.bleu is not None and known.chrf is not None:
         more += f"<br>BLEU {known.bleu:.1f} · chrF {known.chrf:.1f}"
     return (
