@@ -157,7 +157,7 @@ def test_words_right_are_counted_with_the_step_at_which_they_were(untrained):
     assert "everyday words: 7 / 9" in said
     confirmed = replace(known, live=(31, 200), right=151)  # the large number is of as many words throughout
     said = words_right(replace(untrained, evaluation=confirmed), "reverse")
-    assert "<b>31</b> / 200<em>held-out words, at step 50<br>confirmed: 151 / 1,000 · everyday words" in said
+    assert "<b>31</b> / 200<em>held-out words, at step 50<br>confirmed: 151 / 1,000<br>everyday words" in said
     sentences = replace(known, everyday=None, bleu=12.34, chrf=30.25)
     said = words_right(replace(untrained, evaluation=sentences), "en-fr")
     assert "held-out sentences, at step 50<br>BLEU 12.3 · chrF 30.2" in said

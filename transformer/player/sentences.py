@@ -151,7 +151,7 @@ def words_right(frame: Frame, task: str) -> str:
     others = [] if known.live is None else [f"confirmed: {known.right:,} / {known.total:,}"]
     if known.everyday is not None:
         others.append(f"everyday words: {known.everyday[0]} / {known.everyday[1]}")
-    more = f"<br>{' · '.join(others)}" if others else ""
+    more = "".join(f"<br>{other}" for other in others)
     if known.bleu is not None and known.chrf is not None:
         more += f"<br>BLEU {known.bleu:.1f} · chrF {known.chrf:.1f}"
     return (
