@@ -115,6 +115,19 @@ def test_a_moment_is_a_button_that_leads_to_its_step(watch):
     watch.click("run_stop")
 
 
+SLOWER = """() => {
+  const asked = window.fetch;
+  window.fetch = (...what) => new Promise((done) => setTimeout(done, 150)).then(() => asked(...what));
+}"""
+
+
+def test_keys_that_come_faster_than_maps_lose_no_step(watch):
+    finish(watch)
+    watch.page.evaluate(SLOWER)
+    watch.step_by("Home", *["ArrowRight"] * 25)
+    watch.until(lambda: watch.stands_at(25), 5)
+
+
 def test_the_past_is_played_as_a_film_of_every_step_in_order(watch):
     finish(watch)
     watch.page.evaluate(FILM, "live_map")

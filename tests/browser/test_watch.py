@@ -122,7 +122,10 @@ def test_a_head_and_a_kind_of_attention_answer_a_click_without_the_server(visit)
     visit.open(f"/?steps=20{SMALL}")
     visit.click("run_start")
     visit.until(lambda: visit.state == "finished" and visit.stands_at(20))
-    visit.step_by("ArrowLeft")
+    for key, step in (("ArrowLeft", 19), ("ArrowLeft", 18), ("ArrowLeft", 17), ("ArrowRight", 18)):
+        visit.step_by(key)
+        visit.until(lambda step=step: visit.stands_at(step))  # whose maps are in the browser from now on
+    visit.step_by("ArrowRight")
     visit.until(lambda: visit.stands_at(19))
     visit.page.evaluate("window.deaf = true")
     visit.page.context.set_offline(True)

@@ -242,7 +242,7 @@ export class Player {
     const live = this.at.step === null && this.source.sends; // then the map itself is on its way
     if (live && this.newest?.chunk.word !== word) return;
     const maps = live ? this.newest : await this.source.maps(word, step);
-    if (this.stale && !maps) return;
+    if (this.chosen || (this.stale && !maps)) return; // it came late: the step control stands elsewhere by now
     this.numbers(step, maps);
     if (!maps) {
       this.shown = null;
