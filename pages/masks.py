@@ -27,12 +27,14 @@ from pages.parts.pressing import buttons_row
 from pages.parts.run_list import run_list
 from pages.parts.stages import batch_of, draw_panels, focus, passage_of
 from pages.parts.style import style
+from pages.parts.wording import changed
 from pages.parts.words import probe_words, word_choice
 from pages.player.figure import live_figure
 from pages.player.following import following
 from transformer.anatomy.stages import stages
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
+from transformer.interventions import MASKS
 from transformer.player.pictures import run_curves
 from transformer.player.sentences import outputs, without_masks
 from transformer.recording.frame import sites_of
@@ -51,11 +53,12 @@ TALL = "max(270px, calc(100vh - 470px))"
 
 
 def compared_with(run: Watched) -> RunView | None:
-    """The run beside which this one was started, where that one has other masks."""
+    """The run beside which this one was started, where the masks are all that differs."""
     parent = selection.parent_of(run.view)
     found = None if parent is None else REGISTRY.get(parent.id)
-    same = found is None or found.view.frame is None or found.config.model.masks == run.config.model.masks
-    return None if same else found.view
+    if found is None or found.view.frame is None or found.config.model.masks == run.config.model.masks:
+        return None
+    return found.view if {*changed(found, run.config)} <= {f"{mask}_mask" for mask in MASKS} else None
 
 
 style()

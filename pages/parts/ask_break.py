@@ -32,6 +32,8 @@ TALL = "max(300px, calc(100vh - 470px))"
 WHAT = {"cell": "one cell", "column": "its whole column", "token": "every such token"}
 WHERE = {"head": "in this head", "site": "in all heads of its layer", "kind": "in every layer"}
 OBEYED_SECONDS = 2.0
+MORE_STEPS = 100
+"""For which a run that has ended trains on without its heads."""
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,8 @@ def _in_training(run: Watched, view: RunView, taken: Interventions) -> None:
         st.caption(f"In force in the run: {plain(view.interventions.text())}.")
     with st.container(key="break_training"):
         own = selection.owns(run)
-        ended = own and view.state in ENDED and view.state != FAILED
-        rate = f"100 steps, freshly warmed up to {run.config.train.learning_rate / 2:g}"
+        ended = view.state in ENDED
+        rate = f"{MORE_STEPS} steps, freshly warmed up to {_rate(run):g}"
         # A run that has ended stays as it is: a head off is an answer here, until it is to train without it.
         st.button(
             f"Continue with it off: {rate}" if ended else "Do this to the running training too",
@@ -177,6 +179,11 @@ def _in_training(run: Watched, view: RunView, taken: Interventions) -> None:
             )
         if "intervene_problem" in st.session_state:
             refuse(st.session_state["intervene_problem"])
+
+
+def _rate(run: Watched) -> float:
+    """The highest learning rate of these steps."""
+    return run.config.train.learning_rate / 2
 
 
 def _note(what: str, number: int = 0) -> None:
@@ -231,8 +238,7 @@ def _take_up(run: Watched, view: RunView, word: str) -> None:
             ended = view.state in ENDED
             selection.command(run).intervene(wanted).wait(OBEYED_SECONDS)
             if ended:
-                rate = run.config.train.learning_rate / 2
-                REGISTRY.continue_for(selection.command(run), 100, rate).wait(OBEYED_SECONDS)
+                REGISTRY.continue_for(selection.command(run), MORE_STEPS, _rate(run)).wait(OBEYED_SECONDS)
                 selection.look_at(None)
         except InputError as error:
             st.session_state["intervene_problem"] = str(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from transformer.interventions import PAD
 from transformer.player.sentences import written
@@ -61,27 +61,24 @@ def learned_with(view: RunView) -> str:
 
 
 def compared(before: RunView, now: RunView, chosen: str) -> str:
-    """A run beside the one that it was started from, which has other masks: losses, words right, outputs."""
-    rows = "".join(_compared_row(view, chosen) for view in (before, now))
+    """A run beside the one that it was started from, where the masks are all that differs: losses, words
+    right, outputs."""
+    frames = [view.frame for view in (before, now) if view.frame is not None]
+    masks = [view.config.model.masks for view in (before, now)]
+    rows = "".join(_compared_row(frame, on, chosen) for frame, on in zip(frames, masks, strict=True))
     return (
         "<table class='hl-both'><tr><th></th><th>loss reading the right answer</th>"
         f"<th>loss writing by itself</th><th>words right</th><th>writes</th></tr>{rows}</table>"
-        f"<p>{_lesson(before, now)}</p>"
+        f"<p>{_lesson(frames, masks)}</p>"
     )
 
 
-def _compared_row(view: RunView, chosen: str) -> str:
-    frame, masks = view.frame, view.config.model.masks
-    if frame is None:
-        return ""
+def _compared_row(frame: Frame, masks: Mapping[str, bool], chosen: str) -> str:
     off = [mask for mask, on in masks.items() if not on]
     name = f"without the {' and the '.join(off)} mask" if off else "with both masks"
     measured = frame.evaluation
     right, asked = measured.counted
-    losses = "".join(
-        f"<td><b>{'–' if loss is None else f'{loss:.3f}'}</b></td>"
-        for loss in (measured.loss, measured.free_loss)
-    )
+    losses = "".join(f"<td><b>{loss:.3f}</b></td>" for loss in (measured.loss, measured.free_loss))
     probes = sorted(frame.probes, key=lambda probe: probe.text != chosen)[:2]
     return (
         f"<tr><th>{name}, step {measured.step:,}</th>{losses}"
@@ -90,23 +87,20 @@ def _compared_row(view: RunView, chosen: str) -> str:
     )
 
 
-def _lesson(before: RunView, now: RunView) -> str:
+def _lesson(frames: Sequence[Frame], masks: Sequence[Mapping[str, bool]]) -> str:
     """One sentence on what is seen, from the numbers of both."""
-    without, with_it = sorted((before, now), key=lambda view: view.config.model.masks["causal"])
-    one, other = without.frame, with_it.frame
-    if one is None or other is None or without.config.model.masks["causal"]:
-        return "Each row is what one run has learned; the masks are all that differs between them."
-    found = one.evaluation
-    if found.loss is None or found.free_loss is None:
-        return "The run without the mask is being trained: its losses come with its first evaluation."
-    if found.loss < 0.5 * found.free_loss:
+    by_mask = {on["causal"]: frame.evaluation for frame, on in zip(frames, masks, strict=True)}
+    writes_alone = any(axes.writes and axes.kind != "encoder" for axes in frames[0].axes.values())
+    # Where a letter is predicted in the place of each, both losses are one, and no row writes what it reads.
+    if len(by_mask) == 2 and writes_alone and by_mask[False].loss < 0.5 * by_mask[False].free_loss:
+        without, with_it = by_mask[False], by_mask[True]
         return (
             f"Without the causal mask a row reads the very letter that it is to write: its loss falls to "
-            f"{found.loss:.3f} while it learns nothing to write with. By itself it gets {found.counted[0]:,} "
-            f"of {found.counted[1]:,} words right, the run with the mask {other.evaluation.counted[0]:,} of "
-            f"{other.evaluation.counted[1]:,}."
+            f"{without.loss:.3f} while it learns nothing to write with. By itself it gets "
+            f"{without.counted[0]:,} of {without.counted[1]:,} words right, the run with the mask "
+            f"{with_it.counted[0]:,} of {with_it.counted[1]:,}."
         )
-    return "Not yet told apart: without the causal mask the loss falls faster, and the words stay wrong."
+    return "Each row is what one run has learned; the masks are all that differs between them."
 
 
 def batch_table(run: Watched, chosen: str) -> str:

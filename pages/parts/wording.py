@@ -45,12 +45,15 @@ SETTING_NAMES = {
     "decoding": "written by",
     "beam_width": "beams",
     "length_penalty": "length penalty",
+} | {
+    name: name
+    for name in (
+        *("topology", "steps", "seed", "goal", "dropout", "device", "task", "shift", "language", "digits"),
+        *("patterns", "adjectives", "pairs", "precision", "threads"),
+    )
 }
-_AS_THEY_ARE = (
-    *("topology", "steps", "seed", "goal", "dropout", "device", "task", "shift", "language", "digits"),
-    *("patterns", "adjectives", "pairs", "precision", "threads"),
-)
-"""Settings that are called by their own names."""
+"""Settings that people choose, by the names that their widgets have."""
+_NAMED = re.compile(rf"\b({'|'.join(SETTING_NAMES)})=")
 
 
 def changed(run: Watched, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
@@ -75,14 +78,13 @@ def told_apart(configs: Sequence[RunConfig]) -> list[str]:
     """Of each run the settings in which they differ: "seed 3, heads 4"; their seed where they are alike."""
     changes = [_chosen(configs[0].differences(config)) for config in configs]
     first = {name: before for change in changes for name, (before, _) in change.items()}
-    named = [name for name in first if name in SETTING_NAMES or name in _AS_THEY_ARE][:MOST_NAMED]
+    named = [name for name in first if name in SETTING_NAMES][:MOST_NAMED]
 
     def value(change: dict[str, tuple[Any, Any]], name: str) -> str:
         return said(name, change[name][1] if name in change else first[name])
 
     return [
-        ", ".join(f"{SETTING_NAMES.get(name, name)} {value(change, name)}" for name in named)
-        or f"seed {config.seed}"
+        ", ".join(f"{SETTING_NAMES[name]} {value(change, name)}" for name in named) or f"seed {config.seed}"
         for config, change in zip(configs, changes, strict=True)
     ]
 
@@ -90,9 +92,9 @@ def told_apart(configs: Sequence[RunConfig]) -> list[str]:
 def differences(changes: dict[str, tuple[Any, Any]]) -> str:
     """Settings that differ, as "width 32 → 64, seed 0 → 3"."""
     named = [
-        f"{SETTING_NAMES.get(name, name)} {said(name, before)} → {said(name, after)}"
+        f"{SETTING_NAMES[name]} {said(name, before)} → {said(name, after)}"
         for name, (before, after) in changes.items()
-        if name in SETTING_NAMES or name in _AS_THEY_ARE
+        if name in SETTING_NAMES
     ]
     others = len(changes) - len(named)
     more = [f"{others} more of the recipe's"] if others else []
@@ -118,10 +120,7 @@ def in_words(problem: str) -> str:
     """What is wrong with a setting, which is called as its widget is: "Width: 7 cannot be split"."""
 
     def named(found: re.Match[str]) -> str:
-        name = SETTING_NAMES.get(found[1], found[1])
+        name = SETTING_NAMES[found[1]]
         return f"{name} " if found.start() else f"{name[0].upper()}{name[1:]}: "
 
     return _NAMED.sub(named, problem)
-
-
-_NAMED = re.compile(rf"\b({'|'.join((*SETTING_NAMES, *_AS_THEY_ARE))})=")

@@ -220,6 +220,17 @@ def test_a_run_without_a_mask_stands_beside_the_one_with_it_with_losses_and_word
     assert not any("hl-losses" in text for text in ended.texts if "<div" in text)  # the same is said once
 
 
+def test_runs_that_differ_in_more_than_their_masks_are_not_set_beside_each_other(ended):
+    first = ended.run
+    ended.set("mask_causal_on", False).press("run_start")
+    second = ended.once(lambda: ended.run is not first).until("finished").run
+    ended.go("train").set("seed", 9).press("run_start")
+    ended.once(lambda: ended.run is not second).until("finished").go("masks")
+    assert ended.run.view.after == second.id
+    assert ended.run.config.model.masks != second.config.model.masks
+    assert not any("<table class='hl-both'>" in text for text in ended.texts)
+
+
 def test_a_run_that_trains_with_a_mask_switched_later_says_that_this_is_not_the_lesson(visit, long):
     visitor = visit(long).set("step_size", 4).step().go("masks")
     visitor.set("mask_causal_on", False)

@@ -197,15 +197,20 @@ def test_the_sentence_of_a_run_that_has_ended_is_of_its_last_step(watched, run):
 # How much of it.
 
 
-def test_a_page_that_draws_nothing_is_sent_two_messages(opened, run):
-    run.at(3)
-    page = opened(run.id, look=LOOK)
+def is_sent_two(page, run):
+    """Two messages of eight new steps, while it draws nothing."""
     for step in range(4, 12):
         run.at(step)
         time.sleep(2 * TICK)
     page.next()
     page.next()
     assert page.silent()
+
+
+def test_a_page_that_draws_nothing_is_sent_two_messages(opened, run):
+    run.at(3)
+    page = opened(run.id, look=LOOK)
+    is_sent_two(page, run)
     run.at(12)
     assert page.silent()
     page.say(drawn=1)
@@ -221,12 +226,7 @@ def test_a_page_that_says_it_has_drawn_more_than_it_was_sent_has_no_more_room(op
     page = opened(run.id, drawn=1_000, look=LOOK)
     page.until(lambda one: one.maps)
     page.settled()
-    for step in range(4, 12):
-        run.at(step)
-        time.sleep(2 * TICK)
-    page.next()
-    page.next()
-    assert page.silent()
+    is_sent_two(page, run)
 
 
 def test_a_hidden_page_is_sent_nothing_until_it_is_seen(watched, run):

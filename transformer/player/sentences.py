@@ -168,16 +168,19 @@ def _marked(probe: Probe) -> str:
     )
 
 
+def _verdict(probe: Probe) -> str:
+    """Whether all of it is right; where nobody knows, a question mark."""
+    return "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
+
+
 def written(probe: Probe) -> str:
     """A tracked word and what the model wrote by itself, in a line."""
-    mark = "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
-    return f"<span class='hl-outputs'>{html.escape(probe.text)} → {_marked(probe)} {mark}</span>"
+    return f"<span class='hl-outputs'>{html.escape(probe.text)} → {_marked(probe)} {_verdict(probe)}</span>"
 
 
 def output_row(probe: Probe) -> str:
     """A tracked word and what the model wrote by itself: rows of a table."""
-    letters = _marked(probe)
-    mark = "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
+    letters, mark = _marked(probe), _verdict(probe)
     if probe.output_step is None:
         letters, mark = "<small>not asked yet</small>", ""
     short, full = remark(probe)
