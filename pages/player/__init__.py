@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from pages.parts import selection
+from pages.parts.heard import heard
 from pages.stream.channel import seen_of
 from pages.stream.files import PLAYER, loading, plotly
 from pages.stream.tickets import ticket
@@ -66,7 +67,7 @@ def _mount(
     kinds = view.config.model.kinds
 
     def chosen() -> None:
-        sent = st.session_state[KEY].chosen  # whatever a visitor sends
+        sent = heard(KEY, "chosen")
         if isinstance(sent, dict):
             if "parts" not in data:
                 _take_choice(run, sent)
@@ -75,7 +76,7 @@ def _mount(
             st.session_state["heard"] = number if isinstance(number, int) else 0
 
     def clicked() -> None:
-        match st.session_state[KEY].cell:  # whatever a visitor sends
+        match heard(KEY, "cell"):
             case {
                 "at": {"kind": str(kind)},
                 "head": [str(site), int(head)],

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from pages.parts.heard import heard
 from pages.stream.files import loading, plotly
 from transformer.figures.picture import Array, Picture
 
@@ -59,7 +60,7 @@ def live_figure(
     """
 
     def clicked() -> None:
-        found = point_of(picture, st.session_state[key].clicked)
+        found = point_of(picture, heard(key, "clicked"))
         if on_click is not None and found is not None:
             on_click(*found)
 

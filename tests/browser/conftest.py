@@ -26,7 +26,7 @@ SOCKETS = """{
       window.sockets.push(this);
       this.sent = this.heard = 0;
       this.addEventListener("message", (event) => {
-        if (window.deaf) event.stopImmediatePropagation();
+        if (window.deaf?.test(this.url)) event.stopImmediatePropagation();
         else this.heard += 1;
       });
     }
@@ -218,3 +218,12 @@ def watch(app: str, visits: BrowserContext) -> Iterator[Watcher]:
     watcher.page.close()
     assert watcher.errors == []
     assert watcher.hosts <= {app.removeprefix("http://")}
+
+
+@pytest.fixture
+def visit(app: str, browser: Browser) -> Iterator[Watcher]:
+    """A page in a browser of its own, whose sockets are at hand."""
+    context = browser.new_context(viewport=SIZE)
+    context.add_init_script(SOCKETS)
+    yield Watcher(context.new_page(), app)
+    context.close()

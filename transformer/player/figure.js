@@ -1,5 +1,6 @@
 // One picture of a page, drawn from what Python hands it.
 
+import { whenGone } from "./component.js";
 import { Drawing, failed } from "./drawing.js";
 
 const figures = new WeakMap(); // host -> its drawing
@@ -33,9 +34,8 @@ export default function figure({ data, parentElement, setTriggerValue }, base) {
       drawing.busy = null;
     }
   })();
-  return () => {
-    if (host.isConnected) return; // called too when a newer message overtakes this one
+  return () => whenGone(host, () => {
     drawing.close();
     figures.delete(host);
-  };
+  });
 }

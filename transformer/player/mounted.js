@@ -1,5 +1,6 @@
 // The player as a component of a page: what has been chosen is told to Python once it has rested.
 
+import { leaving, whenGone } from "./component.js";
 import { Player } from "./player.js";
 import { Live } from "./sources.js";
 
@@ -17,7 +18,7 @@ function tell(state, at) {
 }
 
 function made(root, data, base) {
-  const state = { data, changedTo: data.seen, asked: 0, number: data.heard, told: new Map() };
+  const state = { data, changedTo: data.seen, asked: 0, number: data.heard, told: new Map(), since: performance.now() };
   const refused = () => {
     if (performance.now() - state.asked < AGAIN) return;
     state.asked = performance.now();
@@ -74,8 +75,8 @@ export default function mountedPlayer({ data, parentElement, setStateValue, setT
     state = null;
   }
   if (!state) mounted.set(root, (state = made(root, data, base)));
-  state.trigger = setTriggerValue;
-  state.send = setStateValue;
+  state.trigger = (...what) => leaving(state.since) || setTriggerValue(...what);
+  state.send = (...what) => leaving(state.since) || setStateValue(...what);
   const { player } = state;
   const before = state.data;
   state.data = data;
@@ -103,9 +104,9 @@ export default function mountedPlayer({ data, parentElement, setStateValue, setT
   if (state.dark !== undefined && state.dark !== dark) player.dress();
   state.dark = dark;
   player.draw();
-  return () => {
-    if (root.isConnected) return; // called too when a newer message overtakes this one
+  return () => whenGone(root, () => {
     player.close();
+    clearTimeout(state.waiting);
     mounted.delete(root);
-  };
+  });
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts.heard import heard
 from pages.stream.files import loading
 from transformer.runs.owners import Visitor
 from transformer.runs.registry import REGISTRY
@@ -80,7 +81,7 @@ def keyring() -> None:
 
 def _found() -> None:
     st.session_state["keys_told"] = True
-    match st.session_state[_KEY].found:  # whatever a visitor sends
+    match heard(_KEY, "found"):
         case [list(runs), str(name)]:
             for one in runs[:MOST][::-1]:
                 match one:
