@@ -138,6 +138,7 @@ def live(view: RunView) -> int | None:
             stage = drawn[stage_key]
             draw_panels(
                 stage.panels,
+                at=stage.focus,
                 title=f"<b>{name}</b> · step {snapshot.step:,}",
                 step=snapshot.step,
                 width=205.0,

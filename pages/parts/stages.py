@@ -39,13 +39,13 @@ def passage_of(
 
 def focus() -> Focus:
     """The cell that is looked at, on every stage and page."""
-    return st.session_state.get("focus", Focus(row=1, column=1))
+    return st.session_state.get("focus", Focus(row=1, column=None))
 
 
 def begin_focus(kind: str, word: str) -> None:
     """Where no cell has been chosen, look at the row of the first letter: behind [SEP] it is written."""
     if "focus" not in st.session_state and kind == "sequence":
-        st.session_state["focus"] = Focus(row=first_row(kind, len(word)), column=1)
+        st.session_state["focus"] = Focus(row=first_row(kind, len(word)), column=None)
 
 
 def batch_of(run: Watched, word: str) -> tuple[str, ...]:
@@ -56,6 +56,7 @@ def batch_of(run: Watched, word: str) -> tuple[str, ...]:
 def draw_panels(
     panels: Sequence[Panel],
     *,
+    at: Focus,
     sources: Sequence[Panel] = (),
     title: str,
     step: int,
@@ -69,11 +70,11 @@ def draw_panels(
     """Show tables of numbers; a click on a cell looks at it.
 
     Args:
+        at: the cell that is looked at.
         moved: called after a click has moved the focus.
         width: pixels that there are for it on a small screen.
         same_scale: tables of other pictures whose numbers are to have the same colours.
     """
-    at = focus()
     picture = matrix_picture(
         panels, focus=at, title=title, step=step, sources=sources, width=width, same_scale=same_scale
     )
@@ -82,11 +83,11 @@ def draw_panels(
         found = panel_of(picture, trace)
         if found is None or found >= len(panels) or not isinstance(point, tuple):
             return
-        places = dict(zip(panels[found].axes, point, strict=True))
+        places, before = dict(zip(panels[found].axes, point, strict=True)), focus()
         st.session_state["focus"] = Focus(
-            row=places.get("row", at.row),
-            column=places.get("column", at.column),
-            feature=places.get("feature", at.feature),
+            row=places.get("row", before.row),
+            column=places.get("column", before.column),
+            feature=places.get("feature", before.feature),
         )
         moved()
 

@@ -193,18 +193,31 @@ def _what_if(model: ModelConfig) -> dict[str, str]:
 
 
 def _cell_boxes() -> None:
-    """The cell by its numbers, for who has no pointer."""
+    """The cell by its numbers, for who has no pointer; without a column it is the one looked at most."""
     at = focus()
     with st.container(horizontal=True, gap="xsmall"):
         for name, label in (("row", "Row"), ("column", "Column"), ("feature", "Feature")):
-            st.session_state[f"focus_{name}"] = getattr(at, name)
-            st.number_input(label, key=f"focus_{name}", step=1, width=84, on_change=_cell_chosen)
+            place = getattr(at, name)
+            st.session_state[f"focus_{name}"] = None if place is None else place + 1
+            st.number_input(
+                label,
+                key=f"focus_{name}",
+                min_value=1,
+                step=1,
+                placeholder="strongest",
+                width=110 if name == "column" else 84,
+                on_change=_cell_chosen,
+            )
 
 
 def _cell_chosen() -> None:
     """A visitor can send any number; beyond the last cell means the last."""
-    values = (st.session_state.get(f"focus_{name}") for name in ("row", "column", "feature"))
-    st.session_state["focus"] = Focus(*(min(max(int(value or 0), 0), 10_000) for value in values))
+
+    def chosen(name: str) -> int | None:
+        value = st.session_state.get(f"focus_{name}")
+        return None if value is None else min(max(int(value), 1), 10_000) - 1
+
+    st.session_state["focus"] = Focus(chosen("row") or 0, chosen("column"), chosen("feature") or 0)
 
 
 def walked(view: RunView, snapshot: Snapshot, word: str, parts: WalkParts) -> Stage:
@@ -249,6 +262,7 @@ def draw_stage(
     with parts.picture:
         draw_panels(
             stage.panels,
+            at=stage.focus,
             sources=stage.sources,
             title=f"<span style='font-size:0.75em'>“{escaped(word)}” · step {snapshot.step:,} · "
             f"seed {view.config.seed} · {parts.chapter}</span>",

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.anatomy.conftest import BASES, softmax
-from transformer.anatomy import breaking, latex
+from transformer.anatomy import latex
 from transformer.anatomy.breaking import LONGEST, broken_formula, broken_numbers, width
 from transformer.anatomy.panels import Panel
 from transformer.anatomy.passage import passage
@@ -201,7 +201,8 @@ def test_the_sources_of_a_cell_give_its_value_by_the_arithmetic_that_the_formula
         assert shares[token] == pytest.approx(found["probabilities"].result, rel=1e-4)
 
 
-BIAS = re.compile(r"\\underbrace\{([^{}]*)\}_\{\\text\{bias\}\}")
+NAMED = re.compile(r"\\underbrace\{((?:[^{}]|\{[^{}]*\})*)\}_\{\\text\{(?:bias|\d+ more)\}\}")
+"""A bias, or the sum of the terms that are not shown."""
 
 
 def grouped(text, start):
@@ -216,12 +217,18 @@ def grouped(text, start):
 
 def evaluated(text):
     """The number that a formula of numbers alone stands for."""
-    text = BIAS.sub(r"\1", text).replace(r"\Big", "")
+    text = NAMED.sub(r"\1", text).replace(r"\Big", "").replace(r"+ \dots", "")  # too small to count
     while (at := text.find(r"\frac")) >= 0:
         above, middle = grouped(text, at + 5)
         below, end = grouped(text, middle)
         text = f"{text[:at]}(({above})/({below})){text[end:]}"
-    for latex_name, python in ((r"\cdot", "*"), ("e^", "exp"), ("10000^", "10000**"), ("10^", "10**")):
+    for latex_name, python in (
+        (r"\cdot", "*"),
+        ("e^", "exp"),
+        ("10000^", "10000**"),
+        ("10^", "10**"),
+        (")^2", ")**2"),
+    ):
         text = text.replace(latex_name, python)
     code = text.replace("\\", "").replace("{", "(").replace("}", ")")
     return eval(code, {"exp": math.exp, "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos})
@@ -232,29 +239,48 @@ def test_the_evaluator_of_formulas_evaluates_them():
     assert evaluated(r"\frac{e^{1}}{e^{0} + e^{1}} + \underbrace{(-0.500)}_{\text{bias}}") == pytest.approx(
         math.e / (1 + math.e) - 0.5
     )
+    assert evaluated(r"1 + \underbrace{(-2.5 \cdot 10^{-1})}_{\text{14 more}}") == 0.75
     assert evaluated(r"0.500 + \cos\frac{3}{10000^{4/32}}") == pytest.approx(
         0.5 + math.cos(3 / 10_000 ** (1 / 8))
     )
 
 
+def flowing(numbers):
+    """A formula as one line."""
+    for sign in (r"\begin{aligned} ", r" \end{aligned}", r"\quad "):
+        numbers = numbers.replace(sign, "")
+    return numbers.replace(r" \\ &", " ").replace("&", "")
+
+
+def assert_holds(numbers):
+    """From its printed numbers, every form of the formula gives the printed value to its last digit."""
+    text = flowing(numbers)
+    parts = re.split(r" = | \\approx ", text)
+    forms = [part for part in parts[1:-1] if not re.search(r"[_\[]|\\mathrm|\\text", NAMED.sub(r"\1", part))]
+    value, half = printed(text)
+    for form in forms:
+        assert abs(evaluated(form) - value) <= half, numbers
+    return len(forms)
+
+
 @pytest.mark.parametrize("name", BASES)
-def test_every_formula_of_numbers_really_gives_the_value_that_it_ends_with(name, made, monkeypatch):
-    monkeypatch.setattr(latex, "TERMS", 10_000)  # no dots: every term is there
-    monkeypatch.setattr(breaking, "LONGEST", 10**6)
-    passed, _ = opened(made, name)
+@pytest.mark.parametrize("focus", FOCI, ids=lambda f: f"{f.row},{f.column},{f.feature}")
+def test_every_formula_of_numbers_holds_to_the_last_digit_that_it_shows(name, focus, made):
+    passed, snapshot = opened(made, name)
+    held = 0
     for site in passed.axes:
-        for stage in stages(passed, site, 1, Focus(2, 1, 5)):
-            if stage.result is None or stage.key in ("tokens", "mask"):
-                continue
-            parts = re.split(r" = | \\approx ", stage.numbers)
-            told = [part for part in parts if not re.search(r"[_\[]|q_|\\mathrm", BIAS.sub(r"\1", part))]
-            assert len(told) >= 1
-            # Three decimals in each of up to 129 terms, and one decimal in scores beyond 100.
-            loose = stage.key in ("plain", "weights", "probabilities")
-            norm = stage.key in ("input", "residual", "stack")
-            margin = 0.04 if loose else 0.006 if norm else 0.05
-            for part in told:
-                assert evaluated(part) == pytest.approx(stage.result, rel=4e-3, abs=margin), stage.numbers
+        for stage in stages(passed, site, 1, focus):
+            if stage.result is not None and stage.key not in ("tokens", "mask"):
+                held += assert_holds(stage.numbers)
+    moved = (
+        {3: position_table(passed.config, snapshot.weights)}
+        if passed.config.model.positions == "learned"
+        else {}
+    )
+    tables = {step: table * 0.9 for step, table in moved.items()}
+    for stage in positions(passed.config, snapshot.weights, focus, tables=tables):
+        held += assert_holds(stage.numbers)
+    assert held > 10 * len(passed.axes)
 
 
 def formulas(made, name, site, **changes):
@@ -291,16 +317,43 @@ def test_each_setting_changes_the_formula_of_its_stage(changes, stage, then, mad
 
 def test_the_numbers_of_the_post_norm_are_those_of_the_sum():
     # x = (1, 2, 3), a = (1, 1, 1): the sum is (2, 3, 4), its mean 3, its variance 2/3.
-    model = BASES["bloem"].model
-    text = latex.norm_numbers(model, np.array([2.0, 3.0, 4.0]), 0, np.ones(3), np.zeros(3), "(1 + 1)")
-    assert text == r"1 \cdot \frac{(1 + 1) - 3}{\sqrt{0.667 + 10^{-5}}} + 0"
+    model, total = BASES["bloem"].model, latex.added(1.0, 1.0)
+    shown = latex.norm_numbers(model, np.array([2.0, 3.0, 4.0]), 0, np.ones(3), np.zeros(3), made_of=total)
+    assert shown.text == r"1 \cdot \frac{(1 + 1) - 3}{\sqrt{0.667 + 10^{-5}}} + 0"
+    assert shown.exact == pytest.approx(-1 / math.sqrt(2 / 3 + 1e-5))
+    assert shown.value == pytest.approx(-1 / math.sqrt(0.667 + 1e-5))
 
 
-def test_long_sums_show_their_first_terms_dots_and_the_last():
+def test_long_sums_show_their_largest_terms_and_the_sum_of_the_others():
     ones = np.ones(4)
-    assert latex.products(ones[:2], -ones[:2]) == r"1 \cdot (-1) + 1 \cdot (-1)"
-    five = latex.products(np.array([1.0, 2, 3, 4, 5]), np.ones(5), bias=0.5)
-    assert five == r"1 \cdot 1 + 2 \cdot 1 + \dots + 5 \cdot 1 + \underbrace{0.500}_{\text{bias}}"
+    assert latex.products(ones[:2], -ones[:2]).text == r"1 \cdot (-1) + 1 \cdot (-1)"
+    five = latex.products(np.array([1.0, -7, 3, 4, 2]), np.ones(5), bias=0.5)
+    assert five.text == (
+        r"(-7) \cdot 1 + 4 \cdot 1 + \underbrace{6}_{\text{3 more}} + \underbrace{0.500}_{\text{bias}}"
+    )
+    assert five.value == five.exact == 3.5
+
+
+def test_numbers_get_more_digits_until_their_formula_holds():
+    # Printed with three decimals it would be 1.352 + 0.120, which is 1.472.
+    text = latex.told("x", lambda more: [latex.added(1.3524, 0.1203, more)], 1.4727)
+    assert text == r"x = 1.3524 + 0.1203 \approx 1.473"
+    # -0.005 times 5.657 would be -0.028.
+    text = latex.told("x", lambda more: [latex.multiplied(-0.0046, 32**0.5, more)], -0.0046 * 32**0.5)
+    assert_holds(text)
+    assert text.endswith(r"\approx -0.026")
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_a_row_alone_opens_on_the_cell_that_it_looks_at_most(name, made, truth):
+    passed, snapshot = opened(made, name)
+    expected = truth(passed, snapshot)
+    for site in passed.axes:
+        weights = np.nan_to_num(expected.sites[site]["weights"][1])
+        for row in (1, 3):
+            found = by_key(stages(passed, site, 1, Focus(row, None, 2)))["weights"]
+            assert found.focus == Focus(row, int(weights[row].argmax()), 2)
+            assert found.result == pytest.approx(weights[row].max(), rel=1e-4)
 
 
 def test_long_formulas_are_broken_so_that_their_value_is_not_cut_off():
@@ -335,8 +388,9 @@ def test_no_line_of_a_formula_is_too_long_for_half_a_page(name, made):
 
 
 def test_a_steep_softmax_is_written_less_its_largest_exponent():
-    assert latex.share(np.array([0.0, 1.0]), 1) == r"\frac{e^{1}}{e^{0} + e^{1}} = \frac{2.718}{3.718}"
-    steep = latex.share(np.array([900.0, 901.0]), 0)
+    both = [one.text for one in latex.share(np.array([0.0, 1.0]), 1)]
+    assert both == [r"\frac{e^{1}}{e^{0} + e^{1}}", r"\frac{2.718}{3.718}"]
+    steep = " = ".join(one.text for one in latex.share(np.array([900.0, 901.0]), 0))
     assert steep == r"\frac{e^{900 - 901}}{e^{900 - 901} + e^{901 - 901}} = \frac{0.368}{1.368}"
 
 
@@ -369,11 +423,11 @@ def test_masks_are_told_apart_and_said_in_words(made):
         codes[3, 2] = 4 * head
         assert np.array_equal(stage.panels[0].values, codes)
         assert stage.panels[0].hover_rows[1] == (
-            "“g” (position 1) may look at [SOS] g; not at o r f (it lies in the future); "
+            "“g” (position 2) may look at [SOS] g; not at o r f (it lies in the future); "
             "not at [PAD] ×6 (it lies in the future and is padding)."
         )
     assert stage.result == 4
-    assert stage.numbers == r"m_{3,2} = -\infty \quad \text{(blocked by hand)}"
+    assert stage.numbers == r"m_{4,3} = -\infty \quad \text{(blocked by hand)}"
     assert "not at o (by hand)" in stage.panels[0].hover_rows[3]
     assert stage.sentence.startswith(
         "The mask of this attention hides the future, [PAD] and what was blocked by hand: “r”"
@@ -386,9 +440,14 @@ def test_masks_are_told_apart_and_said_in_words(made):
 
 def test_an_open_attention_says_that_nothing_is_hidden(made):
     passed, _ = opened(made, "bloem")
-    stage = by_key(stages(passed, "encoder.0", 0, Focus()))["mask"]
-    assert not main(stage).any()
-    assert "hides nothing here" in stage.sentence
+    found = by_key(stages(passed, "encoder.0", 0, Focus()))
+    assert not main(found["mask"]).any()
+    assert found["mask"].sentence.startswith("Nothing is hidden here: the word is read as a whole")
+    assert found["masked"].sentence.startswith("The mask hides nothing here")
+    passed, _ = opened(made, "default", Interventions(masks=(("causal", False), ("padding", False))))
+    crossed, own = (by_key(stages(passed, f"decoder.0.{kind}", 0, Focus())) for kind in ("cross", "self"))
+    assert "before the first letter is written" in crossed["mask"].sentence
+    assert "without a causal mask" in own["mask"].sentence
 
 
 def test_a_head_that_was_switched_off_is_named_and_all_zeros(made):
@@ -499,7 +558,7 @@ def test_likeness_is_the_dot_product_of_two_positions(name, made, near):
 def test_a_sinusoid_is_written_with_its_position_and_its_pair_of_features(made):
     config, snapshot = made("default")
     table = positions(config, snapshot.weights, Focus(3, 0, 5))[0]
-    assert table.numbers.startswith(r"p_{3,5} = \cos\frac{3}{10000^{4/32}} = \cos(0.949) \approx 0.583")
+    assert table.numbers.startswith(r"p_{4,6} = \cos\frac{3}{10000^{4/32}} = \cos(0.9487) \approx 0.583")
     assert table.result == pytest.approx(math.cos(3 / 10_000 ** (4 / 32)), abs=1e-6)
 
 

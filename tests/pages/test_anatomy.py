@@ -30,7 +30,7 @@ def formulas(visitor):
     return [element.value.strip("$\n") for element in visitor.at.latex]
 
 
-def expected(visitor, site, head=0, focus=Focus(row=1, column=1), word=None):  # noqa: B008
+def expected(visitor, site, head=0, focus=Focus(row=1, column=None), word=None):  # noqa: B008
     """The stages of the newest snapshot, computed beside the page."""
     view = visitor.run.view
     word = word or visitor.value("word")
@@ -72,10 +72,10 @@ def test_a_click_on_a_cell_puts_its_numbers_into_the_formula(walk):
     after = formulas(walk)
     assert after[0] == before[0]
     assert after[1] != before[1]
-    assert "s_{2,4}" in after[1]
-    assert [walk.value(f"focus_{name}") for name in ("row", "column")] == [2, 4]
+    assert "s_{3,5}" in after[1]
+    assert [walk.value(f"focus_{name}") for name in ("row", "column")] == [3, 5]
     walk.press("anatomy_next")  # the cell goes along
-    assert "m_{2,4}" in formulas(walk)[1]
+    assert "m_{3,5}" in formulas(walk)[1]
 
 
 def test_a_cell_beyond_the_last_means_the_last_whoever_sends_it(walk):

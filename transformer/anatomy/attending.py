@@ -7,14 +7,14 @@ import math
 import numpy as np
 
 from transformer.anatomy import latex
-from transformer.anatomy.latex import number
+from transformer.anatomy.latex import Shown, shown, told
 from transformer.anatomy.masking import mask, mask_codes, masked, masked_map
 from transformer.anatomy.panels import (
     Array,
     Panel,
     Stage,
-    feature_names,
     linear_strips,
+    numbered,
     product_strips,
 )
 from transformer.anatomy.spot import Spot
@@ -27,7 +27,7 @@ def _one(spot: Spot, name: str, vector: Array, role: str) -> Panel:
         name=name,
         values=vector[None],
         rows=(name.split()[0],),
-        columns=feature_names(len(vector)),
+        columns=numbered(len(vector)),
         role=role,
         axes=("", "feature"),
         column_title="feature",
@@ -41,7 +41,6 @@ def projections(spot: Spot) -> Stage:
     q, k, v = attention.query[h], attention.key[h], attention.value[h]
     value = float(q[i, f])
     weight, bias = spot.linear(f"{attention.module}.to_query", h * model.d_head + f)
-    terms = latex.products(attention.reads[i], weight, bias)
     source = "m" if spot.cross else r"\hat{x}"
     parts = [
         rf"{small}_{at} = {x}_{at} W_{big}" + (f" + b_{big}" if model.qkv_bias else "")
@@ -64,10 +63,14 @@ def projections(spot: Spot) -> Stage:
             _one(spot, f"value of {spot.key_token}", v[j], "value"),
         ),
         formula=r", \quad ".join(parts) + where,
-        numbers=rf"q_{{{i},{f}}} = {terms} \approx {number(value)}",
+        numbers=told(
+            f"q_{{{i + 1},{f + 1}}}",
+            lambda more: [latex.products(attention.reads[i], weight, bias, more)],
+            value,
+        ),
         sources=linear_strips(
             (f"what “{spot.queries[i]}” brings in", attention.reads[i], "plain"),
-            f"the weights of query feature {f}",
+            f"the weights of query feature {f + 1}",
             weight,
             bias,
         ),
@@ -85,11 +88,12 @@ def _dot_product(spot: Spot) -> tuple[str, tuple[Panel, ...], float]:
     i, j = spot.row, spot.column
     q, k = spot.attention.query[spot.head][i], spot.attention.key[spot.head][j]
     value = float(_unscaled(spot)[i, j])
-    numbers = rf"q_{{{i}}} \cdot k_{{{j}}} = {latex.products(q, k)} \approx {number(value)}"
+    cell = rf"q_{{{i + 1}}} \cdot k_{{{j + 1}}}"
+    numbers = told(cell, lambda more: [latex.products(q, k, more=more)], value)
     sources = product_strips(
         (f"query of {spot.query_token}", q, "query"),
         (f"key of {spot.key_token}", k, "key"),
-        feature_names(spot.model.d_head),
+        numbered(spot.model.d_head),
         "feature",
     )
     return numbers, sources, value
@@ -147,6 +151,11 @@ def scale(spot: Spot) -> Stage:
     width, symbol = (model.d_model, "d_{model}") if whole else (model.d_head, "d_{head}")
     product, scaled = _unscaled(spot), spot.attention.scores[spot.head]
     value = float(scaled[i, j])
+    cell = rf"s_{{{i + 1},{j + 1}}} = \frac{{q_{{{i + 1}}} \cdot k_{{{j + 1}}}}}{{\sqrt{{{width}}}}}"
+
+    def divided(more: int) -> list[Shown]:
+        return [latex.divided(shown(float(product[i, j]), more), shown(math.sqrt(width), more))]
+
     after = "the whole width, which keeps attention soft" if whole else "the width of a head"
     return Stage(
         key="scale",
@@ -156,8 +165,7 @@ def scale(spot: Spot) -> Stage:
         shape=spot.shape("Q", "S"),
         panels=(spot.map("scaled scores", scaled, "scores"),),
         formula=rf"s_{{ij}} = \frac{{q_i \cdot k_j}}{{\sqrt{{{symbol}}}}}",
-        numbers=rf"s_{{{i},{j}}} = \frac{{q_{{{i}}} \cdot k_{{{j}}}}}{{\sqrt{{{width}}}}} = "
-        rf"\frac{{{number(float(product[i, j]))}}}{{{number(math.sqrt(width))}}} \approx {number(value)}",
+        numbers=told(cell, divided, value),
         sources=(spot.score_strip(f"scores of {spot.query_token} before", product[i]),),
         result=value,
     )
@@ -169,10 +177,10 @@ def weights(spot: Spot) -> Stage:
     open_to = codes == OPEN
     found = spot.attention.weights[spot.head]
     row = np.where(open_to[i], spot.attention.scores[spot.head, i], np.float32("nan"))
-    w = f"w_{{{i},{j}}}"
+    w = f"w_{{{i + 1},{j + 1}}}"
     if open_to[i, j]:
         at = int(open_to[i, :j].sum())  # among those that are open
-        numbers = rf"{w} = {latex.share(row[open_to[i]], at)} \approx {number(float(found[i, j]))}"
+        numbers = told(w, lambda more: latex.share(row[open_to[i]], at, more), float(found[i, j]))
     else:
         numbers = rf"{w} = \frac{{e^{{-\infty}}}}{{\dots}} = 0"
     strongest = int(np.nanargmax(np.where(open_to[i], found[i], np.nan)))
@@ -180,7 +188,7 @@ def weights(spot: Spot) -> Stage:
         key="weights",
         title="Softmax",
         sentence="The softmax makes each row of scores a row of weights that add up to 1: "
-        f"{spot.query_token} looks most at “{spot.keys[strongest]}” (position {strongest}), "
+        f"{spot.query_token} looks most at “{spot.keys[strongest]}” (position {strongest + 1}), "
         f"with {found[i, strongest]:.0%}.",
         shape=spot.shape("Q", "S"),
         panels=(masked_map(spot, "weights", found, "weights"),),
@@ -198,7 +206,6 @@ def mixed(spot: Spot) -> Stage:
     open_to = codes == OPEN
     row, column = attention.weights[h, i], attention.value[h, :, f]
     value = float(attention.mixed[h, i, f])
-    terms = latex.products(row[open_to], column[open_to])
     return Stage(
         key="mixed",
         title="Weighted sum of values",
@@ -211,10 +218,14 @@ def mixed(spot: Spot) -> Stage:
             spot.of_keys("values", attention.value[h], "value"),
         ),
         formula=r"o_i = \sum_j w_{ij} \, v_j",
-        numbers=rf"o_{{{i},{f}}} = {terms} \approx {number(value)}",
+        numbers=told(
+            f"o_{{{i + 1},{f + 1}}}",
+            lambda more: [latex.products(row[open_to], column[open_to], more=more)],
+            value,
+        ),
         sources=product_strips(
             (f"weights of {spot.query_token}", np.where(open_to, row, np.float32("nan")), "weights"),
-            (f"feature {f} of every value", column, "value"),
+            (f"feature {f + 1} of every value", column, "value"),
             spot.keys,
             "key",
             codes,

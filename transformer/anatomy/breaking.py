@@ -62,7 +62,7 @@ def width(formula: str) -> int:
         longer = above if width(above) >= width(below) else below
         text = f"{text[:at]} {longer} {text[end:]}"
     text = re.sub(
-        r"\\(mathrm|text|underbrace|sqrt|hat|tilde|overline|Big|quad)|_\{\\text\{bias\}\}", "", text
+        r"\\(mathrm|text|underbrace|sqrt|hat|tilde|overline|Big|quad)|_\{\\text\{[^{}]*\}\}", "", text
     )
     return len(re.sub(r"[{}_^&\s]", "", re.sub(r"\\([a-zA-Z]+|.)", "x", text)))
 

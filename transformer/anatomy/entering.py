@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from transformer.anatomy import latex
-from transformer.anatomy.latex import factor, number
+from transformer.anatomy.latex import Shown, number, told
 from transformer.anatomy.panels import Array, Panel, Stage, vector_strip
 from transformer.anatomy.spot import SIDE_TITLES, Spot
 
@@ -39,7 +39,7 @@ def tokens(spot: Spot) -> Stage:
         shape=", ".join(f"{spot.letter(s)} = {len(spot.passage.tokens(s))}" for s, _ in sides),
         panels=tuple(panels),
         formula=r"t_i = \mathrm{id}(\text{token}_i)",
-        numbers=rf"t_{{{spot.row}}} = \mathrm{{id}}({latex.text(token)}) = {token_id}",
+        numbers=rf"t_{{{spot.row + 1}}} = \mathrm{{id}}({latex.text(token)}) = {token_id}",
         result=float(token_id),
     )
 
@@ -53,9 +53,11 @@ def embedding(spot: Spot) -> Stage:
     panels = [spot.of_queries("embedded" + (" and scaled" if stack.scaled else ""), values)]
     if spot.cross:
         panels.append(spot.of_keys("the encoder's side", _embedded(spot, "encoder")))
-    cell = f"x_{{{i},{f}}} = E[{latex.text(spot.queries[i])}]_{{{f}}}"
-    scaled = (
-        rf" \cdot \sqrt{{{spot.model.d_model}}} = {number(raw)} \cdot {number(root)} \approx {number(value)}"
+    cell = f"x_{{{i + 1},{f + 1}}} = E[{latex.text(spot.queries[i])}]_{{{f + 1}}}"
+    scaled = told(
+        rf"{cell} \cdot \sqrt{{{spot.model.d_model}}}",
+        lambda more: [latex.multiplied(raw, root, more)],
+        value,
     )
     times = (
         f" times √{spot.model.d_model}, so that it is not drowned by the positions" if stack.scaled else ""
@@ -68,7 +70,7 @@ def embedding(spot: Spot) -> Stage:
         shape=spot.shape("Q", "D"),
         panels=tuple(panels),
         formula=r"x_i = E[t_i] \, \sqrt{d_{model}}" if stack.scaled else "x_i = E[t_i]",
-        numbers=cell + (scaled if stack.scaled else f" = {number(value)}"),
+        numbers=scaled if stack.scaled else f"{cell} = {number(value)}",
         sources=(vector_strip(f"the table's row of “{spot.queries[i]}”", stack.embedded[i]),),
         result=value,
     )
@@ -82,15 +84,15 @@ def _embedded(spot: Spot, stack_name: str) -> Array:
 
 
 def sinusoid_formula() -> str:
-    """The paper's section 3.5."""
+    """The paper's section 3.5, whose positions and features are counted from 0, here from 1."""
     return (
-        r"p_{pos,2k} = \sin\frac{pos}{10000^{2k/d_{model}}}, \quad "
-        r"p_{pos,2k+1} = \cos\frac{pos}{10000^{2k/d_{model}}}"
+        r"p_{i,2k+1} = \sin\frac{i - 1}{10000^{2k/d_{model}}}, \quad "
+        r"p_{i,2k+2} = \cos\frac{i - 1}{10000^{2k/d_{model}}}"
     )
 
 
 def sinusoid_numbers(position: int, feature: int, d_model: int) -> str:
-    """One cell of the sinusoid table, without its value."""
+    """One cell of the sinusoid table, without its value; both are counted from 0."""
     wave = r"\cos" if feature % 2 else r"\sin"
     return rf"{wave}\frac{{{position}}}{{10000^{{{feature - feature % 2}/{d_model}}}}}"
 
@@ -102,23 +104,24 @@ def positions(spot: Spot) -> Stage:
     value = float(stack.entered[i, f])
     panels = [spot.of_queries("with positions", stack.entered)]
     sources = [vector_strip(f"“{spot.queries[i]}” embedded", before[i])]
-    x = f"x_{{{i},{f}}}"
+    x = f"x_{{{i + 1},{f + 1}}}"
     if model.positions == "none":
         sentence = "Nothing is added for the position here, so equal tokens enter as equal vectors."
-        formula, numbers = "x_i = e_i", f"{x} = e_{{{i},{f}}} = {number(value)}"
+        formula, numbers = "x_i = e_i", f"{x} = e_{{{i + 1},{f + 1}}} = {number(value)}"
     else:
         panels.append(spot.of_queries("what is added", stack.positions))
-        sources.append(vector_strip(f"the vector of position {i}", stack.positions[i]))
-        sums = (
-            rf"{number(float(before[i, f]))} + {factor(float(stack.positions[i, f]))} \approx {number(value)}"
-        )
+        sources.append(vector_strip(f"the vector of position {i + 1}", stack.positions[i]))
+
+        def sums(more: int) -> list[Shown]:
+            return [latex.added(float(before[i, f]), float(stack.positions[i, f]), more)]
+
         if model.positions == "sinusoid":
             kind, wave = "of sines and cosines", sinusoid_numbers(i, f, model.d_model)
             formula = rf"x_i = e_i + p_i, \quad {sinusoid_formula()}"
-            numbers = rf"{x} = e_{{{i},{f}}} + {wave} = {sums}"
+            numbers = told(f"{x} = e_{{{i + 1},{f + 1}}} + {wave}", sums, value)
         else:
             kind, formula = "that was learned", "x_i = e_i + P[i]"
-            numbers = f"{x} = e_{{{i},{f}}} + P[{i}]_{{{f}}} = {sums}"
+            numbers = told(f"{x} = e_{{{i + 1},{f + 1}}} + P[{i + 1}]_{{{f + 1}}}", sums, value)
         sentence = f"A vector {kind} is added for each position, because attention alone knows no order."
     if spot.cross:
         panels.append(spot.of_keys("the encoder's side", spot.passage.stacks["encoder"].entered))
@@ -157,7 +160,7 @@ def plain(spot: Spot) -> Stage:
         ),
         formula=rf"w'_{{ij}} = \frac{{e^{{x_i \cdot {read}_j}}}}{{\sum_{{j'}} e^{{x_i \cdot {read}_{{j'}}}}}}"
         rf", \quad z_i = \sum_j w'_{{ij}} \, {read}_j",
-        numbers=rf"w'_{{{i},{j}}} = {latex.share(products[i], j)} \approx {number(value)}",
+        numbers=told(f"w'_{{{i + 1},{j + 1}}}", lambda more: latex.share(products[i], j, more), value),
         sources=(spot.score_strip(f"plain dot products of “{spot.queries[i]}” with all", products[i]),),
         result=value,
     )
@@ -183,14 +186,14 @@ def entering(spot: Spot) -> Stage:
             f"Queries, keys and values are all made of {stream} in {spot.place}, which "
             "therefore reads itself."
         )
-    cell = rf"\hat{{x}}_{{{i},{f}}}"
+    cell = rf"\hat{{x}}_{{{i + 1},{f + 1}}}"
     if first:
         gain, bias = spot.norm_of(f"{attention.residual}.norm")
         formula = rf"\hat{{x}}_i = \mathrm{{norm}}(x_i), \quad {latex.norm_formula(model)}"
-        normed = latex.norm_numbers(model, attention.stream[i], f, gain, bias)
-        numbers = rf"{cell} = {normed} \approx {number(value)}"
+        stream_in = attention.stream[i]
+        numbers = told(cell, lambda more: [latex.norm_numbers(model, stream_in, f, gain, bias, more)], value)
     else:
-        formula, numbers = r"\hat{x}_i = x_i", f"{cell} = x_{{{i},{f}}} = {number(value)}"
+        formula, numbers = r"\hat{x}_i = x_i", f"{cell} = x_{{{i + 1},{f + 1}}} = {number(value)}"
     return Stage(
         key="input",
         title="What goes in",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from transformer.anatomy import latex
-from transformer.anatomy.latex import factor, number
+from transformer.anatomy.latex import Shown, number, shown, told
 from transformer.anatomy.masking import masked_map
-from transformer.anatomy.panels import Array, Panel, Stage, feature_names, linear_strips, vector_strip
+from transformer.anatomy.panels import Array, Panel, Stage, linear_strips, numbered, vector_strip
 from transformer.anatomy.spot import Spot
 
 ACTIVATIONS = {"relu": r"\mathrm{ReLU}", "leaky_relu": r"\mathrm{LeakyReLU}", "gelu": r"\mathrm{GELU}"}
@@ -19,7 +21,6 @@ def heads(spot: Spot) -> Stage:
     f, n = spot.feature(model.d_model), model.n_heads
     value = float(attention.projected[i, f])
     weight, bias = spot.linear(f"{attention.module}.to_output", f)
-    terms = latex.products(attention.joined[i], weight, bias)
     off = spot.passage.interventions.heads_off_at(spot.site)
     lost = f" (switched off and so all zeros: {', '.join(str(h + 1) for h in off)})" if off else ""
     maps = [masked_map(spot, f"head {h + 1}", attention.weights[h], "weights", h) for h in range(n)]
@@ -37,10 +38,14 @@ def heads(spot: Spot) -> Stage:
             *maps,
         ),
         formula=r"a_i = [\,o_i^{(1)}; \dots; o_i^{(H)}\,] \, W_O" + (" + b_O" if bias is not None else ""),
-        numbers=rf"a_{{{i},{f}}} = {terms} \approx {number(value)}",
+        numbers=told(
+            f"a_{{{i + 1},{f + 1}}}",
+            lambda more: [latex.products(attention.joined[i], weight, bias, more)],
+            value,
+        ),
         sources=linear_strips(
             (f"heads side by side of “{spot.queries[i]}”", attention.joined[i], "value"),
-            f"the weights of feature {f}",
+            f"the weights of feature {f + 1}",
             weight,
             bias,
         ),
@@ -50,8 +55,8 @@ def heads(spot: Spot) -> Stage:
 
 def _added(
     spot: Spot, stream: Array, branch: Array, normed: Array, norm: str, x: str, a: str
-) -> tuple[str, str]:
-    """Formula and numbers of a residual connection at the focused cell, the value left out.
+) -> tuple[str, Callable[[int], list[Shown]]]:
+    """Formula and numbers of a residual connection at the focused cell.
 
     Args:
         stream: (D,), the residual stream before it.
@@ -63,17 +68,24 @@ def _added(
     """
     model, f = spot.model, spot.feature(spot.model.d_model)
     gain, bias = spot.norm_of(norm)
-    here = number(float(stream[f]))
-    plain = f"{here} + {factor(float(branch[f]))}"
+
+    def plain(more: int) -> list[Shown]:
+        return [latex.added(float(stream[f]), float(branch[f]), more)]
+
+    def sum_normed(more: int) -> list[Shown]:
+        return [latex.norm_numbers(model, stream + branch, f, gain, bias, more, plain(more)[0])]
+
+    def normed_added(more: int) -> list[Shown]:
+        here, inside = shown(float(stream[f]), more), latex.norm_numbers(model, branch, f, gain, bias, more)
+        text = rf"{here.text} + \Big({inside.text}\Big)"
+        whole = Shown(text, here.value + inside.value, here.exact + inside.exact)
+        return [whole, latex.added(float(stream[f]), float(normed[f]), more)]
+
     if model.norm_placement == "pre":
         return f"{x}_i + {a}_i", plain
     if model.norm_placement == "post":
-        inside = latex.norm_numbers(model, stream + branch, f, gain, bias, f"({plain})")
-        formula = rf"\mathrm{{norm}}({x}_i + {a}_i), \quad {latex.norm_formula(model)}"
-        return formula, inside
-    inside = latex.norm_numbers(model, branch, f, gain, bias)
-    formula = rf"{x}_i + \mathrm{{norm}}({a}_i), \quad {latex.norm_formula(model)}"
-    return formula, rf"{here} + \Big({inside}\Big) = {here} + {factor(float(normed[f]))}"
+        return rf"\mathrm{{norm}}({x}_i + {a}_i), \quad {latex.norm_formula(model)}", sum_normed
+    return rf"{x}_i + \mathrm{{norm}}({a}_i), \quad {latex.norm_formula(model)}", normed_added
 
 
 def residual(spot: Spot) -> Stage:
@@ -121,7 +133,7 @@ def residual(spot: Spot) -> Stage:
         shape=spot.shape("Q", "D"),
         panels=tuple(panels),
         formula=f"x'_i = {formula}",
-        numbers=rf"x'_{{{i},{f}}} = {numbers} \approx {number(value)}",
+        numbers=told(f"x'_{{{i + 1},{f + 1}}}", numbers, value),
         sources=tuple(sources),
         result=value,
     )
@@ -154,10 +166,12 @@ def feed_forward(spot: Spot) -> Stage:
         ),
         formula=rf"h_i = {ACTIVATIONS[model.activation]}({x} W_1 + b_1), \quad f_i = h_i W_2 + b_2, \quad "
         rf"x''_i = {total.split(', ')[0]}",
-        numbers=rf"f_{{{i},{f}}} = {latex.products(part.hidden[i], weight, bias)} \approx {number(value)}",
+        numbers=told(
+            f"f_{{{i + 1},{f + 1}}}", lambda more: [latex.products(part.hidden[i], weight, bias, more)], value
+        ),
         sources=linear_strips(
             (f"hidden features of “{spot.queries[i]}”", part.hidden[i], "plain"),
-            f"the weights of feature {f}",
+            f"the weights of feature {f + 1}",
             weight,
             bias,
         ),
@@ -171,17 +185,17 @@ def stack(spot: Spot) -> Stage:
     f, name = spot.feature(model.d_model), spot.stack_name
     streams = [found.entered[i], *(layer.after[i] for layer in found.layers)]
     rows = ["as it enters", *(f"behind layer {n + 1}" for n in range(len(found.layers)))]
-    last, out = streams[-1], rf"\mathrm{{out}}_{{{i},{f}}}"
+    last, out = streams[-1], rf"\mathrm{{out}}_{{{i + 1},{f + 1}}}"
     value, n = float(found.output[i, f]), len(found.layers)
     if model.final_norm:
         streams.append(found.output[i])
         rows.append("behind the final norm")
         gain, bias = spot.norm_of(f"{name}_norm")
         formula = rf"\mathrm{{out}}_i = \mathrm{{norm}}(x_i^{{({n})}}), \quad {latex.norm_formula(model)}"
-        numbers = rf"{out} = {latex.norm_numbers(model, last, f, gain, bias)} \approx {number(value)}"
+        numbers = told(out, lambda more: [latex.norm_numbers(model, last, f, gain, bias, more)], value)
     else:
         formula = rf"\mathrm{{out}}_i = x_i^{{({n})}}"
-        numbers = rf"{out} = x_{{{i},{f}}}^{{({n})}} = {number(value)}"
+        numbers = rf"{out} = x_{{{i + 1},{f + 1}}}^{{({n})}} = {number(value)}"
     goes = "the logits are made of" if spot.axes.writes else "the decoder's cross-attention reads"
     return Stage(
         key="stack",
@@ -194,7 +208,7 @@ def stack(spot: Spot) -> Stage:
                 name=f"the {name}'s residual stream of {spot.query_token}",
                 values=np.stack(streams),
                 rows=tuple(rows),
-                columns=feature_names(model.d_model),
+                columns=numbered(model.d_model),
                 axes=("", "feature"),
                 column_title="feature",
             ),

@@ -48,7 +48,7 @@ def words_of(spot: Spot, codes: Array) -> tuple[str, ...]:
             for code, found in groups
             if len(found)
         ]
-        sentences.append(f"“{query}” (position {i}) may look at {'; '.join(said)}.")
+        sentences.append(f"“{query}” (position {i + 1}) may look at {'; '.join(said)}.")
     return tuple(sentences)
 
 
@@ -70,19 +70,31 @@ def mask(spot: Spot) -> Stage:
     on = [m for m, is_on in (("the future", spot.axes.causal), ("[PAD]", spot.axes.padding)) if is_on]
     on += ["what was blocked by hand"] if spot.passage.interventions.blocks_at(spot.site) else []
     listed = " and ".join(filter(None, [", ".join(on[:-1]), *on[-1:]]))
-    hidden = f"hides {listed}" if on else "hides nothing here"
     words = words_of(spot, codes)
+    if (codes == OPEN).all():
+        sentence = f"Nothing is hidden here: {_why_open(spot)}."
+    else:
+        sentence = f"The mask of this attention hides {listed}: {words[i]}"
     return Stage(
         key="mask",
         title="Mask",
-        sentence=f"The mask of this attention {hidden}: {words[i]}",
+        sentence=sentence,
         shape=spot.shape("Q", "S"),
         panels=(spot.map("mask", codes.astype(np.float32), "mask", words),),
         formula=rf"m_{{ij}} = \begin{{cases}} 0 & \text{{where }} i \text{{ may look at }} j \\ "
         rf"{fill} & \text{{elsewhere}} \end{{cases}}",
-        numbers=f"m_{{{i},{j}}} = {fill if code else 0} \\quad {latex.text(f'({WHY[code]})')}",
+        numbers=f"m_{{{i + 1},{j + 1}}} = {fill if code else 0} \\quad {latex.text(f'({WHY[code]})')}",
         result=float(code),
     )
+
+
+def _why_open(spot: Spot) -> str:
+    """Why every row of this attention may look at every column."""
+    if spot.axes.kind == "cross":
+        return "the whole word is there before the first letter is written, so each row may look at all of it"
+    if spot.axes.kind == "encoder":
+        return "the word is read as a whole, so each row may look at all of it"
+    return "without a causal mask each row may look even at what it has yet to write"
 
 
 def masked_map(spot: Spot, name: str, values: Array, role: str, head: int | None = None) -> Panel:
@@ -104,12 +116,14 @@ def masked(spot: Spot) -> Stage:
     return Stage(
         key="masked",
         title="Masked scores",
-        sentence=f"Mask and scores are added, so {int((~open_to).sum())} of {open_to.size} scores are out "
-        "of the game before the softmax sees them.",
+        sentence="The mask hides nothing here, so the scores reach the softmax as they are."
+        if open_to.all()
+        else f"Mask and scores are added, so {int((~open_to).sum())} of {open_to.size} scores are out of the "
+        "game before the softmax sees them.",
         shape=spot.shape("Q", "S"),
         panels=(masked_map(spot, "masked scores", before, "scores"),),
         formula=r"\tilde{s}_{ij} = s_{ij} + m_{ij}",
-        numbers=rf"\tilde{{s}}_{{{i},{j}}} = {number(float(before[i, j]))} + {end}",
+        numbers=rf"\tilde{{s}}_{{{i + 1},{j + 1}}} = {number(float(before[i, j]))} + {end}",
         sources=(spot.score_strip(f"scaled scores of {spot.query_token}", before[i]),),
         result=value,
     )

@@ -13,12 +13,15 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Focus:
-    """The one cell that is explained; all three are counted from 0, and what is too large means the last."""
+    """The one cell that is explained; all three are counted from 0, and what is too large means the last.
+
+    Who sees them counts from 1.
+    """
 
     row: int = 0
     """Position of the query."""
-    column: int = 0
-    """Position of the key."""
+    column: int | None = 0
+    """Position of the key; None for the one that its row looks at most."""
     feature: int = 0
     """Index within a vector."""
 
@@ -64,18 +67,20 @@ class Stage:
     panels: tuple[Panel, ...]
     """The main one first."""
     formula: str
-    """LaTeX, with symbols. Positions and features are counted from 0, as in the paper."""
+    """LaTeX, with symbols. Positions and features are counted from 1, as everything on a page."""
     numbers: str
     """LaTeX of the same formula for the focused cell, ending with its value."""
     sources: tuple[Panel, ...] = field(default=())
     """What the focused cell was computed from."""
     result: float | None = None
     """The focused cell of the main panel as it is shown; None where that is blocked."""
+    focus: Focus = field(default=Focus())
+    """The cell that it is about."""
 
 
-def feature_names(n: int) -> tuple[str, ...]:
-    """The features of a vector, counted from 0."""
-    return tuple(map(str, range(n)))
+def numbered(n: int) -> tuple[str, ...]:
+    """Names of features or positions, counted from 1."""
+    return tuple(map(str, range(1, n + 1)))
 
 
 def strip(
@@ -107,7 +112,7 @@ def strip(
 
 def vector_strip(name: str, values: Array) -> Panel:
     """A vector of features, (n,), of which the focused one matters."""
-    return strip(name, values, feature_names(len(values)), title="feature", at="feature")
+    return strip(name, values, numbered(len(values)), title="feature", at="feature")
 
 
 def product_strips(
@@ -142,7 +147,7 @@ def linear_strips(
         weight: (n,), the weights of this output.
     """
     vector_name, vector, role = left
-    columns = feature_names(len(vector))
+    columns = numbered(len(vector))
     if bias is not None:
         columns = (*columns, "bias")
         vector, weight = np.append(vector, 1.0), np.append(weight, bias)

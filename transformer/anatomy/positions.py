@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from transformer.anatomy import latex
 from transformer.anatomy.breaking import laid_out
 from transformer.anatomy.entering import sinusoid_formula, sinusoid_numbers
-from transformer.anatomy.latex import number
-from transformer.anatomy.panels import Array, Focus, Panel, Stage, feature_names, product_strips, vector_strip
+from transformer.anatomy.latex import Shown, number, shown, told
+from transformer.anatomy.panels import Array, Focus, Panel, Stage, numbered, product_strips, vector_strip
 from transformer.config import RunConfig
 
 LEARNED = "learned_positions.weight"
@@ -53,12 +54,13 @@ def positions(
     table = position_table(config, weights_now)
     if table is None:
         return (_nothing(config),)
-    row, column = min(focus.row, len(table) - 1), min(focus.column, len(table) - 1)
+    row = min(focus.row, len(table) - 1)
+    column = min(row + 1 if focus.column is None else focus.column, len(table) - 1)
     at = Focus(row, column, min(focus.feature, table.shape[1] - 1))
     found = [_table(config, table, at), _likeness(config, table, at)]
     if config.model.positions == "learned" and tables:
         found.append(_moved(table, {step: tables[step] for step in sorted(tables)}, at))
-    return tuple(map(laid_out, found))
+    return tuple(replace(laid_out(stage), focus=at) for stage in found)
 
 
 def _panel(name: str, values: Array) -> Panel:
@@ -66,8 +68,8 @@ def _panel(name: str, values: Array) -> Panel:
     return Panel(
         name=name,
         values=values,
-        rows=tuple(map(str, range(len(values)))),
-        columns=feature_names(values.shape[1]),
+        rows=numbered(len(values)),
+        columns=numbered(values.shape[1]),
         axes=("row", "feature"),
         row_title="position",
         column_title="feature",
@@ -103,10 +105,16 @@ def _table(config: RunConfig, table: Array, at: Focus) -> Stage:
         formula, wave = sinusoid_formula(), sinusoid_numbers(i, f, config.model.d_model)
         angle = i / 10_000 ** ((f - f % 2) / config.model.d_model)
         name = r"\cos" if f % 2 else r"\sin"
-        numbers = rf"p_{{{i},{f}}} = {wave} = {name}({number(angle)}) \approx {number(value)}"
+        turn = math.cos if f % 2 else math.sin
+
+        def waved(more: int) -> list[Shown]:
+            one = shown(angle, more)
+            return [Shown(f"{name}({one.text})", turn(one.value), turn(one.exact))]
+
+        numbers = told(f"p_{{{i + 1},{f + 1}}} = {wave}", waved, value)
     else:
         sentence = "Each position has a vector of its own that training moves like any other weight."
-        formula, numbers = "p_i = P[i]", f"p_{{{i},{f}}} = P[{i}]_{{{f}}} = {number(value)}"
+        formula, numbers = "p_i = P[i]", f"p_{{{i + 1},{f + 1}}} = P[{i + 1}]_{{{f + 1}}} = {number(value)}"
     return Stage(
         key="table",
         title="The vector of each position",
@@ -115,13 +123,13 @@ def _table(config: RunConfig, table: Array, at: Focus) -> Stage:
         panels=(_panel("what is added for each position", table),),
         formula=formula,
         numbers=numbers,
-        sources=(vector_strip(f"the vector of position {i}", table[i]),),
+        sources=(vector_strip(f"the vector of position {i + 1}", table[i]),),
         result=value,
     )
 
 
 def _likeness(config: RunConfig, table: Array, at: Focus) -> Stage:
-    i, j, names = at.row, at.column, tuple(map(str, range(len(table))))
+    i, j, names = at.row, at.column or 0, numbered(len(table))
     products = table @ table.T
     value = float(products[i, j])
     if config.model.positions == "sinusoid":
@@ -154,11 +162,15 @@ def _likeness(config: RunConfig, table: Array, at: Focus) -> Stage:
             ),
         ),
         formula=formula,
-        numbers=rf"p_{{{i}}} \cdot p_{{{j}}} = {latex.products(table[i], table[j])} \approx {number(value)}",
+        numbers=told(
+            rf"p_{{{i + 1}}} \cdot p_{{{j + 1}}}",
+            lambda more: [latex.products(table[i], table[j], more=more)],
+            value,
+        ),
         sources=product_strips(
-            (f"the vector of position {i}", table[i], "plain"),
-            (f"the vector of position {j}", table[j], "plain"),
-            feature_names(table.shape[1]),
+            (f"the vector of position {i + 1}", table[i], "plain"),
+            (f"the vector of position {j + 1}", table[j], "plain"),
+            numbered(table.shape[1]),
             "feature",
         ),
         result=value,
@@ -172,9 +184,19 @@ def _moved(table: Array, tables: Mapping[int, Array], at: Focus) -> Stage:
     everyone = np.stack([*(np.asarray(t, dtype=np.float32) for t in tables.values()), table])
     distances = np.linalg.norm(everyone - first, axis=2).T  # (positions, snapshots)
     squares, value = (table[i] - first[i]) ** 2, float(distances[i, -1])
-    differences = [
-        f"({number(float(a))} - {latex.factor(float(b))})^2" for a, b in zip(table[i], first[i], strict=True)
-    ]
+
+    def rooted(more: int) -> list[Shown]:
+        terms = []
+        for a, b in zip(table[i].tolist(), first[i].tolist(), strict=True):
+            left, right = shown(a, more), shown(b, more)
+            text = f"({left.text} - {latex.factor(b, more)})^2"
+            terms.append(Shown(text, (left.value - right.value) ** 2, (a - b) ** 2))
+        total = latex.summed(terms, more)
+        return [
+            Shown(rf"\sqrt{{{one.text}}}", math.sqrt(one.value), math.sqrt(one.exact))
+            for one in (total, shown(total.exact, more))
+        ]
+
     return Stage(
         key="moved",
         title="How far positions have moved",
@@ -185,7 +207,7 @@ def _moved(table: Array, tables: Mapping[int, Array], at: Focus) -> Stage:
             Panel(
                 name="distance from the first snapshot",
                 values=distances,
-                rows=tuple(map(str, range(len(distances)))),
+                rows=numbered(len(distances)),
                 columns=(*(f"{step:,}" for step in tables), "now"),
                 role="distances",
                 axes=("row", ""),
@@ -197,11 +219,10 @@ def _moved(table: Array, tables: Mapping[int, Array], at: Focus) -> Stage:
         ),
         formula=r"d_i = \lVert p_i^{\text{now}} - p_i^{\text{first}} \rVert "
         r"= \sqrt{\textstyle\sum_f (p_{i,f}^{\text{now}} - p_{i,f}^{\text{first}})^2}",
-        numbers=rf"d_{{{i}}} = \sqrt{{{latex.summed(differences)}}} = "
-        rf"\sqrt{{{number(float(squares.sum()))}}} \approx {number(value)}",
+        numbers=told(f"d_{{{i + 1}}}", rooted, value) if math.isfinite(value) else rf"d_{{{i + 1}}} = \infty",
         sources=(
-            vector_strip(f"position {i} now", table[i]),
-            vector_strip(f"position {i} at step {first_step:,}", first[i]),
+            vector_strip(f"position {i + 1} now", table[i]),
+            vector_strip(f"position {i + 1} at step {first_step:,}", first[i]),
             vector_strip("squares of the differences", squares),
         ),
         result=value if math.isfinite(value) else None,

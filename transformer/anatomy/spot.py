@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from transformer.anatomy.panels import Array, Focus, Panel, feature_names, strip
+from transformer.anatomy.panels import Array, Focus, Panel, numbered, strip
 from transformer.config import ModelConfig
 from transformer.insight.names import site_name
 
@@ -73,7 +73,14 @@ class Spot:
 
     @property
     def column(self) -> int:
+        if self.focus.column is None:
+            return int(self.attention.weights[self.head, self.row].argmax())
         return min(self.focus.column, len(self.keys) - 1)
+
+    @property
+    def settled(self) -> Focus:
+        """The focus with its cell's own column."""
+        return replace(self.focus, column=self.column)
 
     def feature(self, width: int) -> int:
         """The focused feature of a vector of this width."""
@@ -100,12 +107,12 @@ class Spot:
     @property
     def query_token(self) -> str:
         """The focused token of the rows, in words."""
-        return f"“{self.queries[self.row]}” (position {self.row})"
+        return f"“{self.queries[self.row]}” (position {self.row + 1})"
 
     @property
     def key_token(self) -> str:
         """The focused token of the columns, in words."""
-        return f"“{self.keys[self.column]}” (position {self.column})"
+        return f"“{self.keys[self.column]}” (position {self.column + 1})"
 
     def letter(self, side: str) -> str:
         """What the length of a side is called."""
@@ -139,7 +146,7 @@ class Spot:
             name=name,
             values=values,
             rows=self.rows,
-            columns=feature_names(values.shape[1]),
+            columns=numbered(values.shape[1]),
             role=role,
             axes=("row", feature),
             row_title=SIDE_TITLES[self.axes.query],
@@ -152,7 +159,7 @@ class Spot:
             name=name,
             values=values,
             rows=self.keys,
-            columns=feature_names(values.shape[1]),
+            columns=numbered(values.shape[1]),
             role=role,
             axes=("column", "feature"),
             row_title=SIDE_TITLES[self.axes.key],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from transformer.anatomy.attending import ATTENDING
@@ -50,7 +51,8 @@ def stages(passage: Passage, site: str, head: int, focus: Focus) -> tuple[Stage,
     n_heads = passage.config.model.n_heads
     if not 0 <= head < n_heads:
         raise ValueError(f"There is no head {head}; choose one from 0 to {n_heads - 1}.")
-    if min(focus.row, focus.column, focus.feature) < 0:
+    if min(focus.row, focus.column or 0, focus.feature) < 0:
         raise ValueError(f"{focus} points before the first cell; choose numbers from 0 on.")
     spot = Spot(passage, site, head, focus)
-    return tuple(laid_out(make(spot)) for make in (*ENTERING, *ATTENDING, *LEAVING, *WRITING))
+    made = (make(spot) for make in (*ENTERING, *ATTENDING, *LEAVING, *WRITING))
+    return tuple(replace(laid_out(stage), focus=spot.settled) for stage in made)

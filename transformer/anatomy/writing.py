@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from transformer.anatomy import latex
-from transformer.anatomy.latex import number
+from transformer.anatomy.latex import told
 from transformer.anatomy.panels import Array, Panel, Stage, linear_strips, strip
 from transformer.anatomy.spot import Spot
 
@@ -53,7 +53,6 @@ def logits(spot: Spot) -> Stage:
     out = passage.stacks["decoder" if "decoder" in passage.stacks else "encoder"].output[row]
     weight, bias = spot.linear("to_logits", token)
     value, name = float(passage.logits[row, token]), passage.vocabulary[token]
-    terms = latex.products(out, weight, bias)
     does = "a last matrix turns the output of the stack into one number for every token that can be written"
     return Stage(
         key="logits",
@@ -62,7 +61,11 @@ def logits(spot: Spot) -> Stage:
         shape=spot.shape("T", "V"),
         panels=(_over_vocabulary(spot, "logits", passage.logits, "scores"),),
         formula=r"z_i = \mathrm{out}_i W + b",
-        numbers=rf"z_{{{row},{latex.text(name)}}} = {terms} \approx {number(value)}",
+        numbers=told(
+            f"z_{{{row + 1},{latex.text(name)}}}",
+            lambda more: [latex.products(out, weight, bias, more)],
+            value,
+        ),
         sources=linear_strips(
             (f"output of the stack for “{passage.tgt_tokens[row]}”", out, "plain"),
             f"the weights of “{name}”",
@@ -78,7 +81,7 @@ def _verdict(spot: Spot, row: int) -> str:
     passage = spot.passage
     likeliest = np.argsort(-passage.probabilities[row], kind="stable")[:MOST_NAMED]
     named = [f"“{passage.vocabulary[k]}” {passage.probabilities[row, k]:.1%}" for k in likeliest]
-    said = f"after “{passage.tgt_tokens[row]}” (position {row}) the likeliest are {', '.join(named)}"
+    said = f"after “{passage.tgt_tokens[row]}” (position {row + 1}) the likeliest are {', '.join(named)}"
     right, first = passage.expected[row], passage.vocabulary[likeliest[0]]
     if not right:
         return f"{said}, but nothing is to be written here"
@@ -105,7 +108,7 @@ def probabilities(spot: Spot) -> Stage:
         shape=spot.shape("T", "V"),
         panels=(_over_vocabulary(spot, "probabilities", passage.probabilities, "probabilities", upper),),
         formula=r"p_{i,t} = \frac{e^{z_{i,t}}}{\sum_{t'} e^{z_{i,t'}}}",
-        numbers=rf"p_{{{row},{name}}} = {latex.share(z, token)} \approx {number(value)}",
+        numbers=told(f"p_{{{row + 1},{name}}}", lambda more: latex.share(z, token, more), value),
         sources=(
             strip(f"logits after “{passage.tgt_tokens[row]}”", z, passage.vocabulary, "scores", "token"),
         ),

@@ -46,8 +46,8 @@ class Place(Protocol):
         """Position of the query."""
 
     @property
-    def column(self) -> int:
-        """Position of the key."""
+    def column(self) -> int | None:
+        """Position of the key; None for none."""
 
     @property
     def feature(self) -> int:
@@ -201,7 +201,7 @@ def _frames(table: Table, focus: Place, suffix: str, top: int) -> list[dict[str,
     n_rows, n_columns = len(table.rows), len(table.columns)
     places = {"row": focus.row, "column": focus.column, "feature": focus.feature}
     row, column = (
-        min(places[axis], n - 1) if axis in places else None
+        None if (place := places.get(axis)) is None else min(place, n - 1)
         for axis, n in zip(table.axes, (n_rows, n_columns), strict=True)
     )
 
