@@ -81,6 +81,7 @@ def watched() -> None:
         mass=f"<b>{MASS[run.task.aim]}</b>, of each head, while the model learns; from the dashed line on it "
         "counts.",
         ghost=None if before is None or shown is not run else ghost_of(before.view),
+        plays=shown is recording is not run and selection.step() is None,
         on_cell=look_at_cell,
     )
     selection.keep_in_link()

@@ -33,6 +33,7 @@ def player(
     over: str | None = None,
     mass: str = "",
     ghost: Mapping[str, Any] | None = None,
+    plays: bool = False,
     on_cell: Callable[[str, str, int, object], None] | None = None,
 ) -> None:
     """Show the whole player of a run; stands in a fragment.
@@ -42,9 +43,10 @@ def player(
         over: a sentence in the place of the run's own.
         mass: what the curves of all heads show.
         ghost: arrays of the run before this one, for the curves.
+        plays: whether its film is played once, from the first step, where motion is welcome.
         on_cell: called with kind, site, head and cell (row, column) of a map that was clicked.
     """
-    _mount(run, view, word=word, over=over, mass=mass, ghost=ghost, on_cell=on_cell)
+    _mount(run, view, word=word, over=over, mass=mass, ghost=ghost, plays=plays, on_cell=on_cell)
 
 
 def step_control(run: Watched, view: RunView, *, word: str, answers: int | None) -> None:

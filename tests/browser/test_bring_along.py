@@ -9,6 +9,14 @@ from tests.browser.conftest import Watcher
 from tests.serving import start_server
 from transformer.runs.demo import SHIPPED
 
+FILM = """new MutationObserver(() => {
+  const figure = document.querySelector(".st-key-live_map .live-figure[data-step]");
+  window.film ??= [];
+  const step = Number(figure?.dataset.step);
+  if (figure && window.film.at(-1) !== step) window.film.push(step);
+}).observe(document, { attributes: true, attributeFilter: ["data-step"], subtree: true });"""
+"""Notes every step that the large map comes to show."""
+
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory):
@@ -20,12 +28,35 @@ def app(tmp_path_factory):
     server.wait(60)
 
 
-def test_a_first_visit_plays_the_recording_and_start_trains_a_model_of_its_own(watch):
+def test_a_first_visit_plays_the_recording_once_from_the_untrained_model(watch):
+    watch.page.add_init_script(FILM)
     watch.open("/")
+    expect(watch.page.locator(".st-key-moment")).to_contain_text("Recorded")
+    watch.page.locator(".st-key-time_speed select").select_option("20 steps/s")
+    watch.until(lambda: watch.stands_at(200), what="the end of the film")
+    film = watch.page.evaluate("window.film")
+    assert film[0] == 0
+    assert film == sorted(set(film))
+    assert len(film) > 60  # of 201, on however busy a machine
+    expect(watch.page.locator(".st-key-time_badge")).to_have_text("newest step")
+    assert "step=" not in watch.page.url
+    watch.page.reload()
+    watch.page.wait_for_selector(".st-key-live_map svg.main-svg")
     assert watch.number("live_map", "step") == 200
+
+
+def test_who_wants_no_motion_sees_the_recording_standing_still(watch):
+    watch.page.emulate_media(reduced_motion="reduce")
+    watch.open("/")
+    watch.page.wait_for_timeout(1500)
+    assert watch.number("live_map", "step") == 200
+    assert watch.number("live_map", "draws") <= 2
+
+
+def test_start_ends_the_film_and_trains_a_model_of_ones_own(watch):
+    watch.open("/")
+    watch.until(lambda: 0 < watch.number("live_map", "step") < 200, what="the film")
     assert watch.state == "recorded"
-    watch.click("time_play")
-    watch.until(lambda: 0 < watch.number("live_map", "step") < 200)
     watch.click("run_start")
     watch.until(lambda: watch.state in ("training", "finished"))
     watch.until(lambda: watch.number("live_map", "step") > 0)

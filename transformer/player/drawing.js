@@ -119,7 +119,7 @@ export class Drawing {
     const Plotly = await loadPlotly(this.plotly);
     const { host } = this;
     this.waiting = patient && this.hidden ? picture : null;
-    if (!host.isConnected || this.waiting) return;
+    if (this.closed || !host.isConnected || this.waiting) return;
     if (!this.measured) this.measure();
     const { scale, least, theme, key } = this.measured;
     const before = this.drawn;
@@ -150,7 +150,7 @@ export class Drawing {
     this.nameFile(picture.fileName); // where the name is another, Plotly would make all of it anew
     const image = { format: "png", scale: 2, filename: picture.fileName };
     await Plotly.react(this.host, enlarged(data, scale, least), finished, { ...CONFIG, toImageButtonOptions: image });
-    if (this.listening) return;
+    if (this.listening || this.closed) return;
     this.listening = true;
     this.host.on("plotly_click", ({ points: [point] }) => this.clicked?.(point.curveNumber, point.pointNumber, point));
     this.host.on("plotly_hover", ({ points: [point] }) => this.follow(Plotly, point));
@@ -279,6 +279,7 @@ export class Drawing {
   }
 
   close() {
+    this.closed = true;
     this.observer.disconnect();
     this.sight.disconnect();
     window.Plotly?.purge(this.host);

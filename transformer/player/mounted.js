@@ -7,6 +7,7 @@ import { Live } from "./sources.js";
 const CROWD = 500; // ms over which a crowd is spread
 const AGAIN = 5000; // ms between two questions for a ticket
 const mounted = new WeakMap(); // root element -> what is known of its player
+const PLAYED = "headlight-played";
 const ASKED = ["word", "kind", "pinned", "step", "outline", "follow"];
 
 // What is told is numbered: Python says which it has heard, and whatever differs from that it has changed itself.
@@ -17,6 +18,18 @@ function tell(state, at) {
   state.send("chosen", { ...at, number: state.number });
 }
 
+// Whether the film of a first visit is still to be played: once a visit, and not for who wants no motion.
+function playsNow(data) {
+  if (!data.plays || matchMedia("(prefers-reduced-motion: reduce)").matches) return false;
+  try {
+    if (sessionStorage.getItem(PLAYED)) return false;
+    sessionStorage.setItem(PLAYED, "1");
+  } catch {
+    return false; // forbidden: it would be played again and again
+  }
+  return true;
+}
+
 function made(root, data, base) {
   const state = { data, changedTo: data.seen, asked: 0, number: data.heard, told: new Map(), since: performance.now() };
   const refused = () => {
@@ -25,7 +38,9 @@ function made(root, data, base) {
     state.trigger("refused", true);
   };
   const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
-  const { first, mayFollow, mass, fileName } = data;
+  const { mayFollow, mass, fileName } = data;
+  const plays = playsNow(data);
+  const first = plays ? { ...data.first, step: 0 } : data.first;
   state.player = new Player(root, source, {
     plotly: `${base}/files/${data.plotly}`, first, mayFollow, mass, fileName,
     tell: (at) => tell(state, at),
@@ -45,6 +60,7 @@ function made(root, data, base) {
   player.first = () => {
     window.dispatchEvent(new Event("headlight-drawn"));
     if (player.now) player.noticed(player.now);
+    if (plays) player.playToEnd();
   };
   if (data.parts) player.film = (step) => new Promise((done) => {
     player.draw();

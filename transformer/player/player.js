@@ -187,6 +187,12 @@ export class Player {
     this.rest();
   }
 
+  // From here to the newest step, where it stays.
+  async playToEnd() {
+    await this.play();
+    if (this.at.step === this.index.steps.at(-1)) this.choose({ step: null });
+  }
+
   get fills() {
     return document.fullscreenElement === this.root;
   }
@@ -213,7 +219,7 @@ export class Player {
         await this.drawNewest();
         this.begin();
       } catch (error) {
-        failed(this.large?.host ?? this.root, error);
+        if (!this.closed) failed(this.large?.host ?? this.root, error);
       }
       const took = performance.now() - began;
       if (this.stale || this.playing) await new Promise((done) => setTimeout(done, 0)); // the browser paints
@@ -418,6 +424,7 @@ export class Player {
   }
 
   close() {
+    this.closed = true;
     this.playing = false;
     this.scheme.removeEventListener("change", this.dressed);
     clearTimeout(this.resting);

@@ -2,6 +2,8 @@
 
 import { Maps, decoded, upTo } from "./chunks.js";
 
+const AGAIN = 1000; // ms until what was refused is asked for again
+
 const KEPT = 80; // chunks
 const AHEAD = 2; // chunks that are loaded behind the one that is shown
 
@@ -93,9 +95,11 @@ export class Live extends Source {
   // Fetch the index anew; while one is on its way, once more behind it.
   reload() {
     this.again = this.loading !== undefined;
-    this.loading ??= this.fetchIndex().finally(() => {
+    this.loading ??= this.fetchIndex().then((answered) => {
       this.loading = undefined;
-      if (this.again || (this.index && this.known > this.index.version)) this.reload();
+      // It may tell of less than the socket has told meanwhile, or of nothing yet.
+      if (this.again || (answered && this.known > (this.index?.version ?? 0))) this.reload();
+      else if (!this.index && !answered && !this.closed) setTimeout(() => this.reload(), AGAIN);
     });
     return this.loading;
   }
@@ -103,12 +107,14 @@ export class Live extends Source {
   async fetchIndex() {
     try {
       const index = await (await this.get("index")).json();
-      if (!index.version) return; // nothing has been recorded yet; the socket tells when
+      if (!index.version) return true; // nothing has been recorded yet; the socket tells when
       this.index = index;
       this.say({ version: index.version });
       this.changed({ index: true });
+      return true;
     } catch (error) {
       console.warn(error);
+      return false;
     }
   }
 

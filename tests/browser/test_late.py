@@ -1,6 +1,8 @@
-"""From one page to another while a run goes on."""
+"""What comes late, or in another order than it was asked for."""
 
 from __future__ import annotations
+
+import pytest
 
 LONG = "/?steps=5000&goal=none&letters=6&layers_encoder=1&layers_decoder=1&heads=2&width=16&pace=20+steps%2Fs"
 STREAMLIT = "window.sockets.filter((one) => one.url.includes('_stcore'))"
@@ -34,3 +36,25 @@ def test_a_page_that_has_been_left_listens_no_more(visit):
     visit.until(lambda: visit.page.evaluate(NEWS) == 1, what="only this page listening")
     visit.page.get_by_role("link", name="Your data").click()
     visit.until(lambda: visit.page.evaluate(NEWS) == 0)
+
+
+@pytest.mark.parametrize("late", ["an answer from before", "an error"])
+def test_a_map_that_was_recorded_while_the_index_was_on_its_way_is_shown(visit, late):
+    """The socket has told of it by then, and of an idle run it tells no more."""
+    asked = []
+
+    def answer_late(route):
+        asked.append(route.request.url)
+        if len(asked) > 1:
+            visit.page.evaluate("window.deaf = null")
+            return route.continue_()
+        visit.page.wait_for_timeout(3000)
+        visit.page.evaluate("window.deaf = /news/")
+        if late == "an error":
+            return route.fulfill(status=503)
+        return route.fulfill(json={"version": 0})
+
+    visit.page.route("**/stream/*/index", answer_late)
+    visit.open("/")
+    assert visit.stands_at(0)
+    assert len(asked) == 2
