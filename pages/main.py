@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.parts.login import login
+from pages.parts.why import why
 
 st.set_page_config(page_title="Headlight: watch attention heads learn", layout="wide")
 
@@ -16,5 +17,6 @@ pages = [
 page = st.navigation(pages, position="top")
 
 login()
+why(page.title)
 page.run()
 st.set_page_config(page_icon="🔦")  # last: Streamlit takes a tenth of a second to know what an emoji is

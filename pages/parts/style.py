@@ -9,6 +9,9 @@ from transformer.figures import colors
 _CSS = f"""<style>
 .stMainBlockContainer {{ padding: 3.9rem 1.25rem 1rem; }}
 .stMainBlockContainer [data-testid="stVerticalBlock"] {{ gap: .45rem; }}
+[data-testid="stLayoutWrapper"]:has(> .st-key-why) {{ position: fixed; z-index: 999991; top: .55rem;
+  right: 4.5rem; width: 34rem; pointer-events: none; }}
+.st-key-why p {{ font-size: .8rem; line-height: 1.3; text-align: right; }}
 .stSidebar [data-testid="stVerticalBlock"] {{ gap: .3rem; }}
 .st-key-run_start button {{ padding-left: 1.4rem; padding-right: 1.4rem; }}
 .st-key-run_start button p {{ font-size: 1.15rem; font-weight: 700; }}
@@ -50,6 +53,10 @@ _CSS = f"""<style>
 .hl-verdict em {{ font-style: normal; font-weight: 600; font-size: 1.15rem; }}
 .hl-code {{ display: block; width: min(100%, 19rem); margin: 0 auto .3rem; image-rendering: pixelated; }}
 [data-testid="stPopoverBody"]:has(.st-key-run_open) {{ min-height: 17rem; }}
+@media (max-width: 1200px) {{
+  [data-testid="stLayoutWrapper"]:has(> .st-key-why) {{ position: static; width: 100%; }}
+  .st-key-why p {{ text-align: left; }}
+}}
 @media (max-width: 1000px) {{
   .stMainBlockContainer .stHorizontalBlock:has(> .stColumn) {{ flex-wrap: wrap; }}
   .stMainBlockContainer .stHorizontalBlock > .stColumn {{ min-width: 100%; }}

@@ -98,7 +98,10 @@ def test_losses_stand_in_one_panel_and_shares_in_the_other():
     assert low < 0 < 1 < high  # no share touches the frame
     assert layout.yaxis2.tickformat == ".0%"
     assert layout.yaxis2.domain[1] < layout.yaxis.domain[0]
-    assert [note.text for note in layout.annotations] == ["loss", "share right"]
+    loss, shares = (note.text for note in layout.annotations)
+    assert loss == "loss"
+    for name, trace in (("letters", "letters right (training)"), ("whole words", "words right (held-out)")):
+        assert f"<span style='color:{lines(made)[trace].line.color}'><b>{name}</b>" in shares
     assert layout.xaxis.title.text == "step"
 
 
@@ -232,8 +235,7 @@ def test_pins_have_a_strip_above_the_loss_so_that_the_pointer_finds_them_alone(h
     assert 0.0 < layout.yaxis3.domain[1] - layout.yaxis3.domain[0] < 0.16
     low, high = layout.yaxis3.range
     assert low < min(pins(made).y) <= max(pins(made).y) < high
-    panels = {note.text: note.y for note in layout.annotations}
-    assert panels == {"loss": layout.yaxis.domain[1], "share right": layout.yaxis2.domain[1]}
+    assert [note.y for note in layout.annotations] == [layout.yaxis.domain[1], layout.yaxis2.domain[1]]
 
 
 def test_a_new_moment_changes_what_stays_and_nothing_else_does():

@@ -135,6 +135,13 @@ def curves(
     )
 
 
+SHARES = (
+    f"<span style='color:{colors.TRAIN}'><b>letters</b></span>, "
+    f"<span style='color:{colors.HELD_OUT}'><b>whole words</b></span> right"
+)
+"""The legend of the lower panel: two shares that are not to be taken for each other."""
+
+
 @lru_cache(maxsize=64)
 def _spec(planned: int, highest_loss: float, run_id: str, moments: tuple[tuple[int, str], ...]) -> str:
     def line(
@@ -185,7 +192,7 @@ def _spec(planned: int, highest_loss: float, run_id: str, moments: tuple[tuple[i
         },
         "annotations": [
             panel_name("loss", 1.0 - strip),
-            panel_name("share right", middle - 0.04) | {"x": 0.02, "xanchor": "left"},
+            panel_name(SHARES, middle - 0.04) | {"x": 0.02, "xanchor": "left"},
         ],
         "shapes": [marker_line()],
         "uirevision": run_id,
