@@ -61,6 +61,7 @@ def test_start_ends_the_film_and_trains_a_model_of_ones_own(watch):
     watch.until(lambda: watch.state in ("training", "finished"))
     watch.until(lambda: watch.number("live_map", "step") > 0)
     expect(watch.page.locator(".st-key-moment")).not_to_contain_text("Recorded")
+    expect(watch.page.locator(".st-key-live_curves .marker:visible")).to_have_count(0)  # of the film
 
 
 def test_a_run_is_taken_away_as_one_file_and_opened_in_another_browser(watch, app, browser, tmp_path):

@@ -280,6 +280,8 @@ export class Drawing {
 
   close() {
     this.closed = true;
+    this.line?.remove();
+    clearTimeout(this.later);
     this.observer.disconnect();
     this.sight.disconnect();
     window.Plotly?.purge(this.host);
