@@ -53,7 +53,7 @@ def measure_controls(run: Watched, word: str) -> MeasureParts:
         )
     with right:
         st.markdown("**Right by place**: length of the question down, place in the answer across")
-        st.caption("As the model writes by itself; “whole” needs every token, and the end in its place.")
+        st.caption("As the model writes by itself; “all right” needs every token, and the end in its place.")
         lengths = st.container(key="length_report")
     return MeasureParts(
         score=score if score in names else names[0],

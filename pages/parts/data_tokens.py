@@ -120,7 +120,8 @@ def _vocabularies(task: Task, same: bool) -> None:
         ]
     for column, (name, tokenizer, texts) in zip(st.columns(2, gap="small"), sides, strict=False):
         with column:
-            st.markdown(f"**{name}: {tokenizer.size:,} tokens**")
+            n = tokenizer.size - len(SPECIALS)
+            st.markdown(f"**{name}: {n:,} tokens** and {len(SPECIALS)} special ones")
             _vocabulary(name, tokenizer, counts(tokenizer, texts), len(pairs))
     st.caption(
         f"**times**: in {len(pairs):,} training examples. The magnifying glass of a table searches, a click "

@@ -90,9 +90,11 @@ def what_to_type(run: Watched) -> str:
 
 
 def _typed() -> None:
-    """Emptying the box asks nothing, be it the visitor who does it or the page."""
+    """Emptying the box asks nothing, and what was wrong with the word goes with it."""
     if st.session_state.get("own_word"):
         _ask()
+    else:
+        st.session_state.pop("word_problem", None)
 
 
 def _ask(word: str | None = None) -> None:

@@ -64,6 +64,12 @@ def test_a_word_that_cannot_be_asked_is_answered_in_place_and_stays_to_be_mended
     assert ask(visitor, "owl").errors == []
 
 
+def test_what_was_wrong_with_a_word_goes_with_the_word(visit):
+    visitor = ask(visit(), "caf3")
+    assert visitor.errors == ["Only the letters a to z are in the alphabet, not “3”. Try caf."]
+    assert visitor.set("own_word", "").errors == []
+
+
 def test_the_button_beside_an_empty_box_says_what_to_do(visit):
     visitor = visit().press("add_word")
     assert visitor.errors == ["There is no word to ask; type one, such as banana."]

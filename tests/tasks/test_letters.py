@@ -178,6 +178,8 @@ def test_words_of_up_to_twice_the_trained_length_may_be_asked():
             "Only the letters a to z are in the alphabet, not a space, “é”, “ï”. Try naivee.",
             "naivee",
         ),
+        ("Straße", "Only the letters a to z are in the alphabet, not “ß”. Try strasse.", "strasse"),
+        ("Smørrebrød", "Only the letters a to z are in the alphabet, not “ø”. Try smorrebrod.", "smorrebrod"),
         ("abc123", "Only the letters a to z are in the alphabet, not “1”, “2”, “3”. Try abc.", "abc"),
         (
             "2024",

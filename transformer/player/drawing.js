@@ -85,7 +85,8 @@ const LEAST = 22; // pixels of type where a room looks on
 const longest = (labels) => Math.max(0, ...labels.map((label) => label.length));
 
 const CONFIG = {
-  displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, responsive: false, displayModeBar: "hover",
+  displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, responsive: false,
+  displayModeBar: matchMedia("(hover: hover)").matches && "hover", // a finger would leave it on the title
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
 };
 

@@ -19,6 +19,8 @@ from transformer.tasks.writing import LETTERS
 HOLD_OUT_FROM = 3
 """Shorter words are too few to keep any from training."""
 _PROBES = ("playground", "banana", "strawberry", "kayak", "cat")
+_UNSPLIT = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"})
+"""Letters that Unicode does not decompose into one of a to z and an accent."""
 _ALPHABET = np.frombuffer(string.ascii_lowercase.encode(), dtype=np.uint8)
 
 
@@ -118,7 +120,8 @@ class Letters:
                 "probe_words",
             )
         if not re.fullmatch("[a-z]+", word):
-            plain = re.sub("[^a-z]", "", unicodedata.normalize("NFKD", word))
+            split = unicodedata.normalize("NFKD", text.strip().casefold())  # which makes ß two letters
+            plain = re.sub("[^a-z]", "", split.translate(_UNSPLIT))
             strange = sorted(set(re.sub("[a-z]", "", word)))
             offer = f"Try {plain}." if plain else "Type a word such as banana."
             shown = ", ".join("a space" if c.isspace() else f"“{c}”" for c in strange[:5])
