@@ -227,11 +227,17 @@ class Asked:
             return self._beams[asked_for]
 
     @cached_property
-    def exact(self) -> tuple[int, int]:
-        """(right, asked) held-out words."""
+    def held_out(self) -> dict[str, tuple[str, bool]]:
+        """What the model makes of each held-out word, and whether that is right."""
         words = self.task.held_out()[:HELD_OUT_WORDS]
         with self._lock:
-            return sum(spell(self._model, self.task, words, decoding=self._decoding).exact), len(words)
+            spelling = spell(self._model, self.task, words, decoding=self._decoding)
+        return dict(zip(words, zip(spelling.outputs, spelling.exact, strict=True), strict=True))
+
+    @property
+    def exact(self) -> tuple[int, int]:
+        """(right, asked) held-out words."""
+        return sum(right for _, right in self.held_out.values()), len(self.held_out)
 
     @cached_property
     def head_scores(self) -> dict[str, dict[str, Array]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts import selection
+from pages.parts.answers import answered_otherwise, verdict
 from pages.parts.asking import model_of
 from pages.parts.kinds import kind_choice
 from pages.parts.plain import plain, refuse
@@ -18,6 +18,7 @@ from pages.parts.readings import head_options, reading_map
 from pages.player.figure import live_figure
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
+from transformer.insight.scores import THRESHOLD
 from transformer.interventions import NOTHING, Block, Interventions
 from transformer.recording.frame import sites_of
 from transformer.recording.view import ENDED, FAILED, IDLE, RunView
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 TALL = "max(300px, calc(100vh - 470px))"
 WHAT = {"cell": "one cell", "column": "its whole column", "token": "every such token"}
 WHERE = {"head": "in this head", "site": "in all heads of its layer", "kind": "in every layer"}
+SWITCHES = (
+    ("shown", "This head", "The head on the maps: the clearest one, unless another was chosen."),
+    ("turned", "All that turned", "Every head that has a clear pattern at this step."),
+    ("others", "All others of its layer", "Every head of the layer but the one on the maps."),
+    ("none", "None", "Every head is on."),
+)
+"""Key, label and help of what can be switched off with one press."""
 OBEYED_SECONDS = 2.0
 MORE_STEPS = 100
 """For which a run that has ended trains on without its heads."""
@@ -70,8 +78,8 @@ def break_controls(run: Watched, word: str) -> BreakParts:
             help="Their output counts as zero, as if their slice of the output projection were removed.",
         )
         with st.container(horizontal=True, gap="xsmall"):
-            st.button("All others of its layer", key="ablate_others", on_click=_note, args=("others",))
-            st.button("None", key="ablate_none", on_click=_note, args=("none",))
+            for key, label, tip in SWITCHES:
+                st.button(label, key=f"ablate_{key}", help=tip, on_click=_note, args=(key,))
         _block_controls(run, word)
         taken = _taken(run, view, word)
         _in_training(run, view, taken)
@@ -212,12 +220,14 @@ def _take_up(run: Watched, view: RunView, word: str) -> None:
     options = head_options(view)
     blocks = _blocks(run, word)
     shown = _shown(view)
-    if what == "none":
-        st.session_state["ablate_heads"] = []
-    elif what == "others" and shown:
-        st.session_state["ablate_heads"] = [
-            name for name, head in options.items() if head != shown and head[0] == shown[0]
-        ]
+    if what in ("none", "shown", "others", "turned") and shown:
+        meant = {
+            "none": lambda head: False,
+            "shown": lambda head: head == shown,
+            "others": lambda head: head != shown and head[0] == shown[0],
+            "turned": lambda head: head in _turned(view),
+        }[what]
+        st.session_state["ablate_heads"] = [name for name, head in options.items() if meant(head)]
     elif what == "block" and shown:
         try:
             new = _asked_blocks(run, view, word, shown)
@@ -249,6 +259,13 @@ def _shown(view: RunView) -> tuple[str, int] | None:
     if frame is None:
         return None
     return selection.head(frame, sites_of(frame.axes, selection.kind(view.config.model)))
+
+
+def _turned(view: RunView) -> list[tuple[str, int]]:
+    """The heads that have a clear pattern at the step on the screen."""
+    frame = selection.shown_frame(view)
+    scores = frame.scores if frame else {}
+    return [(site, head) for site, row in scores.items() for head in np.flatnonzero(row >= THRESHOLD)]
 
 
 def _asked_blocks(run: Watched, view: RunView, word: str, shown: tuple[str, int]) -> tuple[Block, ...]:
@@ -295,16 +312,18 @@ def draw_break(
     sites = sites_of(answer.forced.axes, parts.kind)
     site, head = selection.head(selection.shown_frame(view), sites)
     seed = view.config.seed
-    exact, exact_after, after, refused = model_of(view, snapshot).exact, None, None, ""
+    whole, broken, after, refused = model_of(view, snapshot), None, None, ""
     try:
         broken = model_of(view, snapshot, parts.taken)
-        after, exact_after = broken.answer(answer.question.text), broken.exact
+        after = broken.answer(answer.question.text)
     except InputError as error:
         refused = str(error)
     with parts.problem:
         if refused:
             refuse(refused)
         else:
+            if parts.taken and broken is not None:
+                st.html(answered_otherwise(whole, broken))
             taken = plain(parts.taken.text()) if parts.taken else "nothing yet"
             there = (
                 f" (there already: {plain(snapshot.interventions.text())})" if snapshot.interventions else ""
@@ -315,7 +334,7 @@ def draw_break(
             )
     before = " · before, switched off" if (site, head) in snapshot.interventions.ablated else " · before"
     with parts.text_before:
-        st.html(_verdict("before", answer, exact))
+        st.html(verdict("before", answer, whole.exact))
     with parts.before:
         live_figure(
             reading_map(answer, answer.forced, site, head, seed=seed, note=before),
@@ -324,13 +343,13 @@ def draw_break(
             file_name=f"headlight-{answer.question.text}-before",
             on_click=_block_clicked,
         )
-    if after is None:
+    if after is None or broken is None:
         parts.text_after.markdown("")
         parts.after.skeleton(height=300)
         return
     note = " · switched off" if (site, head) in parts.taken.ablated else " · after"
     with parts.text_after:
-        st.html(_verdict("after", after, exact_after))
+        st.html(verdict("after", after, broken.exact))
     with parts.after:
         live_figure(
             reading_map(after, after.forced, site, head, seed=seed, note=note),
@@ -345,13 +364,3 @@ def _block_clicked(_trace: int, point: object) -> None:
     if isinstance(point, tuple):
         st.session_state["block_row"], st.session_state["block_column"] = point[0] + 1, point[1] + 1
         _note("block")
-
-
-def _verdict(name: str, answer: Answer, exact: tuple[int, int] | None) -> str:
-    mark = "<b class='yes'>✓</b>" if answer.right else "<b class='not'>✗</b>"
-    right = f"{exact[0]} / {exact[1]} held-out words right" if exact else ""
-    text = html.escape(answer.output) + ("" if answer.stopped else "…")
-    return (
-        f"<div class='hl-verdict' data-right='{exact[0] if exact else ''}'><small>{name}</small> "
-        f"{html.escape(answer.question.text)} → <b>{text or '(nothing)'}</b> {mark}<br><em>{right}</em></div>"
-    )

@@ -47,8 +47,8 @@ _CSS = f"""<style>
 .hl-spelled td.no {{ color: {colors.WRONG}; font-style: italic; text-decoration: underline dotted; }}
 .hl-spelled td.later {{ opacity: .5; }}
 .hl-spelled td.lit {{ outline: 3px solid {colors.LIT}; border-radius: 4px; font-weight: 700; }}
-.hl-spelled .yes, .hl-verdict .yes {{ color: {colors.RIGHT}; }}
-.hl-spelled .not, .hl-verdict .not {{ color: {colors.WRONG}; }}
+.hl-spelled .yes, .hl-verdict .yes, .hl-changed .yes {{ color: {colors.RIGHT}; }}
+.hl-spelled .not, .hl-verdict .not, .hl-changed .not {{ color: {colors.WRONG}; }}
 .hl-verdict {{ font-size: 1.3rem; line-height: 1.3; }}
 .hl-verdict em {{ font-style: normal; font-weight: 600; font-size: 1.15rem; }}
 .hl-code {{ display: block; width: min(100%, 19rem); margin: 0 auto .3rem; image-rendering: pixelated; }}

@@ -114,6 +114,39 @@ def test_all_but_the_one_shown_are_switched_off(ask):
     assert ask.value("ablate_heads") == []
 
 
+def test_the_head_on_the_maps_and_all_that_turned_are_switched_off_with_one_press(ask, monkeypatch):
+    ask.go("train").choose(kind="encoder", pinned=["encoder.0", 1]).go("explore").tab("Break")
+    ask.press("ablate_shown")
+    assert ask.value("ablate_heads") == ["enc 1 · head 2"]
+    assert "switched off" in ask.drawn("break_after_figure").changing["title.text"]
+    scores = {site: list(row) for site, row in ask.run.view.frame.scores.items()}
+    clear = sorted(score for row in scores.values() for score in row)[-2]
+    monkeypatch.setattr("pages.parts.ask_break.THRESHOLD", clear)
+    ask.press("ablate_turned")
+    assert len(ask.value("ablate_heads")) == 2
+    assert all("enc" in name or "dec" in name for name in ask.value("ablate_heads"))
+
+
+def test_the_words_whose_answers_change_are_counted_and_named(visit):
+    visitor = visit(SOME | {"goal": "none"})
+    visitor.press("run_start").until("finished", 120)
+    visitor.go("explore").tab("Break").set("kind", "cross").press("ablate_shown")
+    (name,) = visitor.value("ablate_heads")
+    layer, head = name.removeprefix("dec ").split(" cross · head ")
+    off = Interventions(ablated=((f"decoder.{int(layer) - 1}.cross", int(head) - 1),))
+    view = visitor.run.view
+    models = [Asked(view.config, view.snapshots[-1], taken) for taken in (NOTHING, off)]
+    words = models[0].task.held_out()[:200]
+    outputs = [[model.answer(word).output for word in words] for model in models]
+    changed = [word for word, was, now in zip(words, *outputs, strict=True) if was != now]
+    assert 0 < len(changed)
+    assert visitor.says(f"<b>{len(changed)} of {len(words)}</b> held-out words are answered in another way: ")
+    (text,) = [text for text in visitor.texts if "answered in another way" in text]
+    assert sum(f"{word} → " in text for word in changed) == min(3, len(changed))
+    visitor.press("ablate_none")
+    assert not visitor.says("answered in another way")
+
+
 def test_a_blocked_cell_is_drawn_as_blocked_and_its_row_is_shared_out_again(ask):
     layer, head = shown_head(ask)
     before = weights(ask, "before")

@@ -1,0 +1,39 @@
+"""What a model answers before and after something was taken from it."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformer.asking import Answer, Asked
+
+NAMED = 3
+"""Words whose answers are shown before and after."""
+
+
+def answered_otherwise(before: Asked, after: Asked) -> str:
+    """How many held-out words are answered in another way, and some of them: those first that were right."""
+    pairs = [(word, *was, *after.held_out[word]) for word, was in before.held_out.items()]
+    changed = sorted((pair for pair in pairs if pair[1] != pair[3]), key=lambda pair: pair[4] - pair[2])
+    some = " · ".join(
+        f"{html.escape(word)} → {_marked(was, was_right)} then {_marked(now, now_right)}"
+        for word, was, was_right, now, now_right in changed[:NAMED]
+    )
+    count = f"<b>{len(changed)} of {len(pairs)}</b> held-out words are answered in another way"
+    return f"<div class='hl-changed' data-changed='{len(changed)}'>{count}{': ' if some else ''}{some}.</div>"
+
+
+def _marked(text: str, right: bool) -> str:
+    mark = "<b class='yes'>✓</b>" if right else "<b class='not'>✗</b>"
+    return f"<b>{html.escape(text) or '(nothing)'}</b> {mark}"
+
+
+def verdict(name: str, answer: Answer, exact: tuple[int, int]) -> str:
+    """What a word is answered, and how many held-out words are right."""
+    right = f"{exact[0]} / {exact[1]} held-out words right"
+    written = answer.output + ("" if answer.stopped else "…")
+    return (
+        f"<div class='hl-verdict' data-right='{exact[0]}'><small>{name}</small> "
+        f"{html.escape(answer.question.text)} → {_marked(written, answer.right)}<br><em>{right}</em></div>"
+    )
