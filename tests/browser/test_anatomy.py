@@ -51,7 +51,7 @@ def test_a_click_on_a_score_shows_the_query_and_the_key_that_it_was_computed_fro
 
     watch.until(lambda: explained("\\cdot k_"), what="the numbers of a score, which come after the picture")
     watch.press("anatomy_picture", column, row)
-    watch.until(lambda: explained("q_{2} \\cdot k_{3}"), what="the numbers of that score")
+    watch.until(lambda: explained("q_{3} \\cdot k_{4}"), what="the numbers of that score")
     score = watch.plot("anatomy_picture", f"gd.data[0].z[{row}][{column}]")
     strips = watch.plot("anatomy_picture", "gd.data.slice(-3).map((trace) => trace.z[0])")
     query, key, products = strips
@@ -69,7 +69,7 @@ def test_a_cell_of_the_large_map_leads_to_how_it_came_about(watch):
     watch.until(lambda: "Softmax " in shown_title(watch), what="the softmax")
     formula = watch.page.locator(".st-key-anatomy_formula annotation")
     watch.until(lambda: formula.count() > 1, what="the numbers")  # they come after the picture
-    assert formula.all_text_contents()[1].startswith("w_{3,2}")
+    assert formula.all_text_contents()[1].startswith("w_{4,3}")
     assert watch.plot("anatomy_picture", "gd.data[0].z[3][2]") == pytest.approx(weight, abs=2e-3)
 
 

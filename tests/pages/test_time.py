@@ -85,7 +85,7 @@ def test_a_click_on_a_cell_is_what_look_inside_opens_on(trained):
     trained.send("player", "cell", at).go("anatomy")
     assert trained.value("walk_at") == ("cross", "weights")
     assert trained.value("anatomy_head") == ("decoder.0.cross", 1)
-    assert [trained.value(f"focus_{name}") for name in ("row", "column")] == [2, 4]
+    assert [trained.value(f"focus_{name}") for name in ("row", "column")] == [3, 5]
 
 
 FIGURES = {"explore": "explore_map_figure", "masks": "mask_weights_figure", "anatomy": "anatomy_figure"}

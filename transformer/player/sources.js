@@ -110,7 +110,9 @@ export class Live extends Source {
       if (!index.version) return true; // nothing has been recorded yet; the socket tells when
       this.index = index;
       this.say({ version: index.version });
-      this.changed({ index: true });
+      const maps = this.early && this.mapOf(this.early);
+      this.early = null;
+      this.changed({ index: true, maps });
       return true;
     } catch (error) {
       console.warn(error);
@@ -168,12 +170,17 @@ export class Live extends Source {
     let maps = null;
     if (at < bytes.length) {
       const chunk = decoded(bytes.subarray(at));
-      const look = this.index?.looks[chunk.look];
-      if (look) maps = new Maps(chunk, look, chunk.steps[0]);
-      else if (this.index) this.reload();
+      maps = this.mapOf(chunk);
+      this.early = maps ? null : chunk; // until its axes are known
+      if (!maps && this.index) this.reload();
     }
     this.changed({ now, sentence, maps });
     this.say({ drawn: 1 });
+  }
+
+  mapOf(chunk) {
+    const look = this.index?.looks[chunk.look];
+    return look ? new Maps(chunk, look, chunk.steps[0]) : null;
   }
 
   renew(news, version) {
