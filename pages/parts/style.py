@@ -10,7 +10,7 @@ _CSS = f"""<style>
 .stMainBlockContainer {{ padding: 3.9rem 1.25rem 1rem; }}
 .stMainBlockContainer [data-testid="stVerticalBlock"] {{ gap: .45rem; }}
 [data-testid="stLayoutWrapper"]:has(> .st-key-why) {{ position: fixed; z-index: 999991; top: .55rem;
-  right: 4.5rem; width: 34rem; pointer-events: none; }}
+  right: 9.5rem; width: 30rem; pointer-events: none; }}
 .st-key-why p {{ font-size: .8rem; line-height: 1.3; text-align: right; }}
 .stSidebar [data-testid="stVerticalBlock"] {{ gap: .3rem; }}
 .st-key-run_start button {{ padding-left: 1.4rem; padding-right: 1.4rem; }}

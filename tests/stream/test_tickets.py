@@ -108,7 +108,8 @@ def test_what_is_no_name_of_a_run_is_looked_up_by_nobody(server, found, run_id):
 def test_a_run_that_is_not_there_is_looked_up_once_a_time_and_refused(told, found):
     """With a ticket that is good, as a page has it whose run has gone."""
     run_id = new_token()
-    assert told(good(run_id), run_id) == [403, 403, f"headlight.{good(run_id)}"]  # and closed behind it
+    ticket = good(run_id)
+    assert told(ticket, run_id) == [403, 403, f"headlight.{ticket}"]  # and closed behind it
     assert found.asked_for == [run_id] * 3
 
 
