@@ -452,9 +452,21 @@ def test_an_open_attention_says_that_nothing_is_hidden(made):
 
 def test_a_head_that_was_switched_off_is_named_and_all_zeros(made):
     passed, _ = opened(made, "default", Interventions(ablated=(("decoder.0.cross", 1),)))
-    stage = by_key(stages(passed, "decoder.0.cross", 1, Focus()))["heads"]
+    found = by_key(stages(passed, "decoder.0.cross", 1, Focus()))
+    stage = found["heads"]
     assert "switched off and so all zeros: 2" in stage.sentence
     assert not stage.panels[1].values[:, 8:16].any()
+    n_keys = len(found["weights"].panels[0].columns)
+    everything = ((0, n_keys),)
+    assert [panel.off for panel in stage.panels[1:]] == [
+        ((8, 16),),
+        *(everything if head == 1 else () for head in range(passed.config.model.n_heads)),
+    ]
+    assert (found["weights"].panels[0].off, found["scores"].panels[0].off) == (everything, ())
+    assert found["mixed"].panels[0].off == ((0, 8),)
+    assert found["mixed"].sentence.endswith("zeros go on in place of this.")
+    other = by_key(stages(passed, "decoder.0.cross", 0, Focus()))
+    assert not any(panel.off for key in ("weights", "mixed") for panel in other[key].panels)
 
 
 def test_it_is_said_where_queries_keys_and_values_come_from(made):

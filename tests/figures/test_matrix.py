@@ -45,6 +45,7 @@ class Table:
     hover_rows: tuple[str, ...] = ()
     marked: tuple[tuple[int, int], ...] = ()
     codes: np.ndarray | None = None
+    off: tuple[tuple[int, int], ...] = ()
 
 
 def numbers(n_rows, n_columns, role="plain", seed=0, **more):
@@ -123,6 +124,19 @@ def test_the_legend_names_the_reasons_that_occur_and_no_others():
     assert any("in the future" in text for text in texts)
     assert not any("padding" in text or "by hand" in text for text in texts)
     assert not any("■" in a.text for a in drawn(picture(numbers(3, 3))).layout.annotations)
+
+
+def test_heads_that_are_off_lie_under_stripes_over_their_columns_and_all_rows():
+    tables = [numbers(3, 6, off=((0, 2), (4, 6))), weights(), numbers(2, 5)]
+    spec = json.loads(matrix_picture(tables, focus=Focus(), title="", step=0).spec)
+    striped = [trace for trace in spec["data"] if "fillpattern" in trace]
+    assert [(min(t["x"]), max(t["x"]), min(t["y"]), max(t["y"])) for t in striped] == [
+        (-0.5, 1.5, -0.5, 2.5),
+        (3.5, 5.5, -0.5, 2.5),
+    ]
+    assert {trace["xaxis"] for trace in striped} == {spec["data"][0]["xaxis"]}
+    assert "switched off" in spec["layout"]["annotations"][0]["text"]
+    Figure(spec)  # which refuses what Plotly does not know
 
 
 def test_weights_go_from_zero_to_one_in_the_colours_of_all_weights():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -210,10 +211,14 @@ def mixed(spot: Spot) -> Stage:
         key="mixed",
         title="Weighted sum of values",
         sentence=f"Each row now takes that much of every value: what this head has read for "
-        f"{spot.query_token} is a mean of the values, weighted by where it looks.",
+        f"{spot.query_token} is a mean of the values, weighted by where it looks."
+        + (" The head is switched off: zeros go on in place of this." if spot.is_off(h) else ""),
         shape=spot.shape("Q", "K"),
         panels=(
-            spot.of_queries("what the head read", attention.mixed[h], "value"),
+            replace(
+                spot.of_queries("what the head read", attention.mixed[h], "value"),
+                off=((0, spot.model.d_head),) if spot.is_off(h) else (),
+            ),
             masked_map(spot, "weights", attention.weights[h], "weights"),
             spot.of_keys("values", attention.value[h], "value"),
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,7 +35,10 @@ def heads(spot: Spot) -> Stage:
         shape=spot.shape("Q", "D"),
         panels=(
             spot.of_queries("projected", attention.projected),
-            spot.of_queries("heads side by side", attention.joined, "value", feature=""),
+            replace(
+                spot.of_queries("heads side by side", attention.joined, "value", feature=""),
+                off=tuple((h * model.d_head, (h + 1) * model.d_head) for h in off),
+            ),
             *maps,
         ),
         formula=r"a_i = [\,o_i^{(1)}; \dots; o_i^{(H)}\,] \, W_O" + (" + b_O" if bias is not None else ""),

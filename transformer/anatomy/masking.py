@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -99,9 +100,11 @@ def _why_open(spot: Spot) -> str:
 
 def masked_map(spot: Spot, name: str, values: Array, role: str, head: int | None = None) -> Panel:
     """A number for each row and column, (Q, S), NaN where a head is blocked; by default this one."""
-    codes = mask_codes(spot, spot.head if head is None else head)
+    head = spot.head if head is None else head
+    codes = mask_codes(spot, head)
     shown = np.where(codes == OPEN, values, np.float32("nan"))
-    return spot.map(name, shown, role, codes=codes)
+    off = ((0, len(spot.keys)),) if role == "weights" and spot.is_off(head) else ()
+    return replace(spot.map(name, shown, role, codes=codes), off=off)
 
 
 def masked(spot: Spot) -> Stage:

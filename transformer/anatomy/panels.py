@@ -47,6 +47,8 @@ class Panel:
     """Cells (row, column) that stand out, such as the right tokens."""
     codes: Array | None = None
     """(rows, columns), why cells are blocked, where some may be: the codes of a mask."""
+    off: tuple[tuple[int, int], ...] = ()
+    """Columns, from and up to but without, that belong to heads which are switched off."""
 
     def __post_init__(self) -> None:
         expected = (len(self.rows), len(self.columns))

@@ -188,6 +188,10 @@ class Spot:
             codes=codes,
         )
 
+    def is_off(self, head: int) -> bool:
+        """Whether a head of this attention is switched off, so that zeros go on in its place."""
+        return head in self.passage.interventions.heads_off_at(self.site)
+
     def score_strip(self, name: str, values: Array, codes: Array | None = None) -> Panel:
         """A score for each column, (S,), of which the focused one matters."""
         return strip(name, values, self.keys, "scores", "key", codes, "column")

@@ -22,8 +22,16 @@ INK, WRONG = "ink", "wrong"
 """The two tones of type."""
 _SHADES = 24  # from paper to full colour, for the soft edges of letters
 _RAMPS = {INK: (0, "#1f2430"), WRONG: (_SHADES, colors.WRONG)}  # first index, full colour
-BLOCKED, PADDED, TAKEN, MARK, LINE, DONE = range(2 * _SHADES, 2 * _SHADES + 6)
-_FLAT = (colors.CAUSAL, colors.PADDING, colors.TAKEN, colors.MARK, "#d5d9df", colors.TRAIN)
+BLOCKED, PADDED, TAKEN, OFF, MARK, LINE, DONE = range(2 * _SHADES, 2 * _SHADES + 7)
+_FLAT = (
+    colors.CAUSAL,
+    colors.PADDING,
+    colors.TAKEN,
+    colors.OFF,
+    colors.MARK,
+    "#d5d9df",
+    colors.TRAIN,
+)
 _FIRST_WEIGHT = DONE + 1
 _LEVELS = 255 - _FIRST_WEIGHT  # one index stays free: GIF writers mark with it what does not change
 _DRAWN = re.compile("([→✗␣])")  # the built-in font has no such letters

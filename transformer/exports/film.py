@@ -88,7 +88,7 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
         canvas = Canvas(WIDTH, HEIGHT)
         still = replace(fitted, axes=axes)
         _heading(canvas, frame, title, about, size)
-        still.draw_cells(canvas, weights, reasons)
+        still.draw_cells(canvas, weights, reasons, off=head in frame.interventions.heads_off_at(site))
         still.draw_rows(canvas, wrong_rows(frame, word, site))
         still.draw_columns(canvas)
         canvas.text(still.left, still.top - 18, axes.row_title, 17, align="r")
@@ -181,7 +181,7 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
         still.draw_rows(canvas, {})
     maps = [[of_heads[head] for of_heads in map_of(frame, word, site, whole)] for frame in frames]
     for still, frame, (weights, reasons) in zip(stills, frames, maps, strict=True):
-        still.draw_cells(canvas, weights, reasons)
+        still.draw_cells(canvas, weights, reasons, off=head in frame.interventions.heads_off_at(site))
         still.draw_columns(canvas, title=False)
         middle = (still.left + still.right) / 2
         canvas.text(middle, under + 24, f"step {frame.step:,}", 28, align="m")

@@ -11,6 +11,7 @@ import numpy as np
 from transformer.exports.canvas import (
     BLOCKED,
     MARK,
+    OFF,
     PADDED,
     TAKEN,
     WRONG,
@@ -89,13 +90,19 @@ class Still:
         """The pixel (x, y) in the middle of a cell."""
         return self.left + column * self.cell + self.cell // 2, self.top + row * self.cell + self.cell // 2
 
-    def draw_cells(self, canvas: Canvas, weights: Array, reasons: Array) -> None:
-        """Draw the weights, (rows, columns) in [0, 1], and what is blocked in the manner of its reason."""
+    def draw_cells(self, canvas: Canvas, weights: Array, reasons: Array, *, off: bool = False) -> None:
+        """Draw the weights, (rows, columns) in [0, 1], and what is blocked in the manner of its reason.
+
+        Args:
+            off: whether the head is switched off, and so lies under stripes.
+        """
         each = np.ones((self.cell, self.cell), dtype=np.uint8)
         pixels = np.kron(weight_index(weights), each)
         for reason, (color, marks, _) in LOOKS.items():
             flat = np.where(marks(*pixels.shape), np.uint8(MARK), np.uint8(color))
             pixels = np.where(np.kron(reasons == reason, each) > 0, flat, pixels)
+        if off:
+            pixels = np.where(striped(*pixels.shape), np.uint8(OFF), pixels)
         gaps = np.ones(pixels.shape, dtype=bool)  # a line of paper between two cells, where there is room
         if self.cell >= 6:
             gaps[:: self.cell] = gaps[:, :: self.cell] = False
@@ -174,6 +181,12 @@ def hatched(height: int, width: int) -> Array:
 def crossed(height: int, width: int) -> Array:
     """(height, width) bool: thin lines both ways, the mark of what somebody has blocked."""
     return hatched(height, width) | hatched(height, width)[:, ::-1]
+
+
+def striped(height: int, width: int) -> Array:
+    """(height, width) bool: broad stripes that rise to the right, the mark of a head that is switched off."""
+    stripes: Array = (np.add.outer(np.arange(height), np.arange(width)) % 10) < 7
+    return stripes
 
 
 def dotted(height: int, width: int) -> Array:

@@ -84,6 +84,10 @@ class Table(Protocol):
     def codes(self) -> Array | None:
         """(rows, columns), why cells are blocked."""
 
+    @property
+    def off(self) -> tuple[tuple[int, int], ...]:
+        """Columns, from and up to but without, of heads that are switched off."""
+
 
 def blocked_of(table: Table) -> Array:
     """(rows, columns) codes: 0 where a cell is open."""
@@ -194,4 +198,21 @@ def cell_traces(
                 "textfont": {"color": colors.MARK, "size": min(11, int(height))},
             }
         traces.append(flat)
-    return traces
+    return traces + [_hatch(len(table.rows), first, end, place) for first, end in table.off]
+
+
+def _hatch(n_rows: int, first: int, end: int, place: dict[str, Any]) -> dict[str, Any]:
+    """Stripes over the columns of a head that is switched off."""
+    left, right, bottom = first - 0.5, end - 0.5, n_rows - 0.5
+    return {
+        **{key: place[key] for key in ("xaxis", "yaxis")},
+        "type": "scatter",
+        "name": "switched off",
+        "x": [left, right, right, left, left],
+        "y": [-0.5, -0.5, bottom, bottom, -0.5],
+        "mode": "lines",
+        "line": {"width": 0},
+        "fill": "toself",
+        "fillpattern": {"shape": "/", "fgcolor": colors.OFF, "size": 10, "solidity": 0.6},
+        "hoverinfo": "skip",
+    }

@@ -273,6 +273,8 @@ def _legend(tables: Sequence[Table]) -> list[dict[str, Any]]:
     for code, (color, mark, name) in BLOCKED.items():
         if code in codes:
             parts.append(f'<span style="color:{color}">■</span> {mark} {name}')
+    if any(table.off for table in tables):
+        parts.append(f'<span style="color:{colors.OFF}">▨</span> switched off')
     if any(table.marked for table in tables):
         parts.append(f'<span style="color:{colors.RIGHT}"><b>□</b></span> the right token')
     if not parts:
