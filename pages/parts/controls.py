@@ -24,7 +24,8 @@ _BUTTONS = """
 | Resume | S | lets a run that stands still go on, with the large button |
 | Step | N | takes as many training steps as the box beside it says, then stands still |
 | Stop | X | ends the run after the present step; it stays in the list and can be continued |
-| Continue | | lets a run that has ended go on; the rate is warmed up afresh and falls to zero again |
+| Continue | | lets a run that has ended go on for more steps: how many, and at what rate, stands here |
+| + and − | | adds the word in the box to the tracked ones, with its past; removes the chosen one |
 """
 
 
@@ -100,10 +101,10 @@ def controls(
             args=("stop",),
         )
         _pace(run, view, own)
-        with st.popover("", icon=":material/help:", help="What the buttons do"):
-            st.markdown(_BUTTONS)
-        if own and state in ENDED and state != FAILED:
-            _continuation(run)
+        ended = own and state in ENDED and state != FAILED
+        if ended:
+            st.button("Continue", key="run_continue", on_click=ask, args=("continue",))
+        _how(run, ended)
         if not own:
             st.caption("You watch this run.", width="content")
         with st.container(key="expected", width="content"):
@@ -132,7 +133,7 @@ def _pace(run: Watched, view: RunView, own: bool) -> None:
         list(PACE_NAMES),
         key="pace",
         bind="query-params",
-        width=120,
+        width=116,
         label_visibility="collapsed",
         disabled=not own,
         on_change=ask,
@@ -153,7 +154,7 @@ def _start_label(state: str, edited: bool, own: bool) -> str:
         return "Start"
     if state == QUEUED and not edited:
         return "Waiting…"
-    return "Start a new run with these changes" if edited else "New run"
+    return "Start new" if edited else "New run"
 
 
 def _changed_settings(state: str, changes: dict[str, tuple[Any, Any]], own: bool) -> None:
@@ -171,19 +172,17 @@ def _changed_settings(state: str, changes: dict[str, tuple[Any, Any]], own: bool
         )
 
 
-def _continuation(run: Watched) -> None:
-    """A run that has ended can go on."""
-    st.button("Continue", key="run_continue", on_click=ask, args=("continue",))
-    st.number_input(
-        "more steps", value=100, step=50, key="continue_steps", label_visibility="collapsed", width=85
-    )
-    st.markdown("steps at", width="content")
-    st.number_input(
-        "rate",
-        value=run.config.train.learning_rate / 2,
-        step=0.0005,
-        format="%.4g",
-        key="continue_rate",
-        label_visibility="collapsed",
-        width=90,
-    )
+def _how(run: Watched, goes_on: bool) -> None:
+    """What the buttons do, and how a run that has ended goes on."""
+    with st.popover("", icon=":material/more_horiz:", help="What the buttons do"):
+        if goes_on:
+            st.number_input("More steps", value=100, step=50, key="continue_steps")
+            st.number_input(
+                "Rate",
+                value=run.config.train.learning_rate / 2,
+                step=0.0005,
+                format="%.4g",
+                key="continue_rate",
+                help="It is warmed up to this afresh, and falls to zero again.",
+            )
+        st.markdown(_BUTTONS)

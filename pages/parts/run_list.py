@@ -9,11 +9,13 @@ import streamlit as st
 
 from pages.parts import selection
 from pages.parts.beginnings import fill
+from pages.parts.commands import OBEYED_SECONDS
 from pages.parts.open_run import open_run
 from pages.parts.plain import plain, refuse
 from pages.parts.wording import TASK_NAMES, told_apart
+from transformer.errors import InputError
 from transformer.player.sentences import STATE_SIGNS
-from transformer.recording.view import ENDED, RunFacts
+from transformer.recording.view import ENDED, IDLE, MAX_NAME, RunFacts
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
@@ -38,6 +40,8 @@ def run_list(current: Watched) -> None:
                 views = [watched.get(run.id, run) for run in published.values()]  # as the page says it
                 for name, view, label in zip(published, views, _labels(views), strict=True):
                     _button(f"{plain(name)} · {label}", view, current)
+        if selection.owns(current) and current.view.state != IDLE:
+            _name(current)
         open_run()
         if thinned := len(REGISTRY.library.thinned):
             st.caption(
@@ -60,6 +64,32 @@ def _button(label: str, run: RunFacts, current: Watched) -> None:
     )
 
 
+def _name(run: Watched) -> None:
+    """What the run on the screen is called."""
+    st.session_state["run_name"] = run.view.name
+    st.text_input(
+        "Name of this run",
+        key="run_name",
+        placeholder="name this run…",
+        label_visibility="collapsed",
+        on_change=_named,
+        args=(run.id,),
+        help=f"What this run is called in the list, at most {MAX_NAME} letters. Press Enter.",
+    )
+    if problem := st.session_state.get("name_problem"):
+        refuse(problem)
+
+
+def _named(id_: str) -> None:
+    st.session_state.pop("name_problem", None)
+    run = REGISTRY.get(id_)
+    try:
+        if run is not None:
+            selection.command(run).rename(st.session_state.get("run_name", "")).wait(OBEYED_SECONDS)
+    except InputError as error:
+        st.session_state["name_problem"] = str(error)
+
+
 def _labels(runs: Sequence[RunFacts]) -> list[str]:
     """Sign, name, and what differs between these runs; then how far each is."""
     if not runs:
@@ -74,7 +104,8 @@ def _label(view: RunFacts, differs: str) -> str:
         right = f" · {100 * view.right[0] // view.right[1]}% right"  # 999 of 1,000 are not all
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
     recipe = view.config.recipe
-    name = TASK_NAMES[view.config.train.task] if recipe == "default" else plain(recipe)
+    what = TASK_NAMES[view.config.train.task] if recipe == "default" else plain(recipe)
+    name = f"**{plain(view.name)}**" if view.name else what
     return f"{STATE_SIGNS[view.state]} {name} · {plain(differs)} · {now}"
 
 

@@ -6,6 +6,8 @@ import streamlit as st
 
 from transformer.figures import colors
 
+_PAPER = "background: light-dark(#ffffff, #12101c);"
+"""The background of both themes."""
 _CSS = f"""<style>
 .stMainBlockContainer {{ padding: 3.9rem 1.25rem 1rem; }}
 .stMainBlockContainer [data-testid="stVerticalBlock"] {{ gap: .45rem; }}
@@ -13,10 +15,18 @@ _CSS = f"""<style>
   right: 9.5rem; width: 30rem; pointer-events: none; }}
 .st-key-why p {{ font-size: .8rem; line-height: 1.3; text-align: right; }}
 .stSidebar [data-testid="stVerticalBlock"] {{ gap: .3rem; }}
+[data-testid="stSidebarHeader"] {{ height: 1.6rem; margin-bottom: 0; }}
 .st-key-run_start button {{ padding-left: 1.4rem; padding-right: 1.4rem; }}
 .st-key-run_start button p {{ font-size: 1.15rem; font-weight: 700; }}
 .st-key-controls kbd {{ display: none; }}
-.st-key-expected:not(:has(p)) {{ display: none; }}
+[data-testid="stLayoutWrapper"]:has(> :is(.st-key-expected, .st-key-run_changes)):not(:has(p)) {{
+  display: none; }}
+/* What comes and goes lies over the page, and moves nothing of it. */
+[data-testid="stLayoutWrapper"]:has(> .st-key-run_changes) {{ position: fixed; z-index: 999992; top: .3rem;
+  right: 9.5rem; width: 30rem; min-height: 3rem; {_PAPER} }}
+.st-key-controls {{ position: relative; }}
+[data-testid="stLayoutWrapper"]:has(> .st-key-word_problem) {{ position: absolute; z-index: 5;
+  top: calc(100% + .3rem); right: 0; width: auto; max-width: 100%; border-radius: .5rem; {_PAPER} }}
 .hl-batch {{ width: auto; border-collapse: collapse; font-family: var(--st-code-font, monospace);
   font-size: .72rem; }}
 .hl-batch td {{ border: 0; padding: .05rem .22rem; text-align: center; }}

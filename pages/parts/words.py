@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts import selection
+from pages.parts.commands import OBEYED_SECONDS
 from pages.parts.plain import plain, refuse
 from transformer.config import LETTER_TASKS
 from transformer.errors import InputError
@@ -18,16 +19,23 @@ def probe_words(run: Watched) -> None:
     st.text_input(
         "Your own word",
         key="own_word",
-        placeholder=("your own word…" if run.task.same_length else "your own sentence…")
+        placeholder=("your word…" if run.task.same_length else "your sentence…")
         if own
         else "any word: on Ask",
         label_visibility="collapsed",
         disabled=not own,
         on_change=_typed,
-        width=150 if run.task.same_length else 260,
+        width=124 if run.task.same_length else 240,
         help=f"{what_to_type(run)} Press Enter.",
     )
-    st.button("Add", key="add_word", icon=":material/add:", on_click=_ask, disabled=not own)
+    st.button("", key="add_word", icon=":material/add:", on_click=_ask, disabled=not own)
+    st.button(
+        "",
+        key="drop_word",
+        icon=":material/remove:",
+        on_click=_drop,
+        disabled=not own or len(run.questions) < 2,
+    )
     _problem()
 
 
@@ -103,8 +111,19 @@ def _ask(word: str | None = None) -> None:
     st.session_state.pop("word_problem", None)
 
 
+def _drop() -> None:
+    """Only notes the word, as `_ask` does."""
+    st.session_state["dropped_word"] = st.session_state.get("word", "")
+    st.session_state.pop("word_problem", None)
+
+
 def _take_up(run: Watched) -> None:
-    """A typed word becomes a probe at once, in any state of the run."""
+    """A typed word becomes a probe at once, in any state of the run; a dropped one goes."""
+    if (dropped := st.session_state.pop("dropped_word", None)) is not None:
+        try:
+            selection.command(run).drop_word(dropped).wait(OBEYED_SECONDS)
+        except InputError as error:
+            st.session_state["word_problem"] = str(error), None
     asked = st.session_state.pop("asked_word", None)
     if asked is None:
         return

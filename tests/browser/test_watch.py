@@ -249,7 +249,7 @@ def test_edited_settings_leave_the_run_alone_and_start_another_beside_it(watch):
     watch.type("seed", "5")
     expect(watch.page.locator(".st-key-run_changes")).to_contain_text("seed 0 → 5")
     button = watch.page.locator(".st-key-run_start button")
-    expect(button).to_contain_text("Start a new run with these changes")
+    expect(button).to_contain_text("Start new")
     assert watch.page.url.split("run=")[1].split("&")[0] in first
     watch.click("run_stop")
     watch.until(lambda: watch.state == "stopped")
@@ -303,7 +303,9 @@ def test_a_finished_run_goes_on_at_a_stated_rate(watch):
     watch.open(f"/?steps=5{SMALL}")
     watch.click("run_start")
     watch.until(lambda: watch.state == "finished")
+    watch.page.locator(".st-key-controls [data-testid=stPopover] button").click()
     watch.type("continue_steps", "20")
+    watch.page.keyboard.press("Escape")
     watch.click("run_continue")
     watch.until(lambda: "25 / 25" in watch.status)
     watch.until(lambda: watch.number("live_map", "step") == 25)
@@ -345,6 +347,34 @@ def test_a_head_that_is_off_is_drawn_as_off_large_and_among_the_small_maps(watch
     plot = watch.page.locator(".st-key-live_map .nsewdrag").bounding_box()
     assert [over[side] for side in over] == pytest.approx([plot[side] for side in over], abs=2)
     watch.click("run_stop")
+
+
+def test_nothing_that_comes_or_goes_moves_the_pictures(watch):
+    """The end of a run, what was wrong with a word, changed settings, more words than a line has room for."""
+    watch.open(f"/?steps=12{SMALL}")
+
+    def stands():
+        box = watch.page.locator(".st-key-live_map").bounding_box()
+        return box["y"], box["height"]
+
+    before = stands()
+    watch.click("run_start")
+    watch.until(lambda: watch.state == "finished")
+    expect(watch.page.locator(".st-key-run_continue button")).to_be_enabled()
+    assert stands() == before
+    for n, letter in enumerate("abcdefg"):
+        watch.type("own_word", 12 * letter)
+        expect(watch.page.locator(".st-key-word button")).to_have_count(6 + n)
+    assert stands() == before
+    chosen = watch.page.locator(".st-key-word button[aria-pressed=true]")
+    assert chosen.inner_text() == 12 * "g"
+    words = watch.page.locator(".st-key-word").bounding_box()
+    assert words["x"] <= chosen.bounding_box()["x"] < words["x"] + words["width"]
+    watch.type("own_word", "über")
+    expect(watch.page.locator(".st-key-word_problem")).to_be_visible()
+    watch.type("seed", "5")
+    expect(watch.page.locator(".st-key-run_changes")).to_contain_text("seed 0 → 5")
+    assert stands() == before
 
 
 def test_values_show_under_the_pointer(watch):

@@ -105,6 +105,16 @@ def test_losses_stand_in_one_panel_and_shares_in_the_other():
     assert layout.xaxis.title.text == "step"
 
 
+def test_a_translation_counts_tokens_and_sentences():
+    made = picture(series(12), called=("tokens", "sentences"))
+    names = {*lines(made)}
+    assert {"tokens right (training)", "sentences right (held-out)"} <= names
+    shares = Figure(made.figure()).layout.annotations[1].text
+    assert all(f"<b>{name}</b>" in shares for name in ("tokens", "whole sentences"))
+    assert "letters" not in made.spec
+    assert "words" not in made.spec
+
+
 def test_training_and_held_out_words_are_told_apart_in_both_panels_and_in_the_legend():
     """By colour, and by more than colour."""
     found = lines(picture(series(12)))

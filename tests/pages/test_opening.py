@@ -61,10 +61,9 @@ def test_before_the_start_one_can_start_and_step_and_there_is_nothing_to_pause_o
 
 
 def test_every_control_has_a_help_text(opened):
-    without_label = {"continue_steps", "continue_rate"}
     for kind in ("selectbox", "number_input", "text_input", "button_group", "toggle"):
         for element in opened.at.get(kind):
-            assert element.key in without_label or element.proto.help, element.key
+            assert element.proto.help, element.key
 
 
 def test_a_task_that_works_is_chosen_with_the_settings_of_the_default_preset(opened):

@@ -100,6 +100,25 @@ def test_two_visitors_with_a_run_each_see_only_their_own_in_the_list(visit):
     assert label == "✔ words backwards · seed 1 · finished at 3 · 0% right"
 
 
+def test_a_run_is_named_in_the_list_by_its_owner_and_for_everybody(visit):
+    owner = visit(seed=1).press("run_start").until("finished")
+
+    def label(visitor):
+        return visitor.at.button(key=f"show_{owner.run.id}").label
+
+    owner.set("run_name", "my *first* run")
+    assert label(owner) == "✔ **my \\*first\\* run** · seed 1 · finished at 3 · 0% right"
+    guest = visit({"run": owner.run.id})
+    assert label(guest) == label(owner)
+    assert "run_name" not in guest.keys
+    owner.set("run_name", 41 * "a")
+    assert owner.errors == ["A name of 41 letters is too long; take at most 40."]
+    assert owner.run.view.name == "my *first* run"
+    owner.set("run_name", "")
+    assert owner.errors == []
+    assert label(owner) == "✔ words backwards · seed 1 · finished at 3 · 0% right"
+
+
 def test_the_list_shows_the_newest_first_and_a_click_brings_a_run_back_with_its_settings(visit):
     visitor = visit(seed=1).press("run_start").until("finished")
     first = visitor.run

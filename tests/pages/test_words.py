@@ -75,6 +75,22 @@ def test_the_button_beside_an_empty_box_says_what_to_do(visit):
     assert visitor.errors == ["There is no word to ask; type one, such as banana."]
 
 
+def test_the_chosen_word_is_removed_and_the_last_one_cannot_be(visit):
+    visitor = visit()
+    visitor.choose(word="kayak").press("drop_word")
+    assert [question.text for question in visitor.run.questions] == ["banana", "cat"]
+    assert visitor.value("word") == shown(visitor) == "banana"
+    visitor.press("drop_word")
+    assert shown(visitor) == "cat"
+    assert visitor.at.button(key="drop_word").disabled
+
+
+def test_who_watches_adds_and_removes_no_word(visit):
+    owner = visit().press("run_start").until("finished")
+    guest = visit({"run": owner.run.id})
+    assert all(guest.at.button(key=key).disabled for key in ("add_word", "drop_word"))
+
+
 def test_a_word_may_be_asked_in_any_state_and_no_step_is_lost_to_it(visit, slow, trained_alone):
     visitor = visit(slow).set("step_size", 2).step()
     assert visitor.run.view.step == 2

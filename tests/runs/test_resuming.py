@@ -257,20 +257,23 @@ def test_own_pairs_with_word_tokenizers_come_back_with_the_folder_alone(
     same_frame(view.frames[-1], whole.frames[-1])
 
 
-def test_a_word_of_a_person_s_own_and_the_pace_are_there_again(tiny, kept, go_on, killed):
+def test_words_of_a_person_s_own_the_name_and_the_pace_are_there_again(tiny, kept, go_on, killed):
     run = kept(tiny(steps=100_000))
     to(run, 2)
     run.add_word("sheep")
     run.set_pace(20.0)
+    run.rename("my <b>flock</b>")
+    run.drop_word("cat")
     to(run, 4)
     again = go_on(killed(run))
     assert again.ready.wait(30)
+    assert again.view.name == "my <b>flock</b>"
     assert again.view.pace == 20.0
-    assert [question.text for question in again.questions] == ["kayak", "cat", "sheep"]
+    assert [question.text for question in again.questions] == ["kayak", "sheep"]
     to(again, 5)
     again.add_word("ox")
     again.stop().wait(30)
-    assert [probe.text for probe in again.view.frame.probes] == ["kayak", "cat", "sheep", "ox"]
+    assert [probe.text for probe in again.view.frame.probes] == ["kayak", "sheep", "ox"]
 
 
 EVENTFUL = {"n_encoder_layers": 1, "n_decoder_layers": 1, "n_heads": 2, "d_model": 32, "d_ff": 40} | {

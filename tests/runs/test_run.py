@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from transformer.errors import InputError
 from transformer.training import evaluation
 
 
@@ -197,6 +198,40 @@ def test_the_oldest_word_of_a_person_gives_way_when_there_are_too_many(tiny, mak
     run.add_word("mmm")
     until(lambda: "mmm" in [probe.text for probe in run.view.frame.probes])
     assert [probe.text for probe in run.view.frame.probes] == ["kayak", "cat", *(3 * c for c in "defghijklm")]
+
+
+def test_a_word_that_is_removed_is_in_no_frame_any_more_and_the_last_one_stays(tiny, make_run, at, until):
+    run = make_run(tiny(steps=30))
+    run.add_word("dog")
+    run.advance(3)
+    at(run, "paused", 3)
+    until(lambda: run.view.frames.steps_of("dog") == (0, 1, 2, 3))
+    before = run.view.frame
+    for word in ("cat", "no such word", "kayak"):
+        assert run.drop_word(word).wait(30)
+    assert [question.text for question in run.questions] == ["dog"]
+    frame = run.view.frame
+    assert [probe.text for probe in frame.probes] == ["dog"]
+    for site, weights in frame.maps[0].items():
+        np.testing.assert_array_equal(weights, before.maps[before.row_of("dog")][site])
+    with pytest.raises(InputError, match="“dog” is the only word; add another one before you remove it."):
+        run.drop_word("dog")
+    run.advance(2)
+    at(run, "paused", 5)
+    assert run.view.frames.steps_of("kayak") == ()
+    run.add_word("kayak")  # and may come back
+    until(lambda: run.view.frames.steps_of("kayak") == (0, 1, 2, 3, 4, 5))
+
+
+def test_a_run_is_called_what_its_owner_says(tiny, make_run):
+    run = make_run(tiny())
+    assert run.view.name == ""
+    assert run.rename("  eight   heads ").wait(30)
+    assert run.view.name == "eight heads"
+    with pytest.raises(InputError, match="A name of 41 letters is too long; take at most 40."):
+        run.rename(41 * "a")
+    assert run.rename("").wait(30)
+    assert run.view.name == ""
 
 
 def test_a_new_learning_rate_holds_from_the_next_step_on(tiny, make_run, at, ended, losses):

@@ -73,6 +73,7 @@ def test_run_json_carries_the_configuration_and_how_it_ended(archived):
         "everyday": list(view.everyday),
         "turned_at": None,
         "after": None,
+        "name": "",
         "right": list(view.right),
         "every": 1,
         "moments": [asdict(moment) for moment in view.moments],

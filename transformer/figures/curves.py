@@ -100,6 +100,7 @@ def curves(
     ghost: Series | None,
     marker: int | None = None,
     moments: tuple[tuple[int, str], ...] = (),
+    called: tuple[str, str] = ("letters", "words"),
 ) -> Picture:
     """Loss and accuracy against the step.
 
@@ -110,6 +111,7 @@ def curves(
         ghost: the run before, drawn grey behind this one.
         marker: the step that is looked at.
         moments: (step, text), each a pin above the loss in the last trace, whose point i is moment i.
+        called: what the parts of an answer are, and what examples are.
     """
     nothing = np.full(1, np.nan)
     arrays: dict[str, Array] = {}
@@ -128,22 +130,28 @@ def curves(
             arrays[name] = nothing
     step = int(run.steps[-1]) if len(run.steps) else 0
     return Picture(
-        spec=_spec(planned, highest_loss, run_id, moments),
+        spec=_spec(planned, highest_loss, run_id, moments, called),
         arrays=arrays,
         layout=marker_at(marker),
         step=step,
     )
 
 
-SHARES = (
-    f"<span style='color:{colors.TRAIN}'><b>letters</b></span>, "
-    f"<span style='color:{colors.HELD_OUT}'><b>whole words</b></span> right"
-)
-"""The legend of the lower panel: two shares that are not to be taken for each other."""
-
-
 @lru_cache(maxsize=64)
-def _spec(planned: int, highest_loss: float, run_id: str, moments: tuple[tuple[int, str], ...]) -> str:
+def _spec(
+    planned: int,
+    highest_loss: float,
+    run_id: str,
+    moments: tuple[tuple[int, str], ...],
+    called: tuple[str, str],
+) -> str:
+    parts, examples = called
+    # The legend of the lower panel: two shares that are not to be taken for each other.
+    shares = (
+        f"<span style='color:{colors.TRAIN}'><b>{parts}</b></span>, "
+        f"<span style='color:{colors.HELD_OUT}'><b>whole {examples}</b></span> right"
+    )
+
     def line(
         name: str, axis: str, color: str, *, legend: bool = True, short: str = "", **style: object
     ) -> dict[str, object]:
@@ -161,12 +169,14 @@ def _spec(planned: int, highest_loss: float, run_id: str, moments: tuple[tuple[i
 
     data = [
         line("previous run: training loss", "y", colors.GHOST, legend=False, width=1.5, dash="dot"),
-        line("previous run: words right", "y2", colors.GHOST, legend=False, width=1.5, dash="dot"),
+        line(f"previous run: {examples} right", "y2", colors.GHOST, legend=False, width=1.5, dash="dot"),
         line("training", "y", colors.TRAIN, width=1.5),
-        line("words right (held-out)", "y2", colors.HELD_OUT, legend=False, width=3, mode="lines+markers"),
-        line("held-out words", "y", colors.HELD_OUT, short="held-out", width=3, mode="lines+markers"),
-        line("letters right (training)", "y2", colors.TRAIN, legend=False, width=1.5),
-        line("held-out, reading its own letters", "y", colors.FREE, short="free", width=2, dash="dash"),
+        line(
+            f"{examples} right (held-out)", "y2", colors.HELD_OUT, legend=False, width=3, mode="lines+markers"
+        ),
+        line(f"held-out {examples}", "y", colors.HELD_OUT, short="held-out", width=3, mode="lines+markers"),
+        line(f"{parts} right (training)", "y2", colors.TRAIN, legend=False, width=1.5),
+        line(f"held-out, reading its own {parts}", "y", colors.FREE, short="free", width=2, dash="dash"),
     ]
     axis = {"zeroline": False, "fixedrange": False, "tickfont": {"size": 12}}
     # Pins have a strip of their own: among the curves, the pointer would find all of them at once.
@@ -192,7 +202,7 @@ def _spec(planned: int, highest_loss: float, run_id: str, moments: tuple[tuple[i
         },
         "annotations": [
             panel_name("loss", 1.0 - strip),
-            panel_name(SHARES, middle - 0.04) | {"x": 0.02, "xanchor": "left"},
+            panel_name(shares, middle - 0.04) | {"x": 0.02, "xanchor": "left"},
         ],
         "shapes": [marker_line()],
         "uirevision": run_id,

@@ -11,6 +11,11 @@ def examples_of(task: str) -> str:
     return "sentences" if task in _SENTENCES else _CALLED.get(task, "words")
 
 
+def parts_of(task: str) -> str:
+    """What the answer to an example of a task is made of, in the plural."""
+    return "letters" if examples_of(task) == "words" else "tokens"
+
+
 def shortened(text: str, most: int = 24) -> str:
     """A text where there is little room."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

@@ -10,7 +10,7 @@ import numpy as np
 from transformer.figures.curves import Series, curves, highest_loss
 from transformer.figures.picture import Array, Picture
 from transformer.figures.score_curves import score_curves
-from transformer.insight.names import full_head_name
+from transformer.insight.names import examples_of, full_head_name, parts_of
 from transformer.insight.scores import ROLES, THRESHOLD
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, RunView
@@ -40,6 +40,7 @@ def run_curves(view: RunView, before: RunView | None = None, marker: int | None 
         ghost=None if before is None else _series(before.metrics),
         marker=marker,
         moments=tuple((moment.step, moment.text) for moment in view.moments),
+        called=(parts_of(view.config.train.task), examples_of(view.config.train.task)),
     )
 
 

@@ -402,6 +402,8 @@ export class Player {
     if (offered === this.offered) return;
     this.offered = offered;
     this.buttons(".st-key-word", index.words.map((word) => [word, word]), at.word, (word) => this.choose({ word }));
+    const words = this.find(".st-key-word"), chosen = words.querySelector("[aria-pressed=true]");
+    if (chosen) words.scrollLeft = chosen.offsetLeft - words.offsetLeft - 40; // many words scroll, and move nothing
     const kinds = Object.entries(index.kinds).map(([kind, { name }]) => [kind, name]);
     this.buttons(".st-key-kind", kinds, at.kind, (kind) => this.choose({ kind }));
     this.find(".st-key-kind").hidden = kinds.length < 2;

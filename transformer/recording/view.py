@@ -19,6 +19,8 @@ FINISHED, STOPPED, FAILED, RECORDED = "finished", "stopped", "failed", "recorded
 ENDED = (FINISHED, STOPPED, FAILED, RECORDED)
 MAX_WORDS = 12
 """Tracked words of one run; the oldest of a person's own gives way."""
+MAX_NAME = 40
+"""Letters of a run's name."""
 PACES = (None, 20.0, 5.0, 1.0)
 """Most steps per second; None is full speed."""
 
@@ -64,12 +66,14 @@ class RunFacts:
     """(step, site, head) of the first head whose score crossed the threshold."""
     after: str | None = None
     """Id of the run that this one was started from."""
+    name: str = ""
+    """What its owner calls it; empty where nobody has named it."""
 
     def __post_init__(self) -> None:
         """Whether a run can be so; a file may be anybody's. Raises ValueError."""
         positive = 0 < self.learning_rate < math.inf and 0 <= self.seconds < math.inf
         counted = 0 <= self.step <= self.planned and self.threads >= 0 and self.every >= 1
-        if not positive or not counted or self.pace not in PACES:
+        if not positive or not counted or self.pace not in PACES or len(self.name) > MAX_NAME:
             raise ValueError("its numbers are none of a run")
 
 

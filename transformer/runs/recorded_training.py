@@ -381,9 +381,7 @@ class RecordedTraining:
         """Record one more word, perhaps in place of another: its newest map at once, then its past."""
         self.develop()
         if instead_of is not None:
-            self._recorder.remove(instead_of)
-            self._published.publish(frames=self._view.frames.without(instead_of.text))
-            self._pasts = deque(one for one in self._pasts if one[0] != instead_of)
+            self.forget(instead_of)
         self._recorder.add(question)
         outputs, newest = self._recorder.write(self.state.step), self.weights.snapshots[-1:]
         if newest and newest[0].step == self.state.step:
@@ -393,6 +391,13 @@ class RecordedTraining:
             chunks = self._recorder.develop(None if self._large else self.weights)
         self._publish([outputs, *chunks])
         self._owe(question)
+
+    def forget(self, question: Question) -> None:
+        """Record a word no more, and let go of what was recorded of it."""
+        self.develop()
+        self._recorder.remove(question)
+        self._published.publish(frames=self._view.frames.without(question.text))
+        self._pasts = deque(one for one in self._pasts if one[0] != question)
 
     def _owe(self, question: Question) -> None:
         """Have the frames developed that a word lacks, as far as their weights are kept."""

@@ -16,6 +16,7 @@ from transformer.recording.view import (
     FAILED,
     FINISHED,
     IDLE,
+    MAX_NAME,
     MAX_WORDS,
     PACES,
     PAUSED,
@@ -312,6 +313,34 @@ class Run:
             self.questions.remove(dropped)
         self.questions.append(question)
         self._training.ask(question, instead_of=dropped)
+
+    def drop_word(self, text: str) -> threading.Event:
+        """Track a word no more; its frames go with it. Nothing happens where it is not tracked.
+
+        Raises:
+            InputError: it is the last one.
+        """
+        if [one.text for one in self.questions] == [text]:
+            raise InputError(f"“{text}” is the only word; add another one before you remove it.", "drop_word")
+
+        def obey() -> None:
+            question = next((one for one in self.questions if one.text == text), None)
+            if question is not None and len(self.questions) > 1:  # by now
+                self.questions.remove(question)
+                self._training.forget(question)
+
+        return self._runner.ask(obey)
+
+    def rename(self, name: str) -> threading.Event:
+        """Call the run so; with an empty name it is told from others by its settings again.
+
+        Raises:
+            InputError: a name that is too long.
+        """
+        name = " ".join(name.split())
+        if len(name) > MAX_NAME:
+            raise InputError(f"A name of {len(name)} letters is too long; take at most {MAX_NAME}.", "name")
+        return self._runner.ask(lambda: self._published.publish(name=name))
 
     # Where it is kept, and how it ends.
 
