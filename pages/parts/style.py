@@ -24,9 +24,11 @@ _CSS = f"""<style>
 /* What comes and goes lies over the page, and moves nothing of it. */
 [data-testid="stLayoutWrapper"]:has(> .st-key-run_changes) {{ position: fixed; z-index: 999992; top: .3rem;
   right: 9.5rem; width: 30rem; min-height: 3rem; {_PAPER} }}
-.st-key-controls {{ position: relative; }}
+:is(.st-key-controls, .st-key-probe_words) {{ position: relative; }}
 [data-testid="stLayoutWrapper"]:has(> .st-key-word_problem) {{ position: absolute; z-index: 5;
   top: calc(100% + .3rem); right: 0; width: auto; max-width: 100%; border-radius: .5rem; {_PAPER} }}
+.st-key-controls [data-testid="stLayoutWrapper"]:has(> .st-key-expected) {{ position: absolute; z-index: 4;
+  top: calc(100% + .45rem); left: 14rem; pointer-events: none; }}
 .hl-batch {{ width: auto; border-collapse: collapse; font-family: var(--st-code-font, monospace);
   font-size: .72rem; }}
 .hl-batch td {{ border: 0; padding: .05rem .22rem; text-align: center; }}
@@ -66,6 +68,7 @@ _CSS = f"""<style>
 @media (max-width: 1200px) {{
   [data-testid="stLayoutWrapper"]:has(> .st-key-why) {{ position: static; width: 100%; }}
   .st-key-why p {{ text-align: left; }}
+  .st-key-controls [data-testid="stLayoutWrapper"]:has(> .st-key-expected) {{ position: static; }}
 }}
 @media (max-width: 1000px) {{
   .stMainBlockContainer .stHorizontalBlock:has(> .stColumn) {{ flex-wrap: wrap; }}
