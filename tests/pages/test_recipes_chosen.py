@@ -145,6 +145,7 @@ def test_a_recipe_or_topology_that_does_not_exist_means_the_apps_own(visit, key)
 @pytest.mark.parametrize(("preset", "mask"), [("No causal mask", "causal"), ("No padding mask", "padding")])
 def test_a_preset_begins_without_a_mask_and_says_what_to_look_at(visit, preset, mask):
     visitor = visit({}).set("preset", preset)
+    visitor.once(lambda: visitor.run.view.frame is not None)
     assert PRESETS[preset].look_for in visitor.headline
     assert visitor.run.view.masks == {"causal": True, "padding": True, mask: False}
     visitor.set("width", 8).set("heads", 2).set("steps", 3).press("run_start").until("finished")
