@@ -25,7 +25,7 @@ def probe_words(run: Watched) -> None:
         label_visibility="collapsed",
         disabled=not own,
         on_change=_typed,
-        width=124 if run.task.same_length else 240,
+        width=124 if run.task.same_length else 150,
         help=f"{what_to_type(run)} Press Enter.",
     )
     st.button("", key="add_word", icon=":material/add:", on_click=_ask, disabled=not own)
