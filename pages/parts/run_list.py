@@ -76,7 +76,8 @@ def _name(run: Watched) -> None:
         args=(run.id,),
         help=f"What this run is called in the list, at most {MAX_NAME} letters. Press Enter.",
     )
-    if problem := st.session_state.get("name_problem"):
+    of, problem = st.session_state.get("name_problem", (None, ""))
+    if of == run.id:
         refuse(problem)
 
 
@@ -87,7 +88,7 @@ def _named(id_: str) -> None:
         if run is not None:
             selection.command(run).rename(st.session_state.get("run_name", "")).wait(OBEYED_SECONDS)
     except InputError as error:
-        st.session_state["name_problem"] = str(error)
+        st.session_state["name_problem"] = id_, str(error)
 
 
 def _labels(runs: Sequence[RunFacts]) -> list[str]:

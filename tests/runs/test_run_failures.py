@@ -141,6 +141,11 @@ def test_a_failed_run_cannot_go_on(tiny, make_run, until):
     failed(run, until)
     with pytest.raises(InputError, match="^A failed run cannot go on; start a new one.$"):
         run.continue_for(3, 0.1)
+    for command in (lambda: run.add_word("dog"), lambda: run.drop_word("cat")):
+        with pytest.raises(InputError, match="^A failed run cannot be asked; start a new one.$"):
+            command()
+    with pytest.raises(InputError, match="^A failed run cannot be named; start a new one.$"):
+        run.rename("mine")
 
 
 def test_waiting_ends_with_the_run_or_in_time(tiny, make_run, until):

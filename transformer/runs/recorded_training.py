@@ -379,8 +379,9 @@ class RecordedTraining:
 
     def ask(self, question: Question, instead_of: Question | None) -> None:
         """Record one more word, perhaps in place of another: its newest map at once, then its past."""
-        self.develop()
-        if instead_of is not None:
+        if instead_of is None:
+            self.develop()
+        else:
             self.forget(instead_of)
         self._recorder.add(question)
         outputs, newest = self._recorder.write(self.state.step), self.weights.snapshots[-1:]

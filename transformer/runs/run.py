@@ -217,8 +217,7 @@ class Run:
         if self._lease.limits is not None:
             self._lease.limits.check_steps(self.view.step + steps)
         TrainConfig(learning_rate=rate)
-        if self.view.state == FAILED:
-            raise InputError("A failed run cannot go on; start a new one.", "run_continue")
+        self._check_alive("go on", "run_continue")
 
         def obey() -> None:
             if self.view.state in (FINISHED, STOPPED):
@@ -298,8 +297,7 @@ class Run:
             InputError: a word that cannot be asked, or a run that has failed.
         """
         question = self.task.question(text)
-        if self.view.state == FAILED:
-            raise InputError("A failed run cannot be asked; start a new one.", "probe_words")
+        self._check_alive("be asked", "probe_words")
         self._runner.ask(lambda: self._add(question))
         return question.text
 
@@ -318,8 +316,9 @@ class Run:
         """Track a word no more; its frames go with it. Nothing happens where it is not tracked.
 
         Raises:
-            InputError: it is the last one.
+            InputError: it is the last one, or the run has failed.
         """
+        self._check_alive("be asked", "drop_word")
         if [one.text for one in self.questions] == [text]:
             raise InputError(f"“{text}” is the only word; add another one before you remove it.", "drop_word")
 
@@ -335,12 +334,18 @@ class Run:
         """Call the run so; with an empty name it is told from others by its settings again.
 
         Raises:
-            InputError: a name that is too long.
+            InputError: a name that is too long, or a run that has failed.
         """
+        self._check_alive("be named", "name")
         name = " ".join(name.split())
         if len(name) > MAX_NAME:
             raise InputError(f"A name of {len(name)} letters is too long; take at most {MAX_NAME}.", "name")
         return self._runner.ask(lambda: self._published.publish(name=name))
+
+    def _check_alive(self, asked: str, field: str) -> None:
+        """Refuse what the thread of a failed run is not there to do. Raises InputError."""
+        if self.view.state == FAILED:
+            raise InputError(f"A failed run cannot {asked}; start a new one.", field)
 
     # Where it is kept, and how it ends.
 
