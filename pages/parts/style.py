@@ -6,8 +6,9 @@ import streamlit as st
 
 from transformer.figures import colors
 
-_PAPER = "background: light-dark(#ffffff, #12101c);"
-"""The background of both themes."""
+_LIGHT, _DARK = (st.get_option(f"theme.{kind}.backgroundColor") for kind in ("light", "dark"))
+_PAPER = f"background: light-dark({_LIGHT}, {_DARK});"
+"""The page's own, for what lies over it."""
 _CSS = f"""<style>
 .stMainBlockContainer {{ padding: 3.9rem 1.25rem 1rem; }}
 .stMainBlockContainer [data-testid="stVerticalBlock"] {{ gap: .45rem; }}
