@@ -13,8 +13,11 @@ document.addEventListener("click", (event) => {
 // `since` is when the component was mounted.
 export const leaving = (since) => since < left && performance.now() - left < LEAVING;
 
-// Streamlit unmounts a component too when a newer message overtakes, and before its element is taken away.
+// Streamlit unmounts a component too when a newer message overtakes, and may mount one whose element it has taken away.
 export function whenGone(root, done) {
-  if (root.isConnected) setTimeout(() => root.isConnected || done(), 1000);
-  else done();
+  const looks = setInterval(() => {
+    if (root.isConnected) return;
+    clearInterval(looks);
+    done();
+  }, 1000);
 }

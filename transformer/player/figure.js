@@ -16,8 +16,14 @@ export default function figure({ data, parentElement, setTriggerValue }, base) {
   const host = parentElement.querySelector(".live-figure");
   host.style.height = data.height;
   let drawing = figures.get(host);
-  if (!drawing) figures.set(host, (drawing = new Drawing(host, { plotly: `${base}/files/${data.plotly}` })));
-  else drawing.measured = null; // called again too when the theme changes
+  if (drawing) drawing.measured = null; // called again too when the theme changes
+  else {
+    figures.set(host, (drawing = new Drawing(host, { plotly: `${base}/files/${data.plotly}` })));
+    whenGone(host, () => {
+      drawing.close();
+      figures.delete(host);
+    });
+  }
   drawing.clicked = data.clickable ? (trace, point) => setTriggerValue("clicked", { trace, point }) : null;
   const arrays = Object.fromEntries(Object.entries(data.arrays).map(([name, packed]) => [name, unpacked(packed)]));
   const { spec, layout, step, hatched, fileName } = data;
@@ -34,8 +40,4 @@ export default function figure({ data, parentElement, setTriggerValue }, base) {
       drawing.busy = null;
     }
   })();
-  return () => whenGone(host, () => {
-    drawing.close();
-    figures.delete(host);
-  });
 }

@@ -90,6 +90,12 @@ export default function mountedPlayer({ data, parentElement, setStateValue, setT
     state.player.close();
     state = null;
   }
+  if (!mounted.has(root)) whenGone(root, () => {
+    const { player: last, waiting } = mounted.get(root);
+    last.close();
+    clearTimeout(waiting);
+    mounted.delete(root);
+  });
   if (!state) mounted.set(root, (state = made(root, data, base)));
   state.trigger = (...what) => leaving(state.since) || setTriggerValue(...what);
   state.send = (...what) => leaving(state.since) || setStateValue(...what);
@@ -120,9 +126,4 @@ export default function mountedPlayer({ data, parentElement, setStateValue, setT
   if (state.dark !== undefined && state.dark !== dark) player.dress();
   state.dark = dark;
   player.draw();
-  return () => whenGone(root, () => {
-    player.close();
-    clearTimeout(state.waiting);
-    mounted.delete(root);
-  });
 }
