@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import urllib.parse
+
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -343,9 +345,11 @@ def test_a_head_that_is_off_is_drawn_as_off_large_and_among_the_small_maps(watch
     watch.page.get_by_role("link", name="Watch", exact=True).click()
     watch.page.wait_for_selector(".st-key-live_map .live-figure[data-off='1']")
     watch.page.wait_for_selector(".st-key-live_maps .live-figure[data-off='1']")
-    over = watch.page.locator(".st-key-live_map .hatched").bounding_box()
+    over = watch.page.locator(".st-key-live_map .layer-above image").bounding_box()
     plot = watch.page.locator(".st-key-live_map .nsewdrag").bounding_box()
     assert [over[side] for side in over] == pytest.approx([plot[side] for side in over], abs=2)
+    copied = "Plotly.toImage(document.querySelector('.st-key-live_map .js-plotly-plot'), {format: 'svg'})"
+    assert "<image" in urllib.parse.unquote(watch.page.evaluate(copied))
     watch.click("run_stop")
 
 

@@ -75,10 +75,18 @@ function thinned(layout, host, scale) {
 }
 
 // A head that is switched off: its weights are there, and nothing comes of them.
-const HATCHED = {
-  position: "absolute", pointerEvents: "none",
-  background: "repeating-linear-gradient(135deg, rgba(236,238,242,.9) 0 3px, rgba(131,139,150,.82) 3px 10px)",
-};
+const STRIPES = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg">
+  <pattern id="off" width="10" height="10" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+    <rect width="10" height="10" fill="rgb(131,139,150)" fill-opacity=".82"/>
+    <rect width="3" height="10" fill="rgb(236,238,242)"/>
+  </pattern>
+  <rect width="100%" height="100%" fill="url(#off)"/>
+</svg>`)}`;
+
+// Stripes over rectangles of the axes [x0, x1, y0, y1]; the first row of a map stands at the top.
+const striped = (rectangles) => rectangles.map(([x0, x1, y0, y1]) => ({
+  source: STRIPES, xref: "x", yref: "y", x: x0, y: y0, sizex: x1 - x0, sizey: y1 - y0, sizing: "stretch",
+}));
 
 const LEAST = 22; // pixels of type where a room looks on
 
@@ -116,7 +124,8 @@ export class Drawing {
   }
 
   // patient: where it is out of sight it is drawn when it comes into sight
-  async show(picture, patient = false) {
+  async show(asked, patient = false) {
+    const picture = { ...asked, layout: { ...asked.layout, images: striped(asked.hatched ?? []) } };
     const Plotly = await loadPlotly(this.plotly);
     const { host } = this;
     this.waiting = patient && this.hidden ? picture : null;
@@ -133,7 +142,7 @@ export class Drawing {
       this.drawn = null;
       throw error;
     }
-    this.hatch(picture.hatched ?? []);
+    host.dataset.off = picture.layout.images.length;
     host.dataset.draws = Number(host.dataset.draws) + 1;
     Object.assign(host.dataset, picture.data, picture.step === undefined ? {} : { step: picture.step });
   }
@@ -243,24 +252,6 @@ export class Drawing {
       left: `${size.l + share * size.w}px`, top: `${size.t}px`, height: `${size.h}px`,
     });
     host.dataset.step = step ?? host.dataset.step;
-  }
-
-  // Rectangles of the axes [x0, x1, y0, y1] that are drawn as switched off, over what Plotly draws.
-  hatch(rectangles) {
-    const { host } = this;
-    for (const old of host.querySelectorAll(":scope > .hatched")) old.remove();
-    host.dataset.off = rectangles.length;
-    if (!rectangles.length) return;
-    const { _size: size, xaxis, yaxis } = host._fullLayout;
-    const along = ([low, high], at) => (at - low) / (high - low);
-    for (const [x0, x1, y0, y1] of rectangles) {
-      const [left, right] = [x0, x1].map((x) => size.l + along(xaxis.range, x) * size.w);
-      const [top, bottom] = [y0, y1].map((y) => size.t + (1 - along(yaxis.range, y)) * size.h);
-      const over = host.appendChild(Object.assign(document.createElement("div"), { className: "hatched" }));
-      Object.assign(over.style, HATCHED, {
-        left: `${left}px`, top: `${top}px`, width: `${right - left}px`, height: `${bottom - top}px`,
-      });
-    }
   }
 
   resized() {
