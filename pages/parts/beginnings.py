@@ -121,7 +121,7 @@ def begin() -> None:
     """On the first run of a session: what the link does not say follows from what it says."""
     if "preset" not in st.session_state:
         for key, value in values_of(base()).items():
-            if key not in st.query_params:
+            if key not in st.query_params or key == "task":
                 st.session_state.setdefault(key, value)
 
 
@@ -139,19 +139,16 @@ def beginnings(values: dict[str, Any]) -> Any:
         on_change=_preset_chosen,
         help="A beginning that works. Changing it fills in the settings below.",
     )
-    left, right = st.columns(2, gap="small")
-    with left:
-        recipe = st.selectbox(
-            "Recipe",
-            list(RECIPES),
-            key="recipe",
-            bind="query-params",
-            on_change=_recipe_chosen,
-            help="The architecture of a published from-scratch Transformer, or the app's own. Choosing one "
-            "fills in sizes and training that fit two cores.",
-        )
-    with right:
-        values["task"] = task_choice(task_chosen)
+    values["task"] = task_choice(task_chosen)
+    recipe = st.selectbox(
+        "Recipe",
+        list(RECIPES),
+        key="recipe",
+        bind="query-params",
+        on_change=_recipe_chosen,
+        help="The architecture of a published from-scratch Transformer, or the app's own. Choosing one "
+        "fills in sizes and training that fit two cores.",
+    )
     st.selectbox(
         "Topology",
         list(KINDS_OF),

@@ -12,7 +12,7 @@ import streamlit as st
 from pages.parts import selection
 from pages.parts.brought import brought
 from pages.parts.plain import plain, refuse
-from pages.parts.wording import in_words
+from pages.parts.wording import TASK_NAMES, in_words
 from transformer.config import GRAMMARS, LANGUAGES, LETTER_TASKS, TASKS, TOKENIZERS
 from transformer.errors import InputError
 from transformer.tasks import PATTERNS
@@ -44,14 +44,20 @@ OWN = {
 
 def task_choice(on_change: Callable[[], None]) -> str:
     """Draw the choice of a task."""
-    return st.selectbox(
+    task = st.selectbox(
         "Task",
         TASKS,
         key="task",
-        bind="query-params",
+        persist_state="session",
+        format_func=TASK_NAMES.get,
         on_change=on_change,
-        help="What is learned. " + "; ".join(f"**{name}**: {about}" for name, about in ABOUT.items()) + ".",
+        help="What is learned. " + "; ".join(f"**{TASK_NAMES[one]}**: {ABOUT[one]}" for one in TASKS) + ".",
     )
+    if task != TASKS[0]:
+        st.query_params["task"] = task  # Streamlit itself would put the label into the link
+    elif "task" in st.query_params:
+        del st.query_params["task"]
+    return task
 
 
 def task_settings(task: str, defaults: dict[str, Any], values: dict[str, Any], boxes: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pages.parts.presets import OF_TASK, PRESETS
+from pages.parts.wording import TASK_NAMES
 from transformer.config import TASKS
 from transformer.fitting import FITTING
 from transformer.tasks import PATTERNS, corpus_of
@@ -35,6 +36,17 @@ def test_choosing_a_task_fills_in_what_fits_it_and_says_what_to_look_for(visit, 
     visitor.once(lambda: visitor.run.view.frame is not None)
     assert PRESETS[OF_TASK[task]].look_for in visitor.headline
     assert [probe.text for probe in visitor.run.view.frame.probes] == list(corpus_of(config.train).probes())
+
+
+def test_a_task_is_called_by_its_name_and_keeps_its_short_one_in_the_link(visit):
+    visitor = visit({"task": "zh-en"})
+    assert visitor.at.selectbox(key="task").options == list(TASK_NAMES.values())
+    assert visitor.at.selectbox(key="task").options[TASKS.index("zh-en")] == "Chinese to English"
+    assert visitor.link["task"] == "zh-en"
+    visitor.set("task", "sort")
+    assert visitor.link["task"] == "sort"
+    visitor.set("task", "reverse")
+    assert "task" not in visitor.link
 
 
 @pytest.mark.parametrize("preset", ["English to French", "Dates", "Sort letters"])
