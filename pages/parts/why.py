@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 WHY = {
-    "Watch": "Each letter of the answer stands elsewhere in the word: attention is how the model looks "
-    "there, and training is how it learns where.",
-    "Ask": "To write the next letter, the model must find the one that matters among all others: attention "
-    "is how it looks there.",
+    "Watch": "Each letter or word of the answer comes from elsewhere in the question: attention is how the "
+    "model looks there, and training is how it learns where.",
+    "Ask": "To write the next letter or word, the model must find the one that matters among all others: "
+    "attention is how it looks there.",
     "Look inside": "A position knows only itself until attention lets it compare itself with all the others, "
     "and take over what it needs.",
     "Masks": "Attention could look at everything, even at the answer that it is to write: a mask says what "
