@@ -23,7 +23,7 @@ from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
 
 TABS = {
-    "Spell": ":material/spellcheck: Spell: letter by letter",
+    "Spell": ":material/spellcheck: Spell: how it writes",
     "Break": ":material/content_cut: Break: take something away",
     "Beams": ":material/account_tree: Beams: several answers side by side",
     "Measure": ":material/straighten: Measure: what each head does",

@@ -16,6 +16,9 @@ pages = [
 ]
 page = st.navigation(pages, position="top")
 
+if st.session_state.get("page") != page.title:  # what was wrong on another page is not said on this one
+    st.session_state["page"] = page.title
+    st.session_state.pop("word_problem", None)
 login()
 why(page.title)
 page.run()

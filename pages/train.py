@@ -53,7 +53,8 @@ with buttons:
     probe_words(run)
 recording = exhibited(run) if config is not None else run  # as long as nothing has been done
 parent = selection.parent_of(seen)
-before = None if parent is None else REGISTRY.get(parent.id)
+learned_alike = parent is not None and parent.config.train.task == seen.config.train.task
+before = REGISTRY.get(parent.id) if learned_alike else None
 
 
 def on_screen(word: str) -> Watched:

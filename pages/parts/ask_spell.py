@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from transformer.asking import Answer, Reading
 
 POOLS = {"head": "one head", "mean": "mean", "max": "max", "rollout": "rollout"}
-INPUTS = {"forced": "the right letters", "free": "its own"}
+INPUTS = {"forced": "the right answer", "free": "its own"}
 POOLED = {
     "mean": "The mean over the heads of this layer; its rows still add up to 100 %.",
     "max": "The highest weight that any head of this layer gives; its rows need not add up to 100 %.",
@@ -86,14 +86,14 @@ def spell_controls(run: Watched, word: str) -> SpellParts:
                 required=True,
                 format_func=INPUTS.get,
                 persist_state="session",
-                help="The right letters so far, as in training (teacher-forced), or what it has written "
+                help="The right answer so far, as in training (teacher-forced), or what it has written "
                 "itself (free-running).",
             )
         )
         look_inside_link()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button("Back", key="explore_back", icon=":material/chevron_left:", on_click=_move, args=(-1,))
-        st.button("Next letter", key="explore_next", type="primary", on_click=_move, args=(1,))
+        st.button("Next", key="explore_next", type="primary", on_click=_move, args=(1,))
         position = st.container(key="explore_position", width="content")
         letters = st.container(key="explore_letters", width="stretch")
     with st.container(key="explore_maps"):
@@ -220,21 +220,25 @@ def _pin(point: object, sites: list[str], axes: MapAxes) -> None:
 
 def _spelled(answer: Answer, row: int) -> str:
     """Both ways of writing the word, up to the letter that is being written, which is lit."""
-    lines = []
+    lines, known = [], answer.question.answer is not None
     for name, reading in (("given the right answer", answer.forced), ("given its own", answer.free)):
         cells = []
         for i, token in enumerate(reading.written):
             right = i < len(answer.expected) and token == answer.expected[i]
             look = "lit" if i == row else "later" if i > row else ""
-            cells.append(f"<td class='{look} {'ok' if right else 'no'}'>{html.escape(_short(token))}</td>")
+            marked = ("ok" if right else "no") if known else ""
+            cells.append(f"<td class='{look} {marked}'>{html.escape(_short(token))}</td>")
         lines.append(f"<tr><th>{name}</th>{''.join(cells)}</tr>")
-    cells = [f"<td>{html.escape(_short(token))}</td>" for token in answer.expected]
-    right = f"<tr><th>right answer</th>{''.join(cells)}</tr>"
-    mark = "<b class='yes'>✓ right</b>" if answer.right else "<b class='not'>✗ wrong</b>"
+    if known:
+        cells = [f"<td>{html.escape(_short(token))}</td>" for token in answer.expected]
+        lines.insert(0, f"<tr><th>right answer</th>{''.join(cells)}</tr>")
+        mark = "<b class='yes'>✓ right</b>" if answer.right else "<b class='not'>✗ wrong</b>"
+    else:
+        lines, mark = lines[1:], "? nobody here knows the right answer"  # both readings are one
     text = html.escape(answer.output) + ("" if answer.stopped else "…")
     return (
         f"<div class='hl-spelled'><p>{html.escape(answer.question.text)} → <b>{text}</b><br>{mark}</p>"
-        f"<table data-step='{answer.step}' data-row='{row}'>{right}{''.join(lines)}</table></div>"
+        f"<table data-step='{answer.step}' data-row='{row}'>{''.join(lines)}</table></div>"
     )
 
 

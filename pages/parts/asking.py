@@ -35,7 +35,7 @@ def ask_word(run: Watched, page: str) -> str:
     try:
         word = run.task.question(word or words[0]).text
     except InputError:
-        word = words[0]  # a word from before the run was changed, or from a forged link
+        word, elsewhere = words[0], True  # from before another run was chosen, or from a forged link
     if elsewhere or st.session_state.get("asked_on") != page:
         st.session_state["explore_text"] = word  # chosen on another page since, or in the link
     st.session_state["asked_on"] = page

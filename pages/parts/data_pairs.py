@@ -65,8 +65,8 @@ def bring_pairs() -> None:
     )
     st.caption(
         "Your pairs stay on this server for as long as this page or a run of yours needs them, and up to an "
-        "hour longer, so that a reload finds them; nobody else sees them. Bring only what you may share with "
-        "whoever runs this server."
+        "hour longer, so that a reload finds them. The file is handed to nobody; whoever has the link of "
+        "a run sees the sentences that it shows, and the answers to those that they ask."
     )
     asked = st.session_state.pop("pairs_to_read", None)
     if asked is not None:  # here and not in the callback: a page can say that it reads

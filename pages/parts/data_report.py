@@ -34,8 +34,8 @@ def pairs_report() -> None:
             st.info(
                 "Bring sentences with their translations, and a small Transformer learns them in minutes: a "
                 "table of 2 to 4 columns as ManyThings and Tatoeba give it (TSV), CSV, JSON lines, or two "
-                "text files whose lines belong together. About 100 different sentences are the least; a few "
-                "thousand short ones learn well. What was read and what is kept of it stands here then.",
+                "text files whose lines belong together. Some 100 different sentences teach it something; "
+                "a few thousand short ones learn well. What was read and what is kept stands here then.",
                 icon=":material/upload_file:",
             )
         return
@@ -116,15 +116,16 @@ def _made(found: Brought, caps: Caps) -> OwnPairs | InputError:
 
 def kept_line(own: OwnPairs) -> str:
     """From what was read to what is kept, cap by cap."""
-    first, *others = own.capped.steps
-    trail, left = [f"{first.left:,} read"], first.left
-    for step in others:
-        if step.left < left:  # a cap that takes nothing away is not worth a word
+    trail, left = [], len(own.capped.pairs)
+    for step in own.capped.steps:  # a run that was opened again knows what was kept alone
+        if not trail:
+            trail.append(f"{step.left:,} read")
+        elif step.left < left:  # a cap that takes nothing away is not worth a word
             trail.append(f"{step.left:,} {step.cap}")
-            left = step.left
+        left = step.left
     n_sources = len({source for source, _ in own.capped.pairs})
     return (
-        f"{' → '.join(trail)} → **{left:,} kept**.\n\n**{n_sources:,}** different sources, of which "
+        f"{' → '.join([*trail, f'**{left:,} kept**'])}.\n\n**{n_sources:,}** different sources, of which "
         f"**{len(own.held_out()):,}** are held out with all their translations; **{own.size:,}** pairs to "
         f"train on; vocabulary **{own.capped.src_words:,} / {own.capped.tgt_words:,}** words."
     )

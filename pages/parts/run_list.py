@@ -74,7 +74,8 @@ def _name(run: Watched) -> None:
         label_visibility="collapsed",
         on_change=_named,
         args=(run.id,),
-        help=f"What this run is called in the list, at most {MAX_NAME} letters. Press Enter.",
+        help=f"What this run is called in the list, at most {MAX_NAME} letters. Who has its link sees that "
+        "too. Press Enter.",
     )
     of, problem = st.session_state.get("name_problem", (None, ""))
     if of == run.id:
@@ -104,8 +105,8 @@ def _label(view: RunFacts, differs: str) -> str:
     if view.right:
         right = f" · {100 * view.right[0] // view.right[1]}% right"  # 999 of 1,000 are not all
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
-    recipe = view.config.recipe
-    what = TASK_NAMES[view.config.train.task] if recipe == "default" else plain(recipe)
+    recipe, task = view.config.recipe, view.config.train.task
+    what = TASK_NAMES[task] if recipe == "default" else f"{plain(recipe)}, {TASK_NAMES[task]}"
     name = f"**{plain(view.name)}**" if view.name else what
     return f"{STATE_SIGNS[view.state]} {name} · {plain(differs)} · {now}"
 

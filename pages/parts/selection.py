@@ -63,7 +63,8 @@ def choose(run: Watched) -> None:
         known.append(run.id)
     if st.session_state.get("run", run.id) != run.id:
         _stand(None)  # another run has other steps
-        st.session_state.pop("problem", None)  # and what was asked before is not asked of it
+        for problem in ("problem", "word_problem"):
+            st.session_state.pop(problem, None)  # what was asked before is not asked of it
     st.session_state["run"] = run.id
     st.session_state.pop("lost_run", None)
     if st.query_params.get("run") != run.id:

@@ -27,13 +27,13 @@ _CSS = f"""<style>
   right: 9.5rem; width: 30rem; min-height: 3rem; {_PAPER} }}
 :is(.st-key-controls, .st-key-probe_words) {{ position: relative; }}
 [data-testid="stLayoutWrapper"]:has(> .st-key-word_problem) {{ position: absolute; z-index: 5;
-  top: calc(100% + .3rem); right: 0; width: auto; max-width: 100%; border-radius: .5rem; {_PAPER} }}
+  top: calc(100% + .3rem); left: 0; width: auto; max-width: 62%; border-radius: .5rem; {_PAPER} }}
 .st-key-controls [data-testid="stLayoutWrapper"]:has(> .st-key-expected) {{ position: absolute; z-index: 4;
   top: calc(100% + .45rem); left: 14rem; pointer-events: none; }}
 .hl-batch {{ width: auto; border-collapse: collapse; font-family: var(--st-code-font, monospace);
   font-size: .72rem; }}
 .hl-batch td {{ border: 0; padding: .05rem .22rem; text-align: center; }}
-.hl-batch td.pad {{ color: {colors.PADDING}; opacity: .8; }}
+.hl-batch td.pad {{ color: {colors.PADDING}; }}
 .hl-batch tr.chosen {{ font-weight: 700; }}
 .hl-both {{ border-collapse: collapse; width: 100%; }}
 .hl-both th, .hl-both td {{ border: 0; padding: .05rem .7rem .05rem 0; text-align: left; font-weight: 400;
@@ -50,7 +50,7 @@ _CSS = f"""<style>
 .st-key-mask_outputs {{ overflow-x: auto; }}
 .st-key-explore_letters {{ overflow-x: auto; padding-bottom: .3rem; }}
 .hl-spelled {{ display: flex; gap: 1.5rem; align-items: center; }}
-.hl-spelled p {{ font-size: 1.3rem; margin: 0; line-height: 1.3; white-space: nowrap; }}
+.hl-spelled p {{ font-size: 1.3rem; margin: 0; line-height: 1.3; min-width: 9rem; flex: 0 1 auto; }}
 .hl-spelled table {{ border-collapse: collapse; font-size: 1rem; }}
 .hl-spelled th {{ font-weight: 400; text-align: left; font-size: .8rem; opacity: .8; padding-right: .6rem;
   border: 0; white-space: nowrap; }}
@@ -58,7 +58,7 @@ _CSS = f"""<style>
   padding: 0 .2rem; line-height: 1.5; text-align: center; border: 0; }}
 .hl-spelled td.ok {{ color: {colors.RIGHT}; }}
 .hl-spelled td.no {{ color: {colors.WRONG}; font-style: italic; text-decoration: underline dotted; }}
-.hl-spelled td.later {{ opacity: .5; }}
+.hl-spelled td.later {{ opacity: .75; }}
 .hl-spelled td.lit {{ outline: 3px solid {colors.LIT}; border-radius: 4px; font-weight: 700; }}
 .hl-spelled .yes, .hl-verdict .yes, .hl-changed .yes {{ color: {colors.RIGHT}; }}
 .hl-spelled .not, .hl-verdict .not, .hl-changed .not {{ color: {colors.WRONG}; }}

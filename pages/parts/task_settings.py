@@ -94,8 +94,8 @@ def say_what_is_wrong(problem: InputError, values: dict[str, Any]) -> None:
         refuse(in_words(str(problem)))
     elif selection.only_watches():
         st.info(
-            "This run learns what its owner brought, which stays with the owner. Bring your own on the page "
-            "Your data, or choose another task."
+            "This run learns pairs that its owner brought, and the file stays with the owner. Bring your own "
+            "on the page Your data, or choose another task."
         )
     else:
         st.info(plain(str(problem)))

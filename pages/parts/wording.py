@@ -21,6 +21,8 @@ TASK_NAMES = {
     "zh-en": "Chinese to English",
     "pairs": "your own pairs",
 }
+MOST_CHANGED = 4
+"""Changed settings that are named: more would not fit in two lines."""
 MOST_NAMED = 4
 """Settings by which runs are told apart: more would not fit."""
 SETTING_NAMES = {
@@ -75,10 +77,10 @@ def _chosen(changes: dict[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
 
 
 def told_apart(configs: Sequence[RunConfig]) -> list[str]:
-    """Of each run the settings in which they differ: "seed 3, heads 4"; their seed where they are alike."""
+    """Of each run the settings in which they differ, but for the task, by which it is called; or its seed."""
     changes = [_chosen(configs[0].differences(config)) for config in configs]
     first = {name: before for change in changes for name, (before, _) in change.items()}
-    named = [name for name in first if name in SETTING_NAMES][:MOST_NAMED]
+    named = [name for name in first if name in SETTING_NAMES and name not in ("task", "pairs")][:MOST_NAMED]
 
     def value(change: dict[str, tuple[Any, Any]], name: str) -> str:
         return said(name, change[name][1] if name in change else first[name])
@@ -90,15 +92,15 @@ def told_apart(configs: Sequence[RunConfig]) -> list[str]:
 
 
 def differences(changes: dict[str, tuple[Any, Any]]) -> str:
-    """Settings that differ, as "width 32 → 64, seed 0 → 3"."""
+    """Settings that differ, as "width 32 → 64, seed 0 → 3, 2 more"."""
     named = [
         f"{SETTING_NAMES[name]} {said(name, before)} → {said(name, after)}"
         for name, (before, after) in changes.items()
         if name in SETTING_NAMES
     ]
-    others = len(changes) - len(named)
-    more = [f"{others} more of the recipe's"] if others else []
-    return ", ".join([*named, *more])
+    others = len(changes) - len(named[:MOST_CHANGED])
+    more = [f"{others} more"] if others else []
+    return ", ".join([*named[:MOST_CHANGED], *more])
 
 
 def said(name: str, value: Any) -> str:

@@ -394,6 +394,15 @@ def test_a_steep_softmax_is_written_less_its_largest_exponent():
     assert steep == r"\frac{e^{900 - 901}}{e^{900 - 901} + e^{901 - 901}} = \frac{0.368}{1.368}"
 
 
+@pytest.mark.parametrize("scores", [[7.9574, 3.3952, -0.1332], [22.37444, 23.11749, 21.2]])
+def test_the_powers_of_a_softmax_are_those_of_its_scores_as_printed(scores):
+    first, second = (one.text for one in latex.share(np.array(scores), 0))
+    above, below = re.fullmatch(r"\\frac\{([\d.]+)\}\{([\d.]+)\}", second).groups()
+    powers = [math.exp(eval(power)) for power in re.findall(r"e\^\{([^}]+)\}", first)]
+    assert latex.number(powers[0]) == above
+    assert latex.number(sum(powers[1:])) == below
+
+
 @pytest.mark.parametrize(
     ("value", "shown"),
     [(0.0, "0"), (8.0, "8"), (-1.23456, "-1.235"), (12.346, "12.35"), (-123.46, "-123.5")]

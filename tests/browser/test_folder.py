@@ -68,6 +68,26 @@ def test_a_page_that_stays_open_comes_back_by_itself_when_its_server_is_started_
 
 
 @pytest.mark.slow
+def test_a_page_of_a_run_that_trained_tells_how_it_stands_after_its_server_was_away_for_long(page, tmp_path):
+    port = free_port()
+    server, address = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
+    try:
+        watch = Watcher(page, address)
+        watch.open("/?steps=20000&goal=none&pace=5+steps%2Fs")
+        watch.click("run_start")
+        watch.until(lambda: watch.number("live_map", "step") >= 5)
+        server.terminate()
+        server.wait(60)
+        page.wait_for_timeout(12_000)
+        server, _ = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
+        watch.until(lambda: watch.state == "paused")
+        assert "run=" in page.url
+    finally:
+        server.kill()
+        server.wait()
+
+
+@pytest.mark.slow
 def test_after_a_server_was_killed_its_browser_finds_the_run_again_and_goes_on_with_it(page, tmp_path):
     port = free_port()
     server, address = start_server(port, HEADLIGHT_RUNS=str(tmp_path))

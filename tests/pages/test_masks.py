@@ -187,7 +187,7 @@ def test_a_switch_leaves_a_run_that_has_ended_as_it_is_and_start_trains_one_as_t
     assert first.view.moments == ()
     assert [text for text in ended.texts if "hl-batch" in text] == [t for t in words if "hl-batch" in t]
     assert ended.value("mask_causal_on") is False
-    assert ended.at.button(key="run_start").label == "Train one without the causal mask beside this one"
+    assert ended.at.button(key="run_start").label == "Train one without it beside this one"
     ended.press("run_start").once(lambda: ended.run is not first).until("finished")
     assert ended.run.config == first.config.with_changes(causal_mask=False)
     assert ended.run.view.masks == {"causal": False, "padding": True}
@@ -196,7 +196,7 @@ def test_a_switch_leaves_a_run_that_has_ended_as_it_is_and_start_trains_one_as_t
     assert ended.at.button(key="run_start").label == "New run"
     ended.set("mask_causal_on", True).set("mask_padding_on", False)
     assert ended.at.button(key="run_start").label == (
-        "Train one without the padding mask and with the causal mask beside this one"
+        "Train one without the padding mask and with the causal mask"
     )
 
 

@@ -85,8 +85,21 @@ def test_a_refusal_is_not_said_of_another_run(visit, monkeypatch):
     )
     visitor.set("seed", 2).press("run_start")
     assert visitor.says("You have as many runs that have not ended")
+    visitor.set("own_word", "caf3").press("add_word")
+    assert visitor.says("Only the letters a to z")
     visitor.press(f"show_{first.id}")
-    assert not visitor.says("You have as many runs that have not ended")
+    assert visitor.errors == []
+
+
+def test_ask_asks_a_run_that_is_chosen_there_a_word_that_it_knows(visit):
+    visitor = visit(seed=1).press("run_start").until("finished")
+    first = visitor.run
+    visitor.set("task", "zh-en").set("steps", 1).press("run_start").once(lambda: visitor.run is not first)
+    visitor.until("finished").go("explore")
+    assert visitor.value("explore_text") == visitor.run.questions[0].text
+    visitor.press(f"show_{first.id}")
+    assert visitor.errors == []
+    assert visitor.value("explore_text") == first.questions[0].text
 
 
 def test_two_visitors_with_a_run_each_see_only_their_own_in_the_list(visit):

@@ -68,6 +68,8 @@ def test_what_was_wrong_with_a_word_goes_with_the_word(visit):
     visitor = ask(visit(), "caf3")
     assert visitor.errors == ["Only the letters a to z are in the alphabet, not “3”. Try caf."]
     assert visitor.set("own_word", "").errors == []
+    assert ask(visitor, "caf3").errors
+    assert visitor.go("masks").errors == []
 
 
 def test_the_button_beside_an_empty_box_says_what_to_do(visit):

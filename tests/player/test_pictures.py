@@ -68,3 +68,12 @@ def test_a_head_is_called_by_what_it_does_unless_it_is_switched_off(recorded, si
     )  # measured less often than shown
     off = replace(frame, interventions=Interventions(ablated=((site, 1),)))
     assert off.role(site, 1) == "switched off"
+
+
+@pytest.mark.parametrize(("focus", "said"), [(0.73, "in focus 0.73"), (0.49, "no clear pattern")])
+def test_a_head_that_may_look_at_anything_is_in_focus_from_the_same_threshold_on(recorded, focus, said):
+    frame, site = recorded.frames[0], "decoder.0.cross"
+    scores = {name: np.array([0.0, score]) for name, score in {"focus": focus, "first": 0.2}.items()}
+    measured = replace(frame.measurement, head_scores=frame.head_scores | {site: scores})
+    assert replace(frame, measurement=measured, aim="focus").role(site, 1) == said
+    assert replace(frame, measurement=measured, aim="mirror").role(site, 1) == "no clear pattern"

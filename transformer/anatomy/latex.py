@@ -173,7 +173,8 @@ def share(scores: Array, at: int, more: int = 0) -> tuple[Shown, Shown]:
 
     powers = [power(score) for score in wide.tolist()]
     total = summed(powers, more)
-    return divided(powers[at], total), divided(shown(powers[at].exact, more), shown(total.exact, more))
+    # The powers are those of the scores as they are printed: who recalculates finds the same.
+    return divided(powers[at], total), divided(shown(powers[at].value, more), shown(total.value, more))
 
 
 def norm_formula(model: ModelConfig) -> str:

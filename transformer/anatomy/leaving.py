@@ -116,7 +116,7 @@ def residual(spot: Spot) -> Stage:
         vector_strip("what attention gives", attention.projected[i]),
     ]
     why = {
-        "pre": "What attention gives is added to the residual stream, which nothing else touches: norms "
+        "pre": "What attention gives is added to the residual stream, which such sums alone change: norms "
         "stand only on the way into each part.",
         "post": "What attention gives is added to the residual stream, and the sum is normalised, as in the "
         "paper.",
@@ -132,7 +132,7 @@ def residual(spot: Spot) -> Stage:
         sources.append(vector_strip("their sum, before the norm", total[i]))
     return Stage(
         key="residual",
-        title="Residual and norm",
+        title="Residual" if model.norm_placement == "pre" else "Residual and norm",
         sentence=why[model.norm_placement],
         shape=spot.shape("Q", "D"),
         panels=tuple(panels),
@@ -206,7 +206,7 @@ def stack(spot: Spot) -> Stage:
         title="Through the stack",
         sentence=f"Layer by layer the vector of {spot.query_token} changes; its last row here is "
         f"what {goes}.",
-        shape=f"(layers, D) = ({len(rows)}, {model.d_model})",
+        shape=f"(rows, D) = ({len(rows)}, {model.d_model})",
         panels=(
             Panel(
                 name=f"the {name}'s residual stream of {spot.query_token}",

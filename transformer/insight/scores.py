@@ -23,6 +23,8 @@ ROLES: dict[str, str] = {
     "sep": "[SEP] sink",
 }
 """What a head can be called: score to badge, in reading order."""
+FOCUS = "focus"
+"""What is aimed at where no alignment is known: the highest weight of a row."""
 THRESHOLD = 0.5
 """A head is called by a role from this score on; below it there is no clear pattern."""
 AIMS: dict[str, str] = {

@@ -7,7 +7,8 @@ import { Live } from "./sources.js";
 const CROWD = 500; // ms over which a crowd is spread
 const AGAIN = 5000; // ms between two questions for a ticket
 const mounted = new WeakMap(); // root element -> what is known of its player
-const PLAYED = "headlight-played";
+const MINUTE = 60000; // ms
+const PLAYED = "headlight-played", RELOADED = "headlight-reloaded";
 const ASKED = ["word", "kind", "pinned", "step", "outline", "follow"];
 
 // What is told is numbered: Python says which it has heard, and whatever differs from that it has changed itself.
@@ -30,12 +31,23 @@ function playsNow(data) {
   return true;
 }
 
+// A server that has been started again knows nothing of this page, and Streamlit tells it nothing before a click.
+function begunAnew() {
+  const last = Number(sessionStorage.getItem(RELOADED));
+  if (Date.now() - last < MINUTE) return;
+  sessionStorage.setItem(RELOADED, Date.now());
+  location.reload();
+}
+
 function made(root, data, base) {
   const state = { data, changedTo: data.seen, asked: 0, number: data.heard, told: new Map(), since: performance.now() };
-  const refused = () => {
+  const refused = async () => {
     if (performance.now() - state.asked < AGAIN) return;
     state.asked = performance.now();
-    state.trigger("refused", true);
+    const unanswered = state.refused === source.ticket;
+    state.refused = source.ticket;
+    if (unanswered && (await source.answer("index")).status === 403) begunAnew();
+    else state.trigger("refused", true);
   };
   const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
   const { mayFollow, mass, fileName } = data;

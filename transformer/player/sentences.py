@@ -162,6 +162,8 @@ def words_right(frame: Frame, task: str) -> str:
 
 def _marked(probe: Probe) -> str:
     """What the model wrote by itself, every token marked right or wrong by more than colour."""
+    if not probe.forced:  # nobody knows
+        return html.escape("".join(letter for letter, _ in probe.marked))
     return "".join(
         f"<span class='{'ok' if right else 'no'}'>{html.escape(letter)}</span>"
         for letter, right in probe.marked

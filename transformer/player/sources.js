@@ -85,8 +85,12 @@ export class Live extends Source {
     return new Uint8Array(await (await this.get(`chunk/${name}`)).arrayBuffer());
   }
 
+  answer(what) {
+    return fetch(`${this.address}/${what}`, { headers: { "x-headlight-ticket": this.ticket } });
+  }
+
   async get(what) {
-    const answer = await fetch(`${this.address}/${what}`, { headers: { "x-headlight-ticket": this.ticket } });
+    const answer = await this.answer(what);
     if (answer.status === 403) this.refused();
     if (!answer.ok) throw new Error(`${what.split("/")[0]}: ${answer.status}`);
     return answer;

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from transformer.evaluation import Evaluation
-from transformer.insight.scores import ROLES, Links, badge, clearest_head
+from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Links, badge, clearest_head
 from transformer.interventions import NOTHING, PAD, Interventions
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -246,6 +246,8 @@ class Frame:
         scores = {name: float(values[head]) for name, values in self.head_scores[site].items()}
         name = badge(scores)
         said = f"{ROLES[name]} {scores[name]:.2f}" if name else "no clear pattern"
+        if name is None and self.aim == FOCUS and scores.get(FOCUS, 0) >= THRESHOLD:
+            said = f"in focus {scores[FOCUS]:.2f}"
         return said if self.measurement.step == self.step else f"{said} at step {self.measurement.step:,}"
 
     @property
