@@ -46,7 +46,7 @@ def share(run: Watched, config: RunConfig) -> None:
             if host in ALONE:
                 st.caption(
                     "This address leads there on this machine only. For other devices, open the page by the "
-                    "machine's name in the network; the README says how to start the app for that."
+                    "machine's name in the network; docs/serving.md says how to start the app for that."
                 )
         st.markdown("**These settings**, ready to start:")
         st.code(_link(query), language=None, wrap_lines=True)
