@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from benchmarks._measuring import end, options, spread
-from pages.parts.presets import DEFAULT_PRESET, PRESETS
+from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from transformer.decoding import spell
 from transformer.interventions import NOTHING, Interventions
 from transformer.recording.recorder import Scorer

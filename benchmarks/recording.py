@@ -35,7 +35,7 @@ import psutil
 import torch
 
 from benchmarks._measuring import end, machine, options
-from pages.parts.presets import DEFAULT_PRESET, PRESETS
+from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from transformer.asking import model_of
 from transformer.config import RunConfig
 from transformer.recipes import RECIPES

@@ -34,7 +34,7 @@ import torch
 
 from benchmarks._measuring import end, machine, options
 from benchmarks._plain import PlainTransformer, exact_plainly, train_plainly
-from pages.parts.presets import DEFAULT_PRESET, PRESETS
+from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from transformer.config import RunConfig
 from transformer.decoding import spell
 from transformer.insight.scores import clearest_head

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import selection
-from pages.parts.asking import ask_word, asked_snapshot, step_box
-from pages.parts.exhibit import exhibited
-from pages.parts.keyring import keyring
-from pages.parts.lost import ELSEWHERE, lost_run
-from pages.parts.plain import refuse
-from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.run_list import run_list
-from pages.parts.style import style
-from pages.parts.walk import draw_stage, walk_controls, walked
+from pages.ask.asking import ask_word, asked_snapshot, step_box
+from pages.inside.walk import draw_stage, walk_controls, walked
 from pages.player.following import following
+from pages.runs.exhibit import exhibited
+from pages.runs.keyring import keyring
+from pages.runs.lost import ELSEWHERE, lost_run
+from pages.runs.run_list import run_list
+from pages.settings.presets import DEFAULT_PRESET, PRESETS
+from pages.shared import selection
+from pages.shared.plain import refuse
+from pages.shared.style import style
 from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import selection
-from pages.parts.beginnings import task_chosen
-from pages.parts.brought import brought
-from pages.parts.data_examples import draw_examples
-from pages.parts.data_facts import what_it_is
-from pages.parts.data_pairs import bring_pairs
-from pages.parts.data_report import go_to_watch, pairs_report
-from pages.parts.data_settings import chosen, data_settings
-from pages.parts.data_tokenizer import bring_tokenizer
-from pages.parts.data_tokens import draw_tokens
-from pages.parts.keyring import keyring
-from pages.parts.style import style
+from pages.own_data.brought import brought
+from pages.own_data.examples import draw_examples
+from pages.own_data.facts import what_it_is
+from pages.own_data.pairs import bring_pairs
+from pages.own_data.report import go_to_watch, pairs_report
+from pages.own_data.sidebar import chosen, data_settings
+from pages.own_data.tokenizer import bring_tokenizer
+from pages.own_data.tokens import draw_tokens
+from pages.runs.keyring import keyring
+from pages.settings.beginnings import task_chosen
+from pages.shared import selection
+from pages.shared.style import style
 
 selection.chosen_run()  # it stays in the link
 go_to_watch()

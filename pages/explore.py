@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import selection
-from pages.parts.ask_beams import beam_controls, draw_beams
-from pages.parts.ask_break import break_controls, draw_break
-from pages.parts.ask_measure import draw_measure, measure_controls
-from pages.parts.ask_spell import draw_spell, spell_controls
-from pages.parts.asking import ask_word, asked_snapshot, model_of, step_box
-from pages.parts.exhibit import exhibited
-from pages.parts.keyring import keyring
-from pages.parts.lost import ELSEWHERE, lost_run
-from pages.parts.plain import refuse
-from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.run_list import run_list
-from pages.parts.style import style
-from pages.parts.take_away import take_away
+from pages.ask.asking import ask_word, asked_snapshot, model_of, step_box
+from pages.ask.beams import beam_controls, draw_beams
+from pages.ask.breaking import break_controls, draw_break
+from pages.ask.measure import draw_measure, measure_controls
+from pages.ask.spell import draw_spell, spell_controls
 from pages.player.following import following
+from pages.runs.exhibit import exhibited
+from pages.runs.keyring import keyring
+from pages.runs.lost import ELSEWHERE, lost_run
+from pages.runs.run_list import run_list
+from pages.runs.take_away import take_away
+from pages.settings.presets import DEFAULT_PRESET, PRESETS
+from pages.shared import selection
+from pages.shared.plain import refuse
+from pages.shared.style import style
 from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
 

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from pages.parts.login import login
-from pages.parts.why import why
+from pages.shared.login import login
+from pages.shared.why import why
 
 st.set_page_config(page_title="Headlight: watch attention heads learn", layout="wide")
 

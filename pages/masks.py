@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import selection
-from pages.parts.asking import asked_snapshot
-from pages.parts.commands import obey
-from pages.parts.controls import controls
-from pages.parts.heads import head_choice
-from pages.parts.keyring import keyring
-from pages.parts.kinds import kind_choice
-from pages.parts.lost import lost_run
-from pages.parts.mask_switches import (
+from pages.ask.asking import asked_snapshot
+from pages.controls.buttons import controls
+from pages.controls.commands import obey
+from pages.controls.heads import head_choice
+from pages.controls.kinds import kind_choice
+from pages.controls.mask_switches import (
     beside,
     mask_problem,
     mask_switches,
@@ -20,17 +17,20 @@ from pages.parts.mask_switches import (
     take_up_masks,
     to_train,
 )
-from pages.parts.mask_words import batch_table, compared, explained, learned_with, two_losses
-from pages.parts.plain import plain, refuse
-from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.pressing import buttons_row
-from pages.parts.run_list import run_list
-from pages.parts.stages import batch_of, draw_panels, focus, passage_of
-from pages.parts.style import style
-from pages.parts.wording import changed
-from pages.parts.words import probe_words, word_choice
+from pages.controls.pressing import buttons_row
+from pages.controls.words import probe_words, word_choice
+from pages.inside.mask_words import batch_table, compared, explained, learned_with, two_losses
+from pages.inside.stages import batch_of, draw_panels, focus, passage_of
 from pages.player.figure import live_figure
 from pages.player.following import following
+from pages.runs.keyring import keyring
+from pages.runs.lost import lost_run
+from pages.runs.run_list import run_list
+from pages.settings.presets import DEFAULT_PRESET, PRESETS
+from pages.shared import selection
+from pages.shared.plain import plain, refuse
+from pages.shared.style import style
+from pages.shared.wording import changed
 from transformer.anatomy.stages import stages
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name

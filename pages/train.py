@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts import selection
-from pages.parts.beginnings import fill, values_of
-from pages.parts.commands import obey
-from pages.parts.controls import controls
-from pages.parts.exhibit import exhibited
-from pages.parts.holding import WORDS, holding
-from pages.parts.keyring import keyring
-from pages.parts.look_inside import look_at_cell, look_inside_link
-from pages.parts.lost import lost_run
-from pages.parts.model_size import at_once
-from pages.parts.presets import DEFAULT_PRESET, PRESETS
-from pages.parts.pressing import buttons_row
-from pages.parts.run_list import run_list
-from pages.parts.settings import settings
-from pages.parts.share import share
-from pages.parts.style import style
-from pages.parts.take_away import take_away
-from pages.parts.wording import changed
-from pages.parts.words import chosen_word, probe_words
+from pages.controls.buttons import controls
+from pages.controls.commands import obey
+from pages.controls.holding import WORDS, holding
+from pages.controls.pressing import buttons_row
+from pages.controls.words import chosen_word, probe_words
+from pages.inside.look_inside import look_at_cell, look_inside_link
 from pages.player import player, stale
+from pages.runs.exhibit import exhibited
+from pages.runs.keyring import keyring
+from pages.runs.lost import lost_run
+from pages.runs.run_list import run_list
+from pages.runs.share import share
+from pages.runs.take_away import take_away
+from pages.settings.beginnings import fill, values_of
+from pages.settings.model_size import at_once
+from pages.settings.presets import DEFAULT_PRESET, PRESETS
+from pages.settings.sidebar import settings
+from pages.shared import selection
+from pages.shared.style import style
+from pages.shared.wording import changed
 from transformer.player.pictures import ghost_of
 from transformer.player.sentences import MASS, unlearned
 from transformer.runs.registry import REGISTRY

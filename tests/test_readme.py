@@ -1,4 +1,4 @@
-"""What the README says is what is there."""
+"""What the README and `docs/` say is what is there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-ROOMS = README.split("## The rooms")[1]
+DOCS = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+ROOMS = DOCS["how-it-is-built.md"].split("## The rooms")[1].split("\n## ")[0]
 FOLDERS = sorted(
     {
         f"{path.parent.relative_to(ROOT).as_posix()}/"
@@ -49,16 +50,21 @@ def test_what_takes_minutes_is_left_out_unless_the_command_of_the_readme_asks_fo
     ]
     assert settings["addopts"][-2:] == ["-m", "not slow"]  # the last one holds: a command may say otherwise
     assert any(marker.startswith("slow: ") for marker in settings["markers"])
-    assert "`pytest -m slow`" in README.split("**What you will see.**")[0]
+    assert "`pytest -m slow`" in README.split("## What you will see")[0]
 
 
-def test_the_picture_is_a_png():
-    name = re.search(r"!\[[^\]]+\]\(([^)]+)\)", README).group(1)
-    assert (ROOT / name).read_bytes().startswith(b"\x89PNG")
+@pytest.mark.parametrize("name", ["README.md", *(f"docs/{name}" for name in DOCS)])
+def test_every_link_leads_to_a_file_and_every_picture_is_a_png(name):
+    page = ROOT / name
+    for picture, place in re.findall(
+        r"(!?)\[[^\]]+\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8")
+    ):
+        content = (page.parent / place).read_bytes()
+        assert content.startswith(b"\x89PNG") or not picture
 
 
 def test_the_example_in_python_does_what_its_comments_say():
-    code = re.search(r"```python\n(.*?)```", README, re.DOTALL).group(1)
+    code = re.search(r"```python\n(.*?)```", DOCS["command-line.md"], re.DOTALL).group(1)
     names: dict[str, object] = {}
     exec(code.replace("RunConfig(seed=0)", "RunConfig(seed=0).with_changes(steps=2)"), names)
     assert names["weights"].shape == (2, 4, 7, 8)

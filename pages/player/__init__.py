@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts import selection
-from pages.parts.heard import heard
+from pages.shared import selection
+from pages.shared.heard import heard
 from pages.stream.channel import seen_of
 from pages.stream.files import PLAYER, loading, plotly
 from pages.stream.tickets import ticket

@@ -8,9 +8,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
-from pages.parts import selection
-from pages.parts.holding import holding
+from pages.controls.holding import holding
 from pages.player import stale, step_control
+from pages.shared import selection
 from transformer.recording.view import RunView
 from transformer.runs.watched import Watched
 

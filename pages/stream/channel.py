@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-from pages.parts.presets import look_for
+from pages.settings.presets import look_for
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.player.sentences import failure, in_line, narration, status_line

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 _PAGES = Path(__file__).parents[1]
 PLAYER = _PAGES.parent / "transformer" / "player"
-_SCRIPTS = {path.name: path for path in (*PLAYER.glob("*.js"), _PAGES / "parts" / "keyring" / "keyring.js")}
+_SCRIPTS = {path.name: path for path in (*PLAYER.glob("*.js"), _PAGES / "runs" / "keyring" / "keyring.js")}
 _LOADER = Path(__file__).with_name("loader.js")
 _FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}
 """A name never means another content: it has the content's hash in it, or a version."""

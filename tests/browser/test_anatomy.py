@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pages.parts.walk import POSITION_STAGES, STAGES
+from pages.inside.walk import POSITION_STAGES, STAGES
 
 
 def inside(watch, stage="tokens", link="/?word=cat"):

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from benchmarks._browser import SIZE
-from pages.parts.plain import plain
+from pages.shared.plain import plain
 from tests.browser.conftest import Watcher
 from tests.security.stranger import in_a_loop, visiting
 

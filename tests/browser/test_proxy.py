@@ -1,4 +1,4 @@
-"""The app behind the proxy of the README, as it says: under a path, with passwords, by a websocket."""
+"""The app behind the proxy of `docs/serving.md`, as it says: under a path, with passwords, by a websocket."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tests.security.stranger import in_a_loop, visiting
 from tests.serving import start_server
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-README = (ROOT / "README.md").read_text(encoding="utf-8").split("### Behind a proxy")[1]
-OPTIONS = shlex.split(re.search(r"streamlit run app.py (.+)", README).group(1))
-BLOCK = re.search(r"```nginx\n(.*?)```", README, re.DOTALL).group(1)
+PROXY = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8").split("## Behind a proxy")[1]
+OPTIONS = shlex.split(re.search(r"streamlit run app.py (.+)", PROXY).group(1))
+BLOCK = re.search(r"```nginx\n(.*?)```", PROXY, re.DOTALL).group(1)
 AROUND = """
 daemon off;
 master_process off;

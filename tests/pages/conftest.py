@@ -18,7 +18,8 @@ import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
-from pages.parts import ask_break, mask_switches
+from pages.ask import breaking as ask_break
+from pages.controls import mask_switches
 from pages.stream.channel import Channel, find
 from transformer.config import RunConfig
 from transformer.player.sentences import STEP

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.beginnings import GOALS, values_of
-from pages.parts.commands import PACE_NAMES
-from pages.parts.presets import PRESETS
+from pages.controls.commands import PACE_NAMES
+from pages.settings.beginnings import GOALS, values_of
+from pages.settings.presets import PRESETS
 from tests.fuzzing import profile
 from tests.pages.conftest import APP, end_all_runs
 from transformer.config import (

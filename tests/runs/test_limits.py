@@ -15,7 +15,7 @@ from transformer.runs.limits import Limits, variable
 from transformer.size import training_bytes
 from transformer.tasks import completed
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+SERVING = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
 DEFAULT = completed(RECIPES["default"].small)
 NAMES = [limit.name for limit in fields(Limits)]
 
@@ -143,6 +143,6 @@ def test_a_run_has_no_more_threads_than_the_machine_has_processors(monkeypatch):
     assert refused.value.field == "threads"
 
 
-def test_the_readme_names_every_limit_with_its_default():
-    rows = dict(re.findall(r"\| `(HEADLIGHT_\w+)` \| ([\d,]+) \|", README))
+def test_the_docs_name_every_limit_with_its_default():
+    rows = dict(re.findall(r"\| `(HEADLIGHT_\w+)` \| ([\d,]+) \|", SERVING))
     assert rows == {variable(limit.name): f"{limit.default:,}" for limit in fields(Limits)}

@@ -1,0 +1,1 @@
+"""The page Ask, a file for each tab."""

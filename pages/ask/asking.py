@@ -1,0 +1,112 @@
+"""What is asked on the Ask page: a word, a step, and the model of that step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from pages.controls.words import what_to_type
+from pages.shared import selection
+from pages.shared.plain import plain, refuse
+from transformer.errors import InputError
+from transformer.interventions import Interventions
+from transformer.recording.view import FAILED, RunView
+from transformer.recording.weights import Snapshot
+from transformer.runs.watched import Watched
+
+if TYPE_CHECKING:  # it brings torch, which is loaded when the first question is asked
+    from transformer.asking import Asked
+
+MAX_STEP = 10**9
+
+
+def ask_word(run: Watched, page: str) -> str:
+    """Draw the box for any word; returns the last word that can be asked.
+
+    Args:
+        page: where it stands: the box of another page is another box, which knows nothing of this one.
+    """
+    words = [question.text for question in run.questions]
+    word, chosen = st.session_state.get("asked_word_text"), st.session_state.get("word")
+    elsewhere = word is None or chosen != st.session_state.get("asked_beside")
+    if elsewhere:
+        word = chosen or st.query_params.get("word")
+    try:
+        word = run.task.question(word or words[0]).text
+    except InputError:
+        word, elsewhere = words[0], True  # from before another run was chosen, or from a forged link
+    if elsewhere or st.session_state.get("asked_on") != page:
+        st.session_state["explore_text"] = word  # chosen on another page since, or in the link
+    st.session_state["asked_on"] = page
+    typed = st.text_input(
+        "Any word",
+        key="explore_text",
+        label_visibility="collapsed",
+        placeholder="any word…",
+        width=210 if run.task.same_length else 360,
+        persist_state="session",
+        help=f"{what_to_type(run)} Not only the run's own.",
+    )
+    try:
+        word = run.task.question(typed or "").text
+    except InputError as error:
+        refuse(error)
+        if error.offer:
+            st.button(f"Ask “{plain(error.offer)}”", key="explore_offer", on_click=_take, args=(error.offer,))
+    asked_before = word == st.session_state.get("asked_word_text")
+    short = not run.task.question(word).too_long  # a longer one would pad all the others
+    if word not in words and short and not asked_before and run.view.state != FAILED and selection.owns(run):
+        # One selection: the other pages show it too, Watch even before the thread has taken it up.
+        st.session_state["typed_word"] = run.id, selection.command(run).add_word(word)
+    st.session_state["asked_word_text"] = st.session_state["asked_beside"] = st.session_state["word"] = word
+    return word
+
+
+def _take(word: str) -> None:
+    st.session_state["explore_text"] = word
+
+
+def step_box() -> None:
+    """Draw the box for a step: empty where the screen follows the run."""
+    st.session_state["explore_step"] = selection.step()
+    st.number_input(
+        "Step",
+        value=None,  # so that it can be emptied
+        key="explore_step",
+        step=1,
+        label_visibility="collapsed",
+        placeholder="step: newest",
+        width=160,
+        on_change=_go,
+        help="Any step; the nearest one whose weights are kept answers. Empty: the newest.",
+    )
+
+
+def _go() -> None:
+    wanted = st.session_state.get("explore_step")
+    selection.look_at(None if wanted is None else int(min(max(wanted, 0), MAX_STEP)))
+
+
+def asked_snapshot(view: RunView) -> Snapshot | None:
+    """The snapshot that answers: the nearest to the step of the screen, or the newest."""
+    at = selection.step()
+    if at is None:
+        st.session_state.pop("answered", None)
+        return view.snapshots[-1] if view.snapshots else None
+    chosen, answered = st.session_state.get("answered", (None, None))
+    if chosen != (view.id, at) or answered is None:
+        answered = view.snapshot_at(at)
+    else:  # a nearer one that came later moves nothing; one that was thinned since cannot answer any more
+        same = view.snapshot_at(answered.step)
+        answered = same if same is not None and same.step == answered.step else view.snapshot_at(at)
+    st.session_state["answered"] = (view.id, at), answered
+    return answered
+
+
+def model_of(view: RunView, snapshot: Snapshot, more: Interventions | None = None) -> Asked:
+    """The model of a snapshot as it was, or with more taken away from it."""
+    from transformer.asking import asked
+
+    taken = snapshot.interventions if more is None else snapshot.interventions | more
+    return asked(view.config, snapshot, taken)

@@ -1,0 +1,182 @@
+"""Beams: several answers written side by side, as a tree; beside them what greedy decoding would answer."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.ask.asking import model_of
+from pages.player.figure import live_figure
+from pages.shared.plain import refuse
+from transformer.errors import InputError
+from transformer.figures.picture import escaped
+from transformer.figures.tree import beam_tree
+from transformer.recording.view import RunView
+from transformer.recording.weights import Snapshot
+from transformer.runs.watched import Watched
+
+if TYPE_CHECKING:  # it brings torch
+    from transformer.asking import Answer, Beams, Output
+
+TALL = "max(340px, calc(100vh - 470px))"
+
+
+@dataclass(frozen=True)
+class BeamParts:
+    """What was chosen, and where the pictures go."""
+
+    width: int
+    length_penalty: float
+    problem: DeltaGenerator
+    verdict: DeltaGenerator
+    tree: DeltaGenerator
+    table: DeltaGenerator
+
+
+def beam_controls(run: Watched, word: str) -> BeamParts:
+    """Draw the widgets of the tab."""
+    train = run.config.train
+    with st.sidebar:
+        # No limits in the widgets: they are said in words, to any value that is sent.
+        width = st.number_input(
+            "Beams",
+            value=train.beam_width,
+            step=1,
+            key="beam_width",
+            bind="query-params",
+            help="How many answers are written side by side, 1 to 16. One beam is greedy decoding.",
+        )
+        penalty = st.number_input(
+            "Length penalty",
+            value=train.length_penalty,
+            step=0.1,
+            format="%.4g",
+            key="beam_penalty",
+            bind="query-params",
+            help="0 to 2. Every token makes an answer less probable, so short ones are favoured. The score "
+            "makes up for it: it is the log-probability divided by ((5 + length) / 6) to this power "
+            "(Wu et al., 2016). 0: it does not.",
+        )
+        problem = st.container(key="beam_problem")
+    return BeamParts(
+        width=width,
+        length_penalty=penalty,
+        problem=problem,
+        verdict=st.container(key="beam_verdict"),
+        tree=st.container(key="beam_tree"),
+        table=st.container(key="beam_table"),
+    )
+
+
+def draw_beams(
+    run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BeamParts
+) -> None:
+    """Show what beam search makes of the word with the model of one step."""
+    found, refused = None, ""
+    try:
+        if answer is not None and snapshot is not None:
+            asked = model_of(view, snapshot)
+            found = asked.beams(answer.question.text, parts.width, parts.length_penalty)
+    except InputError as error:
+        refused = str(error)
+    with parts.problem:
+        if refused:
+            refuse(refused)
+        else:
+            st.markdown("")
+    if found is None:
+        parts.verdict.markdown("")
+        for place in (parts.tree, parts.table):
+            place.skeleton(height=200)
+        return
+    with parts.verdict:
+        st.html(_verdict(found))
+    with parts.tree:
+        name = f"headlight-{found.question.text}-beams{found.width}-step{found.step}-seed{view.config.seed}"
+        live_figure(
+            beam_tree(
+                found.tree.nodes,
+                [_short(token) for token in found.tokens],
+                title=f"<b>{_beams_of(found.width)}</b> · step {found.step:,}"
+                f"<br><span style='font-size:0.75em'>“{escaped(found.question.text)}” · "
+                f"length penalty {found.length_penalty:g} · seed {view.config.seed}</span>",
+                step=found.step,
+            ),
+            key="beam_tree_figure",
+            height=TALL,
+            file_name=name,
+        )
+    with parts.table:
+        st.caption(_how_to_read(found, view.config.model.topology == "encoder-only"))
+        st.dataframe(
+            pd.DataFrame(
+                [_row(_beams_of(found.width), output) for output in found.outputs]
+                + [_row("greedy", found.greedy)]
+            ),
+            hide_index=True,
+            column_config={
+                "probability": st.column_config.NumberColumn(format="%.3g %%"),
+                "score": st.column_config.NumberColumn(format="%.3f"),
+            },
+        )
+
+
+def _verdict(found: Beams) -> str:
+    """Both answers, one beside the other."""
+    said = f"{_beams_of(found.width)} → {_said(found.outputs[0])}"
+    beside = _said(found.greedy) if found.found_more else "<b>the same</b>"
+    return (
+        f"<div class='hl-verdict' data-step='{found.step}'>{said}<span style='padding-left: 2.5rem'>"
+        f"greedy → {beside}</span></div>"
+    )
+
+
+def _said(output: Output) -> str:
+    mark = {True: " <b class='yes'>✓ right</b>", False: " <b class='not'>✗ wrong</b>", None: ""}[output.right]
+    return f"<b>{html.escape(_text(output))}</b>{mark}"
+
+
+def _text(output: Output) -> str:
+    return output.text + ("" if output.stopped else "…")
+
+
+def _beams_of(width: int) -> str:
+    return "1 beam" if width == 1 else f"{width} beams"
+
+
+def _how_to_read(found: Beams, at_once: bool) -> str:
+    if at_once:
+        return (
+            "An encoder alone writes every token at once, none knowing the others: there is nothing to "
+            "search, so it has one beam, which is greedy decoding."
+        )
+    if found.width == 1:
+        return (
+            "One beam is greedy decoding: at each place the likeliest token, with its probability in the "
+            "box. With more beams other beginnings are followed too."
+        )
+    ended = "" if found.outputs[0].stopped else " None has ended in time: the likeliest is shown."
+    return (
+        f"Each column is one token more: of all continuations the {found.width} likeliest stay, the best in "
+        "the top row, each with the probability of its own token. The answer is the finished beam with the "
+        f"best score; it may go through a token that was not the likeliest.{ended}"
+    )
+
+
+def _row(by: str, output: Output) -> dict[str, object]:
+    return {
+        "found by": by,
+        "answer": _text(output),
+        "score": output.score,
+        "probability": 100 * output.probability,
+        "right": {True: "✓ right", False: "✗ wrong", None: "not known"}[output.right],
+    }
+
+
+def _short(token: str) -> str:
+    return "end" if token == "[EOS]" else token

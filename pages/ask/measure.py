@@ -1,0 +1,127 @@
+"""Measure: what each head does in numbers, how that came about, and how well letters are written where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.ask.asking import model_of
+from pages.player.figure import live_figure
+from pages.shared import selection
+from transformer.figures.lengths import length_heatmap
+from transformer.insight.names import full_head_name
+from transformer.insight.scores import THRESHOLD
+from transformer.player.pictures import SCORES, score_picture
+from transformer.recording.frame import Frame
+from transformer.recording.view import RunView
+from transformer.recording.weights import Snapshot
+from transformer.runs.watched import Watched
+
+if TYPE_CHECKING:
+    from transformer.asking import Answer
+
+TALL = "max(300px, calc(100vh - 460px))"
+
+
+@dataclass(frozen=True)
+class MeasureParts:
+    """What was chosen, and where the pictures go."""
+
+    score: str
+    curves: DeltaGenerator
+    lengths: DeltaGenerator
+    table: DeltaGenerator
+
+
+def measure_controls(run: Watched, word: str) -> MeasureParts:
+    """Draw the widgets of the tab."""
+    left, right = st.columns(2, gap="medium")
+    names = _names(run.view.frame)
+    with left:
+        score = st.selectbox(
+            "Score over training",
+            names,
+            key="measure_score",
+            format_func=SCORES.get,
+            persist_state="session",
+            help="Of each head, on 64 held-out words, at each step at which this was measured.",
+        )
+    with right:
+        st.markdown("**Right by place**: length of the question down, place in the answer across")
+        st.caption("As the model writes by itself; “all right” needs every token, and the end in its place.")
+        lengths = st.container(key="length_report")
+    return MeasureParts(
+        score=score if score in names else names[0],
+        curves=left.container(key="score_curves"),
+        lengths=lengths,
+        table=st.container(key="head_scores"),
+    )
+
+
+def _names(frame: Frame | None) -> list[str]:
+    """The scores that heads of this model have, in reading order."""
+    sites = frame.head_scores.values() if frame else ()
+    return [name for name in SCORES if frame is None or any(name in scores for scores in sites)]
+
+
+def draw_measure(
+    run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: MeasureParts
+) -> None:
+    """Show the newest scores at the step on the screen, their past, and the report of its model."""
+    frame = selection.shown_frame(view)
+    if frame is None or snapshot is None:
+        for place in (parts.curves, parts.lengths, parts.table):
+            place.skeleton(height=200)
+        return
+    with parts.curves:
+        live_figure(
+            score_picture(view, parts.score, marker=None if selection.step() is None else frame.step),
+            key="score_curves_figure",
+            height=TALL,
+            file_name=f"headlight-{parts.score}-seed{view.config.seed}",
+        )
+    report = model_of(view, snapshot).by_length
+    with parts.lengths:
+        live_figure(
+            length_heatmap(
+                report.share,
+                np.array(report.asked),
+                longest_trained=run.task.longest_question,
+                title=f"right by place · step {snapshot.step:,} · seed {view.config.seed}",
+                step=snapshot.step,
+                exact=report.exact,
+                shortest=report.lengths[0],
+            ),
+            key="length_report_figure",
+            height=TALL,
+            file_name=f"headlight-lengths-step{snapshot.step}-seed{view.config.seed}",
+        )
+    with parts.table:
+        st.caption(
+            f"Scores at step {frame.measurement.step:,}, on 64 held-out words. Rows of special tokens are "
+            "left out everywhere; [SOS] and [EOS] are the share that letters put on them; entropy is over "
+            f"the letters alone, 0 for one letter and 1 for all alike. A role is named from {THRESHOLD:g} "
+            "on; below it: no clear pattern."
+        )
+        names = _names(frame)
+        rows = [
+            {"head": full_head_name(site, head), "role": frame.role(site, head)}
+            | {name: float(scores[name][head]) if name in scores else None for name in names}
+            for site, scores in frame.head_scores.items()
+            for head in range(len(next(iter(scores.values()))))
+        ]
+        st.dataframe(
+            pd.DataFrame(rows),
+            hide_index=True,
+            column_config={
+                name: st.column_config.ProgressColumn(
+                    SCORES[name], min_value=0.0, max_value=1.0, format="%.2f"
+                )
+                for name in names
+            },
+        )

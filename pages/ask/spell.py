@@ -1,0 +1,246 @@
+"""Spell: one word, letter by letter; where every head looks, and what the model holds likely next."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.ask.readings import axes_of, reading_lines, reading_map, reading_strip
+from pages.controls.kinds import kind_choice
+from pages.inside.look_inside import look_at_cell, look_inside_link
+from pages.player.figure import live_figure
+from pages.shared import selection
+from pages.shared.plain import plain
+from transformer.figures.bars import next_token_bars
+from transformer.figures.maps import MapAxes, tile_at
+from transformer.figures.picture import Array
+from transformer.insight.narrator import narrate
+from transformer.player.sentences import counts
+from transformer.recording.frame import sites_of
+from transformer.recording.view import RunView
+from transformer.recording.weights import Snapshot
+from transformer.runs.watched import Watched
+
+if TYPE_CHECKING:
+    from transformer.asking import Answer, Reading
+
+POOLS = {"head": "one head", "mean": "mean", "max": "max", "rollout": "rollout"}
+INPUTS = {"forced": "the right answer", "free": "its own"}
+POOLED = {
+    "mean": "The mean over the heads of this layer; its rows still add up to 100 %.",
+    "max": "The highest weight that any head of this layer gives; its rows need not add up to 100 %.",
+    "rollout": "Attention followed through all layers: where information can have come from, no more.",
+}
+ROW = 17
+"""Pixels that a row of the maps needs at least."""
+BARS_TALL = "max(200px, 19vh)"
+
+
+@dataclass(frozen=True)
+class SpellParts:
+    """What was chosen, and where the pictures go."""
+
+    kind: str
+    pool: str
+    fed: str
+    position: DeltaGenerator
+    maps: DeltaGenerator
+    strip: DeltaGenerator
+    lines: DeltaGenerator
+    letters: DeltaGenerator
+    narrator: DeltaGenerator
+    bars: DeltaGenerator
+
+
+def spell_controls(run: Watched, word: str) -> SpellParts:
+    """Draw the widgets of the tab."""
+    if st.session_state.get("spelled") != (run.id, word):
+        st.session_state["spelled"], st.session_state["spell_row"] = (run.id, word), 0
+    with st.sidebar:
+        kind = kind_choice(run.config.model)
+        pool = st.segmented_control(
+            "Heads",
+            list(POOLS),
+            key="explore_pool",
+            default="head",
+            required=True,
+            format_func=POOLS.get,
+            persist_state="session",
+            help="One head; the mean or the maximum over the heads of its layer; or rollout: attention "
+            "followed through all layers, half of each taken to come from the residual stream "
+            "(Abnar and Zuidema, 2020).",
+        )
+        at_once = run.config.model.topology == "encoder-only"  # it reads the word and nothing else
+        fed = (
+            None
+            if at_once
+            else st.segmented_control(
+                "The decoder reads",
+                list(INPUTS),
+                key="explore_input",
+                default="forced",
+                required=True,
+                format_func=INPUTS.get,
+                persist_state="session",
+                help="The right answer so far, as in training (teacher-forced), or what it has written "
+                "itself (free-running).",
+            )
+        )
+        look_inside_link()
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button("Back", key="explore_back", icon=":material/chevron_left:", on_click=_move, args=(-1,))
+        st.button("Next", key="explore_next", type="primary", on_click=_move, args=(1,))
+        position = st.container(key="explore_position", width="content")
+        letters = st.container(key="explore_letters", width="stretch")
+    with st.container(key="explore_maps"):
+        maps, strip, lines = st.columns([1.2, 0.8, 1.2], gap="small")
+    narrator, bars = st.container(key="explore_narrator"), st.container(key="explore_bars")
+    return SpellParts(
+        kind=kind,
+        pool=pool if pool in POOLS else "head",
+        fed=fed if fed in INPUTS else "forced",
+        position=position,
+        maps=maps,
+        strip=strip,
+        lines=lines.container(key="explore_lines"),
+        letters=letters,
+        narrator=narrator,
+        bars=bars,
+    )
+
+
+def _move(by: int) -> None:
+    """One letter on or back; beyond the end it begins again."""
+    n = max(1, st.session_state.get("spell_rows", 1))
+    st.session_state["spell_row"] = (st.session_state.get("spell_row", 0) + by) % n
+
+
+def draw_spell(
+    run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: SpellParts
+) -> None:
+    """Show the answer of the model of one step."""
+    if answer is None or view.frame is None:
+        for place in (parts.maps, parts.strip, parts.lines, parts.bars):
+            place.skeleton(height=200)
+        parts.narrator.markdown("")
+        parts.letters.markdown("")
+        parts.position.markdown("")
+        return
+    n_rows = max(len(answer.forced.writing), len(answer.free.writing))
+    st.session_state["spell_rows"] = n_rows
+    row = min(st.session_state.get("spell_row", 0), n_rows - 1)
+    reading = answer.forced if parts.fed == "forced" else answer.free
+    sites = sites_of(reading.axes, parts.kind)
+    site, head = selection.head(selection.shown_frame(view), sites)
+    axes = reading.axes[site]
+    lit = reading.writing[row] if axes.writes and row < len(reading.writing) else None
+    name = f"headlight-{answer.question.text}-step{answer.step}-seed{view.config.seed}"
+    tall = f"max({max(245, 105 + ROW * len(reading.tokens(axes.query)))}px, calc(100vh - 575px))"
+    with parts.position:
+        st.markdown(f"writing **{row + 1}** of {n_rows}")
+    with parts.maps:
+        live_figure(
+            reading_map(answer, reading, site, head, pool=parts.pool, lit=lit, seed=view.config.seed),
+            key="explore_map_figure",
+            height=tall,
+            file_name=f"{name}-{site}",
+            # What is explained there is one head, the right letters as its input.
+            on_click=(lambda _trace, point: look_at_cell(parts.kind, site, head, point))
+            if parts.pool == "head" and reading is answer.forced
+            else None,
+        )
+    with parts.narrator:
+        one = parts.pool == "head"
+        st.markdown(_narration(answer, reading, site, head, lit, run.task.aim) if one else POOLED[parts.pool])
+    with parts.strip:
+        live_figure(
+            reading_strip(view, answer, reading, sites, (site, head)),
+            key="explore_strip_figure",
+            height=tall,
+            file_name=f"{name}-{parts.kind}",
+            on_click=lambda _trace, point: _pin(point, sites, axes_of(answer, reading, sites[0])),
+        )
+    with parts.lines:
+        live_figure(
+            reading_lines(answer, reading, site, head, pool=parts.pool, lit=lit),
+            key="explore_lines_figure",
+            height=tall,
+            file_name=f"{name}-{site}-lines",
+        )
+    with parts.letters:
+        st.html(_spelled(answer, row))
+    with parts.bars:
+        tokens = run.task.tgt_tokenizer.tokens(range(run.task.tgt_tokenizer.size))
+        last = row < len(answer.expected)
+        live_figure(
+            next_token_bars(
+                _next(answer.forced, row),
+                _next(answer.free, row),
+                tokens,
+                expected=run.task.tgt_tokenizer.id_of(answer.expected[row]) if last else None,
+                most=4,
+                title=f"output {row + 1}: what comes next · step {answer.step:,}",
+                step=answer.step,
+            ),
+            key="explore_bars_figure",
+            height=BARS_TALL,
+            file_name=f"{name}-output{row + 1}",
+        )
+
+
+def _next(reading: Reading, row: int) -> Array | None:
+    """(V,) how probable each token is to be written there; None where nothing was written any more."""
+    return reading.probabilities[reading.writing[row]] if row < len(reading.writing) else None
+
+
+def _narration(answer: Answer, reading: Reading, site: str, head: int, lit: int | None, aim: str) -> str:
+    axes = reading.axes[site]
+    said = narrate(
+        reading.maps[site][head],
+        axes.kind,
+        reading.tokens(axes.query),
+        reading.tokens(axes.key),
+        **counts(answer, aim),
+        row=lit,
+    )
+    return plain(said)
+
+
+def _pin(point: object, sites: list[str], axes: MapAxes) -> None:
+    """A click on a small map shows it large and keeps it there; a second click lets go."""
+    found = tile_at(point, axes) if isinstance(point, tuple) else None
+    if found is not None:
+        picked = sites[found[0]], found[1]
+        st.session_state["pinned"] = None if selection.pinned() == picked else picked
+
+
+def _spelled(answer: Answer, row: int) -> str:
+    """Both ways of writing the word, up to the letter that is being written, which is lit."""
+    lines, known = [], answer.question.answer is not None
+    for name, reading in (("given the right answer", answer.forced), ("given its own", answer.free)):
+        cells = []
+        for i, token in enumerate(reading.written):
+            right = i < len(answer.expected) and token == answer.expected[i]
+            look = "lit" if i == row else "later" if i > row else ""
+            marked = ("ok" if right else "no") if known else ""
+            cells.append(f"<td class='{look} {marked}'>{html.escape(_short(token))}</td>")
+        lines.append(f"<tr><th>{name}</th>{''.join(cells)}</tr>")
+    if known:
+        cells = [f"<td>{html.escape(_short(token))}</td>" for token in answer.expected]
+        lines.insert(0, f"<tr><th>right answer</th>{''.join(cells)}</tr>")
+        mark = "<b class='yes'>✓ right</b>" if answer.right else "<b class='not'>✗ wrong</b>"
+    else:
+        lines, mark = lines[1:], "? nobody here knows the right answer"  # both readings are one
+    text = html.escape(answer.output) + ("" if answer.stopped else "…")
+    return (
+        f"<div class='hl-spelled'><p>{html.escape(answer.question.text)} → <b>{text}</b><br>{mark}</p>"
+        f"<table data-step='{answer.step}' data-row='{row}'>{''.join(lines)}</table></div>"
+    )
+
+
+def _short(token: str) -> str:
+    return "end" if token == "[EOS]" else token

@@ -1,0 +1,1 @@
+"""What is pressed, chosen or typed on a page, and what is done for it."""

@@ -1,0 +1,188 @@
+"""The buttons that command a run: start, pause, step, stop, pace, continue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.controls.commands import PACE_NAMES, problem
+from pages.controls.pressing import ask, start_button
+from pages.settings.expected import expected
+from pages.shared import selection
+from pages.shared.wording import differences
+from transformer.config import RunConfig
+from transformer.recording.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING, RunView
+from transformer.runs.watched import Watched
+
+_BUTTONS = """
+| button | key | what it does |
+|---|---|---|
+| Start | S | trains; beside a run that is there, it starts another and leaves that one alone |
+| Pause | P | stands still after the present step |
+| Resume | S | lets a run that stands still go on, with the large button |
+| Step | N | takes as many training steps as the box beside it says, then stands still |
+| Stop | X | ends the run after the present step; it stays in the list and can be continued |
+| Continue | | lets a run that has ended go on for more steps: how many, and at what rate, stands here |
+| + and − | | adds the word in the box to the tracked ones, with its past; removes the chosen one |
+"""
+
+
+def controls(
+    run: Watched,
+    view: RunView,
+    changes: dict[str, tuple[Any, Any]],
+    config: RunConfig | None,
+    row: DeltaGenerator,
+    *,
+    start: str = "",
+) -> None:
+    """Draw the buttons of a run or draft.
+
+    Args:
+        view: the look at the run that the whole page is drawn from.
+        changes: settings that differ from the run's.
+        config: the settings; None where they cannot be used.
+        row: where the buttons stand.
+        start: what the large button says where it trains another run than that of the page's settings.
+    """
+    state, edited, usable = view.state, bool(changes), config is not None
+    own = selection.owns(run)
+    paused = state == PAUSED and own
+    goes_on = paused and not edited
+    startable = state in (IDLE, *ENDED) or edited or not own or goes_on
+    how_long, too_long = expected(config) if state == IDLE or edited else ("", False)
+    with row:
+        start_button(
+            "Resume" if goes_on else start or _start_label(state, edited, own),
+            primary=startable and own,
+            disabled=not (goes_on or (usable and startable)),
+            asks="resume" if goes_on else "start",
+        )
+        # The large button is taken by settings that were changed: then this one lets the run go on.
+        resuming = paused and edited
+        st.button(
+            "Resume" if resuming else "Pause",
+            key="run_pause",
+            icon=":material/play_pause:",
+            shortcut="P",
+            disabled=not (own and state in (QUEUED, TRAINING)) and not resuming,
+            on_click=ask,
+            args=("resume" if resuming else "pause",),
+        )
+        st.button(
+            "Step",
+            key="run_step",
+            icon=":material/skip_next:",
+            shortcut="N",
+            disabled=not own or state not in (IDLE, TRAINING, PAUSED) or (state == IDLE and not usable),
+            on_click=ask,
+            args=("step",),
+        )
+        if own and state not in ENDED:
+            st.number_input(
+                "Steps at a time",
+                value=1,
+                step=1,
+                key="step_size",
+                label_visibility="collapsed",
+                width=70,
+                persist_state="session",
+                help="How many steps Step takes.",
+            )
+        st.button(
+            "Stop",
+            key="run_stop",
+            icon=":material/stop:",
+            shortcut="X",
+            disabled=not own or state not in (QUEUED, TRAINING, PAUSED),
+            on_click=ask,
+            args=("stop",),
+        )
+        _pace(run, view, own)
+        ended = own and state in ENDED and state != FAILED
+        if ended:
+            st.button("Continue", key="run_continue", on_click=ask, args=("continue",))
+        _how(run, ended)
+        if not own:
+            st.caption("You watch this run.", width="content")
+        with st.container(key="expected", width="content"):
+            # Beside Continue there is no room: a second line would move the pictures.
+            st.caption(how_long if state == IDLE and not too_long else "")
+    # Always the same containers, empty or not: one that came and went would move the pictures below it to
+    # another place in the page, where the browser would build them anew.
+    with st.container():
+        problem()
+        if view.unsaved:
+            st.warning(view.unsaved, icon=":material/save:")
+    with st.container(key="too_long"):
+        if too_long:
+            st.warning(how_long, icon=":material/hourglass:")
+    with st.container(key="run_changes", horizontal=True, vertical_alignment="center"):
+        if edited and state != IDLE:
+            _changed_settings(state, changes, own)
+
+
+def _pace(run: Watched, view: RunView, own: bool) -> None:
+    """How fast the run is let to train."""
+    if view.state != IDLE:  # the box shows the run's own pace, whoever has set it
+        st.session_state["pace"] = next(name for name, pace in PACE_NAMES.items() if pace == view.pace)
+    pace = st.selectbox(
+        "Pace",
+        list(PACE_NAMES),
+        key="pace",
+        bind="query-params",
+        width=116,
+        label_visibility="collapsed",
+        disabled=not own,
+        on_change=ask,
+        args=("pace",),
+        help="How fast the run is let to train. At 5 steps a second or less, every step is drawn. "
+        "The losses are the same at any pace.",
+    )
+    if own and view.state == IDLE and PACE_NAMES.get(pace) != view.pace:
+        selection.command(run).set_pace(
+            PACE_NAMES.get(pace)
+        )  # from the link, or from before the model was made anew
+
+
+def _start_label(state: str, edited: bool, own: bool) -> str:
+    if not own:
+        return "Start one of your own"
+    if state == IDLE:
+        return "Start"
+    if state == QUEUED and not edited:
+        return "Waiting…"
+    return "Start new" if edited else "New run"
+
+
+def _changed_settings(state: str, changes: dict[str, tuple[Any, Any]], own: bool) -> None:
+    """What differs from the run on the screen, and what can be done about it."""
+    st.markdown(
+        f":material/edit: **Changed:** {differences(changes)}. This run is not touched.", width="content"
+    )
+    if own and "learning_rate" in changes and state in (TRAINING, PAUSED):
+        st.button(
+            "Use the learning rate now",
+            key="run_learning_rate",
+            on_click=ask,
+            args=("learning_rate",),
+            help="Scale this run's schedule to the new rate from its next step on.",
+        )
+
+
+def _how(run: Watched, goes_on: bool) -> None:
+    """What the buttons do, and how a run that has ended goes on."""
+    with st.popover("", icon=":material/more_horiz:", help="What the buttons do"):
+        if goes_on:
+            st.number_input("More steps", value=100, step=50, key="continue_steps")
+            st.number_input(
+                "Rate",
+                value=run.config.train.learning_rate / 2,
+                step=0.0005,
+                format="%.4g",
+                key="continue_rate",
+                help="It is warmed up to this afresh, and falls to zero again.",
+            )
+        st.markdown(_BUTTONS)

@@ -1,0 +1,97 @@
+"""Obeying the visitor: what a button asked for is done with the settings and the run as they are now."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.runs import keyring
+from pages.shared import selection
+from pages.shared.plain import refuse
+from pages.shared.wording import in_words
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.recording.view import ENDED, IDLE, PACES
+from transformer.runs.registry import REGISTRY
+from transformer.runs.run import Run
+from transformer.runs.watched import Watched
+
+PACE_NAMES = {"full pace" if pace is None else f"{pace:g} steps/s": pace for pace in PACES}
+OBEYED_SECONDS = 0.6
+"""A command is obeyed between two steps; the page waits this long for it at most, to show its effect."""
+
+
+def obey(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
+    """Do what has been asked since the last run of the page.
+
+    Args:
+        run: the run or draft on the screen.
+        config: the settings as they are now; None where they cannot be used.
+        edited: whether they differ from the run's.
+
+    Returns:
+        The run to show from now on.
+    """
+    asked = st.session_state.pop("asked", None)
+    try:
+        startable = edited or run.view.state in (IDLE, *ENDED) or not selection.owns(run)
+        if asked == "start" and config is not None and startable:
+            return _start(run, config, edited)
+        if asked is not None and asked != "start":
+            return _do(asked, selection.command(run), config)
+    except InputError as error:
+        st.session_state["problem"] = str(error)
+    return run
+
+
+def _do(asked: str, run: Run, config: RunConfig | None) -> Run:
+    """Do with a run what its owner asks. Raises InputError."""
+    if asked == "step":
+        REGISTRY.admit(run.visitor, run)
+        steps = _number("step_size")
+        run.advance(steps).wait(OBEYED_SECONDS)
+        if steps == 1:
+            run.wait(OBEYED_SECONDS)  # as a rule it is soon taken: nobody sees the buttons change and back
+        return _keep(run)
+    if asked in ("pause", "resume", "stop"):
+        getattr(run, asked)().wait(OBEYED_SECONDS)
+    if asked == "pace":
+        run.set_pace(PACE_NAMES.get(st.session_state.get("pace"))).wait(OBEYED_SECONDS)
+    if asked == "learning_rate" and config is not None:
+        run.set_learning_rate(config.train.learning_rate).wait(OBEYED_SECONDS)
+    if asked == "continue":
+        steps, rate = _number("continue_steps"), _number("continue_rate")
+        REGISTRY.continue_for(run, steps, rate).wait(OBEYED_SECONDS)
+    return run
+
+
+def problem() -> None:
+    """Show why the last command could not be obeyed, until the next one is given."""
+    if "problem" in st.session_state:
+        refuse(in_words(st.session_state["problem"]))
+
+
+def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
+    """Train the untrained model that is on the screen, or a new one beside the run that is."""
+    REGISTRY.admit(keyring.visitor())  # before a model is built for nothing
+    watched, before = run, None
+    if edited or run.view.state != IDLE or not selection.owns(run):
+        watched, before = selection.new_draft(config, run), run.id
+    new = selection.command(watched)
+    new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
+    REGISTRY.start(new, after=before)
+    st.session_state.pop("pinned", None)
+    return _keep(new)
+
+
+def _keep(run: Run) -> Run:
+    """A draft becomes a run with its first step."""
+    REGISTRY.adopt(run)
+    selection.choose(run)
+    if st.session_state.get("draft") == run.id:
+        del st.session_state["draft"]
+        selection.look_at(None)  # whoever starts a run wants to see it
+    return run
+
+
+def _number(key: str) -> int | float | None:
+    return st.session_state.get(key)

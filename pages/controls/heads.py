@@ -1,0 +1,30 @@
+"""Choosing one head of one kind of attention: the same choice on every page."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.shared import selection
+from transformer.insight.names import full_head_name
+from transformer.recording.frame import Frame, sites_of
+from transformer.recording.view import RunView
+
+
+def head_choice(view: RunView, frame: Frame | None, kind: str, *, key: str, label: str) -> None:
+    """Draw the choice where the caller stands; by default it is the head that is shown large elsewhere."""
+    if frame is None:
+        return
+    sites = sites_of(frame.axes, kind)
+    st.session_state[key] = selection.head(frame, sites)
+    st.selectbox(
+        label,
+        [(site, head) for site in sites for head in range(view.config.model.n_heads)],
+        key=key,
+        format_func=lambda one: full_head_name(*one),
+        on_change=_chosen,
+        args=(key,),
+    )
+
+
+def _chosen(key: str) -> None:
+    st.session_state["pinned"] = st.session_state.get(key)

@@ -1,0 +1,112 @@
+"""Switching the masks off and on: of a run before it begins or while it trains, or for another beside it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.shared import selection
+from pages.shared.plain import refuse
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.interventions import MASKS
+from transformer.recording.view import ENDED, FAILED, IDLE, RunView
+from transformer.runs.watched import Watched
+
+OBEYED_SECONDS = 2.0
+_HELP = {
+    "causal": "Keeps each row from reading what comes after it. Without it the model has the right answer "
+    "before its eyes while it trains.",
+    "padding": "Hides [PAD], which fills shorter words up to the longest of their batch.",
+}
+_OF_ENDED = " A run that has ended stays as it is: Start trains one as the switches say, beside it."
+
+
+def take_up_masks(run: Watched) -> None:
+    """Do what a switch asked for, with the run as it is now; of one that has ended it is only noted."""
+    owner, asked = st.session_state.pop("masks_asked", (None, {}))
+    if owner != run.id:
+        return
+    st.session_state["masks_wanted"] = run.id, {**_wanted(run.view), **asked}
+    if run.view.state in ENDED:
+        return
+    try:
+        # What is not as configured is an intervention: it is logged, pinned, and kept with every snapshot.
+        for mask, on in asked.items():
+            selection.command(run).switch_mask(mask, on).wait(OBEYED_SECONDS)
+    except InputError as error:
+        st.session_state["mask_problem"] = str(error)
+        st.session_state.pop("masks_wanted", None)
+
+
+def to_train(run: Watched) -> RunConfig:
+    """What Start trains on this page: the run's settings, with the masks as the switches show them."""
+    view, configured = run.view, run.config.model.masks
+    if view.state == IDLE:  # its own model has them already
+        return run.config
+    shown = _shown(view)
+    return run.config.with_changes(
+        **{f"{mask}_mask": shown[mask] for mask in MASKS if shown[mask] != configured[mask]}
+    )
+
+
+def beside(run: Watched) -> str:
+    """What the large button says where the switches ask for another run than the one that has ended."""
+    view, shown = run.view, _shown(run.view)
+    if view.state not in ENDED or shown == view.masks:
+        return ""
+    off = [mask for mask in MASKS if view.masks[mask] and not shown[mask]]
+    on = [mask for mask in MASKS if shown[mask] and not view.masks[mask]]
+    if len(off) + len(on) == 1:
+        return f"Train one {'without' if off else 'with'} it beside this one"
+    named = [*(f"without the {mask} mask" for mask in off), *(f"with the {mask} mask" for mask in on)]
+    return f"Train one {' and '.join(named)}"
+
+
+def mask_switches(run: Watched) -> None:
+    """Draw a switch for each mask."""
+    view, own = run.view, selection.owns(run)
+    for mask, on in _shown(view).items():
+        key = f"mask_{mask}_on"
+        st.session_state[key] = on  # whoever has switched it
+        st.toggle(
+            f"{mask.capitalize()} mask",
+            key=key,
+            disabled=view.frame is None or view.state == FAILED or not own,
+            on_change=_ask,
+            args=(run.id, mask),
+            help=_HELP[mask] + (_OF_ENDED if view.state in ENDED else ""),
+        )
+
+
+def masks_pending(view: RunView) -> bool:
+    """Whether the run has yet to obey a switch: evaluating a large model takes a while."""
+    if view.state in ENDED:
+        return False
+    pending = _shown(view) != view.masks
+    if not pending:
+        st.session_state.pop("masks_wanted", None)
+    return pending
+
+
+def mask_problem() -> None:
+    """Why a mask could not be switched, until the next one is."""
+    if "mask_problem" in st.session_state:
+        refuse(st.session_state["mask_problem"])
+
+
+def _shown(view: RunView) -> dict[str, bool]:
+    """How the switches stand: as the run has the masks, or as somebody has asked for since."""
+    return {mask: _wanted(view).get(mask, view.masks[mask]) for mask in MASKS}
+
+
+def _wanted(view: RunView) -> dict[str, bool]:
+    owner, wanted = st.session_state.get("masks_wanted", (None, {}))
+    return wanted if owner == view.id else {}
+
+
+def _ask(run_id: str, mask: str) -> None:
+    """A callback only notes what is asked; two switches may be pressed before the page runs again."""
+    owner, asked = st.session_state.get("masks_asked", (None, {}))
+    if (on := st.session_state.get(f"mask_{mask}_on")) is not None:
+        st.session_state["masks_asked"] = run_id, {**(asked if owner == run_id else {}), mask: bool(on)}
+    st.session_state.pop("mask_problem", None)

@@ -1,0 +1,147 @@
+"""The word that is looked at, and typing one of one's own."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.controls.commands import OBEYED_SECONDS
+from pages.shared import selection
+from pages.shared.plain import plain, refuse
+from transformer.config import LETTER_TASKS
+from transformer.errors import InputError
+from transformer.runs.watched import Watched
+
+
+def probe_words(run: Watched) -> None:
+    """Draw the box for a word of the owner's own."""
+    _take_up(run)
+    own = selection.owns(run)  # its words are everybody's who watches
+    st.text_input(
+        "Your own word",
+        key="own_word",
+        placeholder=("your word…" if run.task.same_length else "your sentence…")
+        if own
+        else "any word: on Ask",
+        label_visibility="collapsed",
+        disabled=not own,
+        on_change=_typed,
+        width=124 if run.task.same_length else 150,
+        help=f"{what_to_type(run)} Press Enter.",
+    )
+    st.button("", key="add_word", icon=":material/add:", on_click=_ask, disabled=not own)
+    st.button(
+        "",
+        key="drop_word",
+        icon=":material/remove:",
+        on_click=_drop,
+        disabled=not own or len(run.questions) < 2,
+    )
+    _problem()
+
+
+def word_choice(run: Watched) -> str:
+    """Draw the tracked words to choose from, where no player shows them; returns the chosen one."""
+    word = chosen_word(run)
+    words = list(dict.fromkeys([*(question.text for question in run.questions), word]))
+    if run.task.same_length:
+        st.pills(
+            "Word",
+            words,
+            key="word",
+            format_func=plain,
+            required=True,
+            persist_state="session",
+            label_visibility="collapsed",
+            help="The word whose maps are shown.",
+        )
+    else:  # sentences need more room than a row of buttons has
+        st.selectbox(
+            "Sentence",
+            words,
+            key="word",
+            persist_state="session",
+            label_visibility="collapsed",
+            width=430,
+            help="The sentence whose maps are shown.",
+        )
+    return word
+
+
+def chosen_word(run: Watched) -> str:
+    """The tracked word that is looked at, of this session or the link; the first where that is none."""
+    _take_up(run)
+    words = [question.text for question in run.questions]
+    run_id, typed = st.session_state.get("typed_word", (None, None))
+    if run_id == run.id and typed in words:
+        del st.session_state["typed_word"]
+    elif run_id == run.id:
+        words.append(typed)  # the run's thread takes it up after its present step
+    word = st.session_state.get("word", st.query_params.get("word"))  # from a link after a reload
+    st.session_state["word"] = word if word in words else words[0]
+    return st.session_state["word"]
+
+
+def what_to_type(run: Watched) -> str:
+    """What this run can be asked, for the help of a box."""
+    train = run.config.train
+    if train.task in LETTER_TASKS:
+        return (
+            f"Letters a to z, up to {2 * train.max_letters}; training words have at most {train.max_letters}."
+        )
+    example = run.questions[0].text
+    known = {
+        "dates": "An English date",
+        "numbers": "A number in digits" if train.to_words else "A number in words",
+        "pairs": "Anything in the language of your questions",
+    }.get(train.task, "A sentence of the words that this grammar has, in any order")
+    return f"{known}, such as: {plain(example)}. At most {run.task.limit} tokens."
+
+
+def _typed() -> None:
+    """Emptying the box asks nothing, and what was wrong with the word goes with it."""
+    if st.session_state.get("own_word"):
+        _ask()
+    else:
+        st.session_state.pop("word_problem", None)
+
+
+def _ask(word: str | None = None) -> None:
+    """A callback only notes the word: the run on the screen may be another by the time it is taken up."""
+    st.session_state["asked_word"] = st.session_state.get("own_word", "") if word is None else word
+    st.session_state.pop("word_problem", None)
+
+
+def _drop() -> None:
+    """Only notes the word, as `_ask` does."""
+    st.session_state["dropped_word"] = st.session_state.get("word", "")
+    st.session_state.pop("word_problem", None)
+
+
+def _take_up(run: Watched) -> None:
+    """A typed word becomes a probe at once, in any state of the run; a dropped one goes."""
+    if (dropped := st.session_state.pop("dropped_word", None)) is not None:
+        try:
+            selection.command(run).drop_word(dropped).wait(OBEYED_SECONDS)
+        except InputError as error:
+            st.session_state["word_problem"] = str(error), None
+    asked = st.session_state.pop("asked_word", None)
+    if asked is None:
+        return
+    try:
+        word = selection.command(run).add_word(asked)
+    except InputError as error:
+        st.session_state["word_problem"] = str(error), error.offer
+        return
+    st.session_state["typed_word"] = run.id, word
+    st.session_state["word"] = word
+    st.session_state["own_word"] = ""
+
+
+def _problem() -> None:
+    """Why the word cannot be asked, with one that can, until the next word is typed."""
+    message, offer = st.session_state.get("word_problem", (None, None))
+    if message:
+        with st.container(key="word_problem", horizontal=True, vertical_alignment="center"):
+            refuse(message)
+            if offer:
+                st.button(f"Ask “{plain(offer)}”", key="offered_word", on_click=_ask, args=(offer,))

@@ -1,0 +1,1 @@
+"""The pages Look inside and Masks: stages of a forward pass."""

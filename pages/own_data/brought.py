@@ -1,0 +1,41 @@
+"""What this visitor brought, their own pairs and their own tokenizer: found again after a reload."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from pages.runs import keyring
+from transformer.runs.registry import REGISTRY
+from transformer.runs.run import Run
+from transformer.storage.brought import Brought
+from transformer.tasks.files import TokenizerFile
+from transformer.tasks.pairs.own import OwnPairs
+
+
+def brought() -> Brought:
+    """What the visitor brought; what is missing is that of the run on the screen, where the run is theirs."""
+    held: Brought = st.session_state.get("brought", Brought())
+    run = REGISTRY.get(st.session_state.get("run"))
+    if isinstance(run, Run) and REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id)):
+        held = replace(
+            held, pairs=held.pairs or run.brought.pairs, tokenizer=held.tokenizer or run.brought.tokenizer
+        )
+    return held
+
+
+def bring_pairs(pairs: OwnPairs) -> None:
+    """Have these pairs from now on."""
+    _hold(replace(brought(), pairs=pairs))
+
+
+def bring_tokenizer(file: TokenizerFile, name: str) -> None:
+    """Have this tokenizer from now on, called by this name."""
+    _hold(replace(brought(), tokenizer=file, tokenizer_name=name))
+
+
+def _hold(now: Brought) -> None:
+    if now != st.session_state.get("brought"):
+        st.session_state["brought"] = now
+        keyring.remember(now)

@@ -1,0 +1,212 @@
+"""Examples of a task: trained on beside held out, and one of them with its alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import streamlit as st
+
+from pages.own_data.facts import held_out, nobody_knows, supply
+from pages.own_data.sidebar import Chosen
+from pages.player.figure import live_figure
+from pages.shared.plain import plain
+from transformer.figures.alignment import Aligned, alignment
+from transformer.figures.histogram import length_histogram
+from transformer.tasks import PATTERNS, Task
+from transformer.tasks.alignment import token_links
+from transformer.tasks.corpus import Corpus
+from transformer.tasks.pair import Pair
+from transformer.tasks.writing import CHARACTERS
+
+TRAINED, HELD_OUT = "trained on", "held out"
+KEYS = {TRAINED: "data_trained", HELD_OUT: "data_held_out"}
+N_SHOWN = {TRAINED: 12, HELD_OUT: 6}
+N_SAMPLE = 1000
+"""Training examples of which lengths and tokens are counted."""
+MOST_DRAWN = 60
+"""Tokens of a side; more would be too small to read."""
+MOST_SHOWN = 120
+"""Characters of a side in a list."""
+
+
+def sample(corpus: Corpus) -> list[Pair]:
+    """Fixed training examples, drawn once for each corpus that is looked at."""
+    kept, pairs = st.session_state.get("data_sample", (None, []))
+    if kept is not corpus:
+        pairs = _picked(corpus, N_SAMPLE, np.random.default_rng(0))
+        st.session_state["data_sample"] = corpus, pairs
+    return pairs
+
+
+def draw_examples(chosen: Chosen) -> Pair | None:
+    """Draw everything about the examples of a task; returns the one that is looked at."""
+    corpus, settings = chosen.corpus, chosen.settings
+    if corpus is None or settings is None:
+        st.caption("Examples stand here as soon as there is something to draw them from.")
+        return None
+    shown = {side: _shown(corpus, side) for side in N_SHOWN}
+    picture = st.container()
+    left, right = st.columns([1.35, 1], gap="medium")
+    with left:
+        _list(TRAINED, "Trained on", shown)
+    with right:
+        _list(HELD_OUT, "Held out: training never sees these", shown)
+        st.button(
+            "Draw others",
+            key="data_others",
+            icon=":material/casino:",
+            on_click=_others,
+            help="Draw other examples, by another seed.",
+        )
+        st.markdown(f"{supply(corpus, settings)} {held_out(settings)}")
+        if chosen.task in PATTERNS:
+            _patterns(chosen.task, settings.patterns, sample(corpus))
+    with left:
+        _lengths(corpus)
+    side, row = _place(shown)
+    pair = shown[side][row]
+    with picture:
+        _alignment(corpus, chosen.tokens, pair, side)
+    return pair
+
+
+def _picked(corpus: Corpus, count: int, rng: np.random.Generator) -> list[Pair]:
+    """Training examples; of a finite corpus some of all."""
+    drawn = corpus.drawn(rng, count)
+    if len(drawn) <= count:
+        return drawn
+    return [drawn[i] for i in rng.choice(len(drawn), count, replace=False)]
+
+
+def _shown(corpus: Corpus, side: str) -> list[Pair]:
+    seed = st.session_state.get("data_seed", 0)
+    kept, pairs = st.session_state.get(f"data_shown_{side}", (None, []))
+    if kept is None or kept[0] is not corpus or kept[1] != seed:
+        rng, count = np.random.default_rng([seed, 1]), N_SHOWN[side]
+        if side == TRAINED:
+            pairs = _picked(corpus, count, rng)
+        else:
+            every = corpus.held_out()
+            pairs = [every[i] for i in rng.permutation(len(every))[:count]]
+        st.session_state[f"data_shown_{side}"] = (corpus, seed), pairs
+        st.session_state[KEYS[side]] = _most_telling(pairs) if side == TRAINED else None
+    return pairs
+
+
+def _most_telling(pairs: Sequence[Pair]) -> int:
+    """The one whose lines cross most often; of those that nobody has aligned the first."""
+
+    def crossings(pair: Pair) -> int:
+        ends = [place for places in pair.links or () for place in places]
+        return sum(later < earlier for i, earlier in enumerate(ends) for later in ends[i:])
+
+    return max(range(len(pairs)), key=lambda row: crossings(pairs[row]))
+
+
+def _others() -> None:
+    st.session_state["data_seed"] = st.session_state.get("data_seed", 0) + 1
+
+
+def _place(shown: dict[str, list[Pair]]) -> tuple[str, int]:
+    """Which row of which list is looked at."""
+    row = st.session_state.get(KEYS[HELD_OUT])
+    if row is not None and row < len(shown[HELD_OUT]):
+        return HELD_OUT, row
+    row = st.session_state.get(KEYS[TRAINED]) or 0
+    return TRAINED, min(row, len(shown[TRAINED]) - 1)
+
+
+def _list(side: str, label: str, shown: dict[str, list[Pair]]) -> None:
+    """The pairs of one side, one of which can be chosen: of both lists together, as the callback sees to."""
+    pairs = shown[side]
+    st.session_state[KEYS[side]] = st.session_state.get(KEYS[side])  # one from another page has forgotten it
+    other = KEYS[HELD_OUT if side == TRAINED else TRAINED]
+    st.radio(
+        label,
+        range(len(pairs)),
+        format_func=lambda row: _row(pairs[row]),
+        key=KEYS[side],
+        persist_state="session",
+        on_change=lambda: st.session_state.update({other: None}),
+        help="Question → answer, and what kind of example it is. The one that is chosen is drawn above.",
+    )
+
+
+def _row(pair: Pair) -> str:
+    kind = f" :gray[:small[{plain(pair.pattern)}]]" if pair.pattern else ""
+    return f"{plain(_short(pair.source))} → **{plain(_short(pair.target))}**{kind}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
+
+
+def aligned(corpus: Corpus, task: Task | None, pair: Pair) -> Aligned:
+    """A pair in the tokens of a task; in the units of its writing where there are no tokens yet."""
+    if task is None:
+        return Aligned(
+            source=corpus.src.units(pair.source), target=corpus.tgt.units(pair.target), links=pair.links
+        )
+    src, tgt = task.src_tokenizer, task.tgt_tokenizer
+    links = token_links(pair, (corpus.src, src), (corpus.tgt, tgt))
+    return Aligned(
+        source=src.tokens(src.encode([pair.source])[0][1:-1]),
+        target=tgt.tokens(tgt.encode([pair.target])[0][1:-1]),
+        links=links and tuple(tuple(place - 1 for place in row) for row in links),  # without [SOS]
+    )
+
+
+def _alignment(corpus: Corpus, task: Task | None, pair: Pair, side: str) -> None:
+    tokens = aligned(corpus, task, pair)
+    if tokens.links is None:
+        st.caption(nobody_knows())
+        return
+    if max(len(tokens.source), len(tokens.target)) > MOST_DRAWN:
+        st.info(f"Of more than {MOST_DRAWN} tokens no alignment is drawn; choose a shorter example.")
+        return
+    with st.container(key="data_alignment"):
+        live_figure(
+            alignment(tokens, title=f"<b>Where each token comes from</b> · {side}"),
+            key="data_alignment_figure",
+            height="170px",
+            file_name=f"headlight-alignment-{corpus.name}",
+        )
+        st.caption(
+            "**How to read it:** the question above, its answer below; a line joins each token of the answer "
+            "to what it comes from. ∅ and slanted: it comes from nothing, or nothing comes from it. Point at "
+            "a token to see its lines alone; choose another example below."
+        )
+
+
+def _lengths(corpus: Corpus) -> None:
+    pairs = sample(corpus)
+    units = tuple(
+        "characters" if writing.unit == CHARACTERS else "words and signs"
+        for writing in (corpus.src, corpus.tgt)
+    )
+    with st.container(key="data_lengths"):
+        live_figure(
+            length_histogram(
+                [len(corpus.src.units(pair.source)) for pair in pairs],
+                [len(corpus.tgt.units(pair.target)) for pair in pairs],
+                unit=(units[0], units[1]),
+                title=f"<b>Lengths</b> of {len(pairs):,} training examples",
+            ),
+            key="data_lengths_figure",
+            height="230px",
+            file_name=f"headlight-lengths-{corpus.name}",
+        )
+        st.caption("**How to read it:** a bar for each length; the taller, the more examples have it.")
+
+
+def _patterns(task: str, chosen: Sequence[str] | None, pairs: Sequence[Pair]) -> None:
+    """Every kind of sentence that is drawn, with what it shows."""
+    counts = {name: sum(pair.pattern == name for pair in pairs) for name in PATTERNS[task]}
+    lines = [
+        f"- **{name}** ({counts[name] / max(1, len(pairs)):.0%}): {look_for}"
+        for name, look_for in PATTERNS[task].items()
+        if counts[name] or name in (chosen or ())
+    ]
+    with st.expander(f"{len(lines)} patterns, and what each shows", key="data_patterns"):
+        st.markdown("\n".join(lines))

@@ -1,0 +1,143 @@
+"""What became of the pairs that somebody brought: what was read, what is kept, and on to training."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.controls.pressing import ask
+from pages.own_data.brought import bring_pairs
+from pages.own_data.brought import brought as brought_before
+from pages.own_data.caps import caps_widgets, checked
+from pages.own_data.pairs import Brought, brought, refusal
+from pages.settings.beginnings import OWN, reset, task_chosen
+from pages.shared.plain import plain, refuse
+from transformer.errors import InputError
+from transformer.tasks.pairs.caps import Caps, capped
+from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.store import keep
+
+
+def pairs_report() -> None:
+    """Draw the report; the pairs that it ends with are those of the task from then on."""
+    refused, found = refusal(), brought()
+    if refused:
+        refuse(refused)
+        if found is not None:
+            st.caption(f"The pairs of {found.name} stay in use.")
+    own = brought_before().pairs
+    if found is None and own is not None:
+        st.markdown(kept_line(own))
+        _train_button(ready=True)
+        return
+    if found is None:
+        if not refused:
+            st.info(
+                "Bring sentences with their translations, and a small Transformer learns them in minutes: a "
+                "table of 2 to 4 columns as ManyThings and Tatoeba give it (TSV), CSV, JSON lines, or two "
+                "text files whose lines belong together. Some 100 different sentences teach it something; "
+                "a few thousand short ones learn well. What was read and what is kept stands here then.",
+                icon=":material/upload_file:",
+            )
+        return
+    _read(found)
+    values, boxes = caps_widgets()
+    caps = checked(values, boxes)
+    made = None if caps is None else _made(found, caps)
+    if isinstance(made, OwnPairs):
+        bring_pairs(made)
+        st.markdown(kept_line(made))
+    elif made is not None:
+        refuse(made)
+    _train_button(ready=isinstance(made, OwnPairs))
+
+
+def _train_button(*, ready: bool) -> None:
+    st.button(
+        "Train on these",
+        key="pairs_train",
+        type="primary",
+        icon=":material/play_arrow:",
+        width="stretch",
+        disabled=not ready,
+        on_click=_to_training,
+        help="Train on these pairs, with settings that fit them, and watch.",
+    )
+
+
+def go_to_watch() -> None:
+    """Leave for Watch if that was asked for; call it before any widget is drawn."""
+    if st.session_state.pop("pairs_to_watch", False):
+        # Widgets of this page are bound to the link: it can be replaced, but not emptied.
+        st.switch_page("train.py", query_params={})
+
+
+def _read(found: Brought) -> None:
+    reading = found.reading
+    st.markdown(
+        f"**{reading.format}**, {found.name}: **{reading.read:,}** pairs read of {reading.seen:,} "
+        f"{'line' if reading.seen == 1 else 'lines'}."
+    )
+    if not reading.skipped:
+        return
+    n_skipped = sum(some.count for some in reading.skipped)
+    with st.expander(
+        f"{n_skipped:,} skipped: {plain(reading.skipped[0].reason)}{_more(found)}", key="pairs_skipped"
+    ):
+        st.table(
+            {
+                "left out because of": [plain(some.reason) for some in reading.skipped],
+                "lines": [f"{some.count:,}" for some in reading.skipped],
+                "such as": [
+                    " · ".join(f"line {one.line:,}: {plain(one.text)}" for one in some.examples)
+                    for some in reading.skipped
+                ],
+            }
+        )
+
+
+def _more(found: Brought) -> str:
+    others = len(found.reading.skipped) - 1
+    return f" and {others} other reason{'s' if others > 1 else ''}" if others else ""
+
+
+def _made(found: Brought, caps: Caps) -> OwnPairs | InputError:
+    """What these caps leave, made once and not at every turn of the page."""
+    kept = st.session_state.get("pairs_made")
+    if kept is None or kept[0] is not found or kept[1] != caps:
+        made: OwnPairs | InputError
+        try:
+            with st.spinner("Counting words…"):
+                made = keep(OwnPairs(capped(found.reading, caps)))
+        except InputError as error:
+            made = error
+        kept = st.session_state["pairs_made"] = found, caps, made
+    return kept[2]
+
+
+def kept_line(own: OwnPairs) -> str:
+    """From what was read to what is kept, cap by cap."""
+    trail, left = [], len(own.capped.pairs)
+    for step in own.capped.steps:  # a run that was opened again knows what was kept alone
+        if not trail:
+            trail.append(f"{step.left:,} read")
+        elif step.left < left:  # a cap that takes nothing away is not worth a word
+            trail.append(f"{step.left:,} {step.cap}")
+        left = step.left
+    n_sources = len({source for source, _ in own.capped.pairs})
+    return (
+        f"{' → '.join([*trail, f'**{left:,} kept**'])}.\n\n**{n_sources:,}** different sources, of which "
+        f"**{len(own.held_out()):,}** are held out with all their translations; **{own.size:,}** pairs to "
+        f"train on; vocabulary **{own.capped.src_words:,} / {own.capped.tgt_words:,}** words."
+    )
+
+
+def _to_training() -> None:
+    """Start with the task "pairs", and with the settings that fit it where they are not there already."""
+    if st.session_state.get("topology") == "encoder-only":  # it writes as many words as it reads
+        st.session_state.update(recipe=OWN, topology="encoder-decoder")
+        reset()
+    if st.session_state.get("task") != "pairs":
+        st.session_state["task"] = "pairs"
+        task_chosen()
+    st.session_state["pairs_to_watch"] = st.session_state["settings_filled"] = True  # not from a run's link
+    ask("start")

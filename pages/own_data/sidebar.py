@@ -1,0 +1,65 @@
+"""The sidebar of Your data: the task, what is its own to choose, its tokens; the same choices as on Watch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from pages.settings.beginnings import base, begin, task_chosen, values_of
+from pages.settings.task_settings import say_what_is_wrong, task_choice, task_settings, tokenizer_settings
+from transformer.config import TrainConfig
+from transformer.errors import InputError
+from transformer.tasks import Task, corpus_of, task_of
+from transformer.tasks.corpus import Corpus
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the sidebar says; what cannot be made of it is None, and a message stands beside what is wrong."""
+
+    task: str
+    settings: TrainConfig | None
+    corpus: Corpus | None
+    tokens: Task | None
+    """The corpus in tokens."""
+
+
+def data_settings() -> dict[str, Any]:
+    """Draw the widgets.
+
+    Returns:
+        Their values by the configuration's names; "boxes" says where a message about each of them goes.
+    """
+    begin()
+    defaults = values_of(base())
+    for key in ("preset", *defaults):
+        # Written and not only read: on another page a new widget would not find what the old one says.
+        if key in st.session_state:
+            st.session_state[key] = st.session_state[key]
+    values: dict[str, Any] = {}
+    boxes: dict[str, Any] = {}
+    with st.sidebar:
+        values["task"] = task_choice(task_chosen)
+        boxes["task"] = boxes["topology"] = st.container()
+        task_settings(values["task"], defaults, values, boxes)
+        tokenizer_settings(defaults, values, boxes)
+        st.caption("Task and tokens are the same choices as on Watch: what is changed here is changed there.")
+    return {**values, "boxes": boxes}
+
+
+def chosen(values: dict[str, Any]) -> Chosen:
+    """The task that these values mean; mistakes are answered beside the widget that they stand in."""
+    boxes, values = values["boxes"], {name: value for name, value in values.items() if name != "boxes"}
+    config, corpus, task = None, None, None
+    try:
+        config = base().with_changes(**values)
+        if values["task"] != "pairs" or values["pairs"]:
+            corpus = corpus_of(config.train)
+            task = task_of(config)
+    except InputError as error:
+        with boxes.get(error.field or "", st.sidebar):
+            say_what_is_wrong(error, values)
+    st.session_state["data_task"] = task  # else that of a person's own pairs would be made anew at every turn
+    return Chosen(values["task"], config and config.train, corpus, task)

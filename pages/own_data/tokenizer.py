@@ -1,0 +1,96 @@
+"""Bringing a tokenizer.json: a file of one's own, or one that is fetched by its name."""
+
+from __future__ import annotations
+
+import re
+
+import streamlit as st
+
+from pages.own_data.brought import bring_tokenizer as hold_tokenizer
+from pages.own_data.brought import brought
+from pages.own_data.pairs import most_megabytes
+from pages.shared.plain import plain, refuse
+from transformer.errors import InputError
+from transformer.tasks.files import keep_tokenizer
+from transformer.tasks.tokenizer import from_hub
+
+_NAME = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?", re.ASCII)
+
+
+def bring_tokenizer() -> None:
+    """Draw the uploader and the box for a name; the last good tokenizer stays when another is refused."""
+    most = most_megabytes()
+    left, right = st.columns([1.2, 1], gap="medium")
+    with left:
+        st.file_uploader(
+            "Your tokenizer.json",
+            key="tokenizer_upload",
+            max_upload_size=most,
+            on_change=_uploaded,
+            help="A file that the tokenizers package has saved, such as the tokenizer.json of a model on the "
+            f"hub; up to {most} MB. Of its tokens those are kept that the training examples use.",
+        )
+    with right:
+        st.text_input(
+            "Or its name on the hub",
+            key="tokenizer_name",
+            placeholder="such as bert-base-uncased",
+            max_chars=200,
+            help="Its tokenizer.json is fetched from huggingface.co, the one time that this app asks another "
+            "machine for anything. Without a network it takes half a minute to find that out.",
+        )
+        st.button(
+            "Fetch",
+            key="tokenizer_fetch",
+            icon=":material/download:",
+            on_click=_asked,
+            help="Fetch the tokenizer of this name.",
+        )
+    name = st.session_state.pop("tokenizer_asked", None)
+    if name is not None:  # here and not in the callback: a page can say that it waits
+        with st.spinner("Asking the hub…"):
+            _fetched(name)
+        if "tokenizer_refused" not in st.session_state:
+            st.rerun()  # the sidebar has been read without it
+    if "tokenizer_refused" in st.session_state:
+        refuse(st.session_state["tokenizer_refused"])
+    if brought().tokenizer is not None:
+        st.caption(f"In use: **{plain(brought().tokenizer_name or 'tokenizer.json')}**")
+
+
+def _uploaded() -> None:
+    file = st.session_state.get("tokenizer_upload")
+    if file is None:  # taken off the list: what was read stays
+        st.session_state.pop("tokenizer_refused", None)
+        return
+    try:
+        _keep(file.getvalue().decode(), file.name)
+    except UnicodeDecodeError:
+        _refuse("This is no text; a tokenizer.json is JSON in UTF-8. Choose another file.")
+    except InputError as error:
+        _refuse(str(error))
+
+
+def _asked() -> None:
+    st.session_state["tokenizer_asked"] = (st.session_state.get("tokenizer_name") or "").strip()
+
+
+def _fetched(name: str) -> None:
+    try:
+        if not _NAME.fullmatch(name):
+            raise InputError(
+                f"“{name[:60]}” is no name of a tokenizer; type one such as bert-base-uncased, or "
+                "owner/name.",
+            )
+        _keep(from_hub(name), name)
+    except InputError as error:
+        _refuse(str(error))
+
+
+def _keep(content: str, name: str) -> None:
+    hold_tokenizer(keep_tokenizer(content), name)
+    st.session_state.pop("tokenizer_refused", None)
+
+
+def _refuse(message: str) -> None:
+    st.session_state["tokenizer_refused"] = message

@@ -1,0 +1,154 @@
+"""How text becomes tokens: any text as both sides read it, and the two vocabularies."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.own_data.examples import sample
+from transformer.tasks import Task
+from transformer.tasks.pair import Pair
+from transformer.tasks.tokenizer import SPECIALS, TextTokenizer
+from transformer.tasks.writing import Writing
+
+MOST_CHARACTERS = 500
+"""Of a text that is shown as tokens."""
+_CSS = """<style>
+.hl-chips { line-height: 1; margin: .1rem 0 .5rem; }
+.hl-chips span { display: inline-block; text-align: center; vertical-align: top; margin: 0 .18rem .25rem 0;
+  padding: .2rem .38rem; border: 1px solid rgba(128, 128, 128, .45); border-radius: .35rem;
+  background: rgba(128, 128, 128, .12); }
+.hl-chips b { display: block; font: 500 1.12rem/1.25 var(--st-code-font, monospace); white-space: pre; }
+.hl-chips small { font-size: .72rem; opacity: .75; }
+.hl-chips .special { background: none; }
+.hl-chips .special b { font-size: .85rem; line-height: 1.65; opacity: .75; }
+.hl-chips .unknown { border: 2px dashed currentColor; background: none; }
+.hl-chips .unknown b { font-style: italic; text-decoration: line-through; }
+</style>"""
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One token as it is shown."""
+
+    text: str
+    """Of an unknown one what stands in the text."""
+    number: int
+    kind: str = ""
+    """special, unknown, or empty."""
+
+
+def chips(text: str, tokenizer: TextTokenizer) -> list[Chip]:
+    """A text as the tokens of one side, from [SOS] to [EOS]."""
+    ids = tokenizer.encode([text])[0]
+    names, spans = tokenizer.tokens(ids), tokenizer.spans(text)
+    found = []
+    for place, (number, name) in enumerate(zip(ids, names, strict=True)):
+        if number == tokenizer.unk_id and len(spans) == len(ids) - 2:
+            begin, end = spans[place - 1]
+            found.append(Chip(text[begin:end].strip() or name, number, "unknown"))
+        else:
+            found.append(Chip(name, number, "special" if name in SPECIALS else ""))
+    return found
+
+
+def chips_html(shown: Sequence[Chip]) -> str:
+    """Tokens beside each other, each with its id; an unknown one dashed, slanted and struck through."""
+    cells = []
+    for chip in shown:
+        below = f"[UNK] {chip.number}" if chip.kind == "unknown" else str(chip.number)
+        cells.append(
+            f'<span class="{chip.kind}"><b>{html.escape(chip.text)}</b><small>{below}</small></span>'
+        )
+    return f'<div class="hl-chips">{"".join(cells)}</div>'
+
+
+def draw_tokens(task: Task | None, example: Pair | None) -> None:
+    """Draw the text box, its tokens, and the vocabularies."""
+    st.html(_CSS)
+    typed = st.text_input(
+        "A text as tokens",
+        key="data_text",
+        max_chars=MOST_CHARACTERS,
+        placeholder="type any text; empty: the example that is chosen above",
+        persist_state="session",
+        help=f"Any text, up to {MOST_CHARACTERS} characters: it is shown as each side would read it. Empty: "
+        "the question and the answer of the example above.",
+    )
+    if task is None:
+        st.caption("Tokens stand here as soon as the task has some to count.")
+        return
+    typed = (typed or "")[:MOST_CHARACTERS]
+    corpus = task.corpus
+    same = task.src_tokenizer is task.tgt_tokenizer
+    if typed and same:
+        _row("As question or answer", typed, corpus.src, task.src_tokenizer)
+    else:
+        _row("As a question", typed or (example.source if example else ""), corpus.src, task.src_tokenizer)
+        _row("As an answer", typed or (example.target if example else ""), corpus.tgt, task.tgt_tokenizer)
+    st.caption(
+        "**How to read it:** a box for each token, its id below. Dashed and struck through: the vocabulary "
+        "does not know it, and the model reads **[UNK]** instead. ␣ is a space that belongs to its token; "
+        "[SOS] and [EOS] are where a text begins and ends."
+    )
+    _vocabularies(task, same)
+
+
+def _row(side: str, text: str, writing: Writing, tokenizer: TextTokenizer) -> None:
+    shown = chips(writing.clean(text), tokenizer)
+    unknown = sum(chip.kind == "unknown" for chip in shown)
+    n = len(shown) - 2  # without [SOS] and [EOS]
+    counted = f"{n} token{'' if n == 1 else 's'}" + (f", **{unknown} unknown**" if unknown else "")
+    st.markdown(f"{side}: {counted}")
+    st.html(chips_html(shown))
+
+
+def _vocabularies(task: Task, same: bool) -> None:
+    """Both vocabularies, as tables that can be searched."""
+    pairs = sample(task.corpus)
+    if same:
+        texts = [text for pair in pairs for text in (pair.source, pair.target)]
+        sides = [("Vocabulary of both sides", task.src_tokenizer, texts)]
+    else:
+        sides = [
+            ("Vocabulary of questions", task.src_tokenizer, [pair.source for pair in pairs]),
+            ("Vocabulary of answers", task.tgt_tokenizer, [pair.target for pair in pairs]),
+        ]
+    for column, (name, tokenizer, texts) in zip(st.columns(2, gap="small"), sides, strict=False):
+        with column:
+            n = tokenizer.size - len(SPECIALS)
+            st.markdown(f"**{name}: {n:,} tokens** and {len(SPECIALS)} special ones")
+            _vocabulary(name, tokenizer, counts(tokenizer, texts), len(pairs))
+    st.caption(
+        f"**times**: in {len(pairs):,} training examples. The magnifying glass of a table searches, a click "
+        "on the name of a column sorts."
+    )
+
+
+def counts(tokenizer: TextTokenizer, texts: Sequence[str]) -> Counter[int]:
+    """How often each id stands in these texts."""
+    return Counter(number for ids in tokenizer.encode(texts) for number in ids)
+
+
+def _vocabulary(name: str, tokenizer: TextTokenizer, times: Counter[int], n: int) -> None:
+    ids = range(tokenizer.size)
+    st.dataframe(
+        {
+            "token": list(tokenizer.tokens(ids)),
+            "id": list(ids),
+            "times": [times[i] for i in ids],
+        },
+        hide_index=True,
+        height=248,
+        width="stretch",
+        column_config={
+            "times": st.column_config.NumberColumn(
+                "times", help=f"How often it stands in {n:,} training examples.", format="%d"
+            )
+        },
+        alt=f"{name}: token, id, and how often it stands in {n:,} training examples.",
+    )

@@ -1,0 +1,1 @@
+"""The runs that a visitor knows: listed, opened, shared, taken away."""

@@ -1,0 +1,45 @@
+"""Opening a run that somebody has brought along as one file."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.runs import keyring
+from pages.settings.beginnings import fill
+from pages.shared import selection
+from pages.shared.plain import refuse
+from transformer.errors import InputError
+from transformer.runs.registry import REGISTRY
+
+
+def open_run() -> None:
+    """Draw the uploader under the list of runs; the run that it takes is on the screen at once."""
+    most = min(REGISTRY.limits.upload_mb, int(st.get_option("server.maxUploadSize")))
+    with st.popover("Open a run", icon=":material/folder_open:", width="stretch"):
+        if problem := st.session_state.get("open_problem"):
+            refuse(problem)  # above: on a low screen what comes below the file is out of sight
+        st.file_uploader(
+            "A run that was taken away as one file",
+            type="zip",
+            key="run_open",
+            max_upload_size=most,
+            on_change=_opened,
+            help=f"Up to {most:,} MB. The file is read and never executed. The run is yours here: look at "
+            "any step of it, ask it, or let it train on.",
+        )
+
+
+def _opened() -> None:
+    st.session_state.pop("open_problem", None)
+    file = st.session_state.get("run_open")
+    if file is None:
+        return
+    token = keyring.new_token()
+    try:
+        run = REGISTRY.open_file(file.getvalue(), visitor=keyring.visitor(), token=token)
+    except InputError as error:
+        st.session_state["open_problem"] = str(error)
+        return
+    keyring.hold(run.id, token)
+    selection.choose(run)
+    fill(run.config)

@@ -1,0 +1,117 @@
+"""The runs that a visitor knows, each one click away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+import streamlit as st
+
+from pages.controls.commands import OBEYED_SECONDS
+from pages.runs.open_run import open_run
+from pages.settings.beginnings import fill
+from pages.shared import selection
+from pages.shared.plain import plain, refuse
+from pages.shared.wording import TASK_NAMES, told_apart
+from transformer.errors import InputError
+from transformer.player.sentences import STATE_SIGNS
+from transformer.recording.view import ENDED, IDLE, MAX_NAME, RunFacts
+from transformer.runs.registry import REGISTRY
+from transformer.runs.watched import Watched
+
+MOST = 12
+"""The newest; older ones are found by their links."""
+
+
+def run_list(current: Watched) -> None:
+    """Draw the list in the sidebar; a click shows that run, and disturbs none."""
+    published = REGISTRY.library.published()
+    elsewhere = {run.id for run in published.values()}
+    known = (run for run in selection.known_runs(current) if run.id not in elsewhere)
+    runs = list(islice(known, MOST))  # what is not listed is not read from disk either
+    with st.sidebar, st.container(key="run_picker"):
+        st.caption("Runs" if runs else "Runs: none yet")
+        for run, label in zip(runs, _labels(runs), strict=True):
+            _button(label, run, current)
+        if published:
+            with st.container(key="run_remote"):
+                st.caption("Trained elsewhere, kept on this server")
+                watched: dict[str, RunFacts] = {run.id: run.view for run in REGISTRY.listed()}
+                views = [watched.get(run.id, run) for run in published.values()]  # as the page says it
+                for name, view, label in zip(published, views, _labels(views), strict=True):
+                    _button(f"{plain(name)} · {label}", view, current)
+        if selection.owns(current) and current.view.state != IDLE:
+            _name(current)
+        open_run()
+        if thinned := len(REGISTRY.library.thinned):
+            st.caption(
+                f"The runs fill the {REGISTRY.limits.disk_mb:,} MB of disk that they may take: of "
+                f"{thinned:,} that nobody has looked at for long, fewer steps can be asked. Every map is "
+                "still there."
+            )
+        if REGISTRY.problem:
+            refuse(REGISTRY.problem)
+
+
+def _button(label: str, run: RunFacts, current: Watched) -> None:
+    st.button(
+        label,
+        key=f"show_{run.id}",
+        type="primary" if run.id == current.id else "tertiary",
+        width="stretch",
+        on_click=_show,
+        args=(run.id,),
+    )
+
+
+def _name(run: Watched) -> None:
+    """What the run on the screen is called."""
+    st.session_state["run_name"] = run.view.name
+    st.text_input(
+        "Name of this run",
+        key="run_name",
+        placeholder="name this run…",
+        label_visibility="collapsed",
+        on_change=_named,
+        args=(run.id,),
+        help=f"What this run is called in the list, at most {MAX_NAME} letters. Who has its link sees that "
+        "too. Press Enter.",
+    )
+    of, problem = st.session_state.get("name_problem", (None, ""))
+    if of == run.id:
+        refuse(problem)
+
+
+def _named(id_: str) -> None:
+    st.session_state.pop("name_problem", None)
+    run = REGISTRY.get(id_)
+    try:
+        if run is not None:
+            selection.command(run).rename(st.session_state.get("run_name", "")).wait(OBEYED_SECONDS)
+    except InputError as error:
+        st.session_state["name_problem"] = id_, str(error)
+
+
+def _labels(runs: Sequence[RunFacts]) -> list[str]:
+    """Sign, name, and what differs between these runs; then how far each is."""
+    if not runs:
+        return []
+    apart = told_apart([run.config for run in runs])
+    return [_label(run, differs) for run, differs in zip(runs, apart, strict=True)]
+
+
+def _label(view: RunFacts, differs: str) -> str:
+    right = ""
+    if view.right:
+        right = f" · {100 * view.right[0] // view.right[1]}% right"  # 999 of 1,000 are not all
+    now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
+    recipe, task = view.config.recipe, view.config.train.task
+    what = TASK_NAMES[task] if recipe == "default" else f"{plain(recipe)}, {TASK_NAMES[task]}"
+    name = f"**{plain(view.name)}**" if view.name else what
+    return f"{STATE_SIGNS[view.state]} {name} · {plain(differs)} · {now}"
+
+
+def _show(id_: str) -> None:
+    if run := REGISTRY.get(id_):
+        selection.choose(run)
+        fill(run.config)

@@ -1,0 +1,91 @@
+"""Links to give away: this run, or these settings."""
+
+from __future__ import annotations
+
+import html
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+import segno
+import streamlit as st
+
+from pages.runs import keyring
+from pages.settings.beginnings import base_of, values_of
+from pages.settings.presets import DEFAULT_PRESET, PRESETS
+from pages.shared import selection
+from transformer.config import RunConfig
+from transformer.recording.view import IDLE
+from transformer.runs.registry import REGISTRY
+from transformer.runs.watched import Watched
+
+ALONE = ("localhost", "127.0.0.1", "::1")
+"""How a machine calls itself."""
+
+
+def share(run: Watched, config: RunConfig) -> None:
+    """Draw both links in the sidebar.
+
+    Args:
+        config: the settings as they are now.
+    """
+    begun = values_of(base_of(config))  # the page that opens the link fills in the same
+    query = {key: str(value) for key, value in values_of(config).items() if value != begun[key]}
+    own = values_of(PRESETS[DEFAULT_PRESET].config)
+    named = ("recipe", "topology", "as_published")
+    query |= {key: str(begun[key]).lower() for key in named if begun[key] != own[key]}
+    if config.recipe in PRESETS:
+        query["preset"] = config.recipe
+    with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
+        if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
+            st.markdown("**This run, as it trains.** Who opens it watches, and cannot change it:")
+            link = _link({"run": run.id} | _beside(run))
+            host = urlsplit(st.context.url or "").hostname
+            with st.container(key="run_link"):
+                if host and host not in ALONE:
+                    st.html(_code(link))
+                st.code(link, language=None, wrap_lines=True)
+            if host in ALONE:
+                st.caption(
+                    "This address leads there on this machine only. For other devices, open the page by the "
+                    "machine's name in the network; docs/serving.md says how to start the app for that."
+                )
+        st.markdown("**These settings**, ready to start:")
+        st.code(_link(query), language=None, wrap_lines=True)
+        if REGISTRY.get(run.id) is not None and run.view.state != IDLE and selection.owns(run):
+            _owner_link(run)
+
+
+def _owner_link(run: Watched) -> None:
+    """Behind a press of its own, and gone with the next one: a projector shows what stands open."""
+    if not st.button("Show the link that commands it", key="owner_show", icon=":material/key:"):
+        return
+    st.markdown("For another device of **your own**: who opens this one can stop and change the run.")
+    with st.container(key="owner_link"):
+        owner = {"run": run.id, "owner": keyring.token_of(run.id)}
+        st.code(_link(owner), language=None, wrap_lines=True)
+
+
+def _code(link: str) -> str:
+    """A link as a QR code, black on white in any theme, large enough for a phone in the last row."""
+    picture = segno.make(link, error="m").svg_data_uri(scale=8, border=4, light="white")
+    return f"<img class='hl-code' alt='QR code of the link below' src='{html.escape(picture)}'>"
+
+
+def _beside(run: Watched) -> dict[str, str]:
+    """Ask the owner whether the link shows the runs before this one too, as far as they are theirs."""
+    parents = [parent.id for parent in selection.parents(run.view) if keyring.token_of(parent.id)]
+    if not parents or not st.toggle(
+        f"With the {len(parents)} runs before it" if len(parents) > 1 else "With the run before it",
+        key="share_parents",
+        persist_state="session",
+        help="Off: the link opens this run and no other. On: also those that it was started from, with their "
+        "words and curves.",
+    ):
+        return {}
+    return {selection.BESIDE: ",".join(parents[: selection.MOST_BESIDE])}
+
+
+def _link(query: dict[str, str]) -> str:
+    scheme, host, path, *_ = urlsplit(st.context.url or "")
+    if path.strip("/") == st.get_option("server.baseUrlPath").strip("/"):
+        path = f"{path.rstrip('/')}/"  # Streamlit leaves it out, and a proxy may hand on only what is below
+    return urlunsplit((scheme, host, path, urlencode(query), ""))

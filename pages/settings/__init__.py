@@ -1,0 +1,1 @@
+"""The settings in the sidebar, and where they begin."""

@@ -1,0 +1,172 @@
+"""Where settings begin: a preset of the app's own, or a published recipe, in a topology."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pages.settings.presets import DEFAULT_PRESET, OF_TASK, PRESETS
+from pages.settings.task_settings import task_choice
+from transformer.config import KINDS_OF, TASKS, RunConfig
+from transformer.fitting import with_task
+from transformer.recipes import RECIPES, beginning
+
+GOALS = {"none": None, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99, "100 %": 1.0}
+OWN = "default"
+"""The app's own recipe, which the presets vary."""
+
+
+def values_of(config: RunConfig) -> dict[str, Any]:
+    """What the widgets show for a configuration."""
+    model, train = config.model, config.train
+    goal = next((name for name, share in GOALS.items() if share == train.goal), "99 %")
+    return {
+        "layers_encoder": model.n_encoder_layers,
+        "layers_decoder": model.n_decoder_layers,
+        "heads": model.n_heads,
+        "width": model.d_model,
+        "dropout": model.dropout,
+        "steps": train.steps,
+        "task": train.task,
+        "letters": train.max_letters,
+        "shift": train.shift,
+        "language": train.language,
+        "digits": train.digits,
+        "to_words": train.to_words,
+        "adjectives": train.adjectives,
+        "tokenizer_kind": train.tokenizer,
+        "vocabulary": train.vocabulary,
+        "min_frequency": train.min_frequency,
+        "decoding": train.decoding,
+        "beams": train.beam_width,
+        "length_penalty": train.length_penalty,
+        "batch_size": train.batch_size,
+        "learning_rate": train.learning_rate,
+        "label_smoothing": train.label_smoothing,
+        "goal": goal,
+        "seed": config.seed,
+        "device": config.device,
+        "precision": train.precision,
+        "cuda_graphs": train.cuda_graphs,
+        "threads": config.threads,
+        "recipe": config.recipe if config.recipe in RECIPES else OWN,
+        "topology": model.topology,
+        "as_published": config.published,
+    }
+
+
+def base_of(config: RunConfig) -> RunConfig:
+    """The settings with which a configuration began, by its name."""
+    if config.recipe in PRESETS:
+        return PRESETS[config.recipe].config
+    name = config.recipe if config.recipe in RECIPES else OWN
+    return with_task(beginning(name, config.model.topology, published=config.published), config.train.task)
+
+
+def fill(config: RunConfig) -> None:
+    """Put a configuration into the widgets; call it before they are drawn."""
+    st.session_state.update(values_of(config))
+    st.session_state["preset"] = config.recipe if config.recipe in PRESETS else DEFAULT_PRESET
+
+
+def _state(key: str, known: Any, otherwise: Any) -> Any:
+    """What a widget says, where that exists: any client may send anything."""
+    value = st.session_state.get(key, st.query_params.get(key))
+    return value if value in known else otherwise
+
+
+def base() -> RunConfig:
+    """The settings that the boxes begin with: a preset of the app's own, or a recipe in a topology."""
+    recipe = _state("recipe", RECIPES, OWN)
+    topology = _state("topology", KINDS_OF, RECIPES[recipe].model.topology)
+    preset = PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)].config
+    task = _state("task", TASKS, preset.train.task)
+    if (recipe, topology) == (OWN, RECIPES[OWN].model.topology):
+        return preset if preset.train.task == task else PRESETS[OF_TASK[task]].config
+    begun = beginning(recipe, topology, published=bool(_state("as_published", (True, "true"), False)))
+    return with_task(begun, task)
+
+
+def reset() -> None:
+    st.session_state.update(values_of(base()))
+
+
+def _preset_chosen() -> None:
+    preset = PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)]
+    st.session_state.update(values_of(preset.config))
+
+
+def _recipe_chosen() -> None:
+    """With its own topology, at sizes fit for two cores."""
+    recipe = RECIPES[_state("recipe", RECIPES, OWN)]
+    st.session_state.update(preset=DEFAULT_PRESET, topology=recipe.model.topology, as_published=False)
+    reset()
+
+
+def _topology_chosen() -> None:
+    st.session_state["preset"] = DEFAULT_PRESET
+    reset()
+
+
+def task_chosen() -> None:
+    """With the sizes and the training that it needs, in the recipe and topology that are chosen."""
+    task = _state("task", TASKS, "reverse")
+    st.session_state["preset"] = OF_TASK[task]
+    reset()
+    st.session_state["task"] = task
+
+
+def begin() -> None:
+    """On the first run of a session: what the link does not say follows from what it says."""
+    if "preset" not in st.session_state:
+        for key, value in values_of(base()).items():
+            if key not in st.query_params or key == "task":
+                st.session_state.setdefault(key, value)
+
+
+def beginnings(values: dict[str, Any]) -> Any:
+    """Draw preset, recipe, task and topology; returns where a message about them goes.
+
+    Args:
+        values: the task is added to them.
+    """
+    st.selectbox(
+        "Preset",
+        list(PRESETS),
+        key="preset",
+        bind="query-params",
+        on_change=_preset_chosen,
+        help="A beginning that works. Changing it fills in the settings below.",
+    )
+    values["task"] = task_choice(task_chosen)
+    recipe = st.selectbox(
+        "Recipe",
+        list(RECIPES),
+        key="recipe",
+        bind="query-params",
+        on_change=_recipe_chosen,
+        help="The architecture of a published from-scratch Transformer, or the app's own. Choosing one "
+        "fills in sizes and training that fit two cores.",
+    )
+    st.selectbox(
+        "Topology",
+        list(KINDS_OF),
+        key="topology",
+        bind="query-params",
+        on_change=_topology_chosen,
+        help="encoder-decoder: one stack reads, one writes. encoder-only: a letter is predicted in the "
+        "place of each. decoder-only: word, separator and answer in one sequence.",
+    )
+    recipe = recipe if recipe in RECIPES else OWN
+    if recipe != OWN:
+        st.toggle(
+            "As published: paper size and training",
+            key="as_published",
+            bind="query-params",
+            on_change=reset,
+            help="The article's own sizes, and its own training where it has one. Large ones are slow on a "
+            "CPU.",
+        )
+        st.caption(RECIPES[recipe].source)
+    return st.container()

@@ -1,0 +1,331 @@
+"""What a visitor looks at: run, step, word, kind of map, head. One selection, in the link, on every page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.runs import keyring
+from transformer.config import KINDS_OF, ModelConfig, RunConfig
+from transformer.errors import InputError
+from transformer.recording.frame import Frame
+from transformer.recording.view import RunFacts, RunView
+from transformer.runs.registry import REGISTRY
+from transformer.runs.run import Run
+from transformer.runs.watched import Watched
+from transformer.tasks import task_of
+
+BESIDE, MOST_BESIDE = "with", 12
+"""Parameter of a link that shows earlier runs too, and how many of them are looked up."""
+MOST_STEPS = 10**9
+"""No step is as late: a visitor can send any number."""
+READY_SECONDS = 1.5
+"""A new model is on the screen within this time at most; a large one comes later by itself."""
+
+
+def chosen_run() -> Watched | None:
+    """The run that the link or this session names, if it is still there; puts it back into the link."""
+    asked = st.query_params.get("run") or st.session_state.get("run")
+    run = REGISTRY.get(asked)
+    if token := st.query_params.get("owner"):  # to this session and browser, and into no link that is copied
+        del st.query_params["owner"]
+        keyring.hold(asked or "", token)
+    if asked and run is None:
+        st.session_state["lost_run"] = True
+        st.query_params.pop("run", None)
+        st.session_state.pop("run", None)
+        _stand(None)
+        return None
+    if run is not None:
+        _note_beside()
+        choose(run)
+    return run
+
+
+def _note_beside() -> None:
+    """Earlier runs that the owner's link shows too: named by their ids, which nobody guesses."""
+    named = st.query_params.get(BESIDE)
+    if named is None or named == st.session_state.get("beside"):
+        return
+    known: list[str] = st.session_state.setdefault("known_runs", [])
+    found = [id_ for id_ in named.split(",")[:MOST_BESIDE] if REGISTRY.glimpse(id_) is not None]
+    known += [id_ for id_ in found if id_ not in known]
+    st.session_state["beside"] = ",".join(found) or None
+
+
+def choose(run: Watched) -> None:
+    """Look at this run from now on."""
+    known: list[str] = st.session_state.setdefault("known_runs", [])
+    if run.id not in known:
+        known.append(run.id)
+    if st.session_state.get("run", run.id) != run.id:
+        _stand(None)  # another run has other steps
+        for problem in ("problem", "word_problem"):
+            st.session_state.pop(problem, None)  # what was asked before is not asked of it
+    st.session_state["run"] = run.id
+    st.session_state.pop("lost_run", None)
+    if st.query_params.get("run") != run.id:
+        st.query_params["run"] = run.id
+
+
+def owns(run: Watched) -> bool:
+    """Whether this visitor commands a run: nobody does what is trained elsewhere, or replayed."""
+    return isinstance(run, Run) and REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id))
+
+
+def command(run: Watched) -> Run:
+    """A run to command.
+
+    Raises:
+        InputError: it is another visitor's, or trained elsewhere.
+    """
+    commanded = REGISTRY.control(run.id, keyring.token_of(run.id))
+    commanded.visitor = commanded.visitor or keyring.visitor()  # one from disk counts as whose it is now
+    return commanded
+
+
+def only_watches() -> bool:
+    """Whether the run on the screen is not this visitor's to command."""
+    id_ = st.session_state.get("run")
+    return id_ is not None and not REGISTRY.owners.is_owner(id_, keyring.token_of(id_))
+
+
+def may_follow() -> bool:
+    """Whether it is somebody else's, whose step this page can show; what a process trains is nobody's."""
+    return only_watches() and REGISTRY.owners.is_owned(st.session_state["run"])
+
+
+def follows() -> bool:
+    """Whether the screen stands where the run's owner stands: who opens a link with a step wants that one."""
+    if not may_follow():
+        return False
+    if "follow" not in st.session_state:
+        st.session_state["follow"] = "step" not in st.query_params
+    return bool(st.session_state["follow"])
+
+
+def step() -> int | None:
+    """The step at which the screen stands; None where it follows the run (LIVE)."""
+    if follows():
+        return REGISTRY.owners.shown(st.session_state["run"])
+    if "at_step" not in st.session_state:
+        asked = st.query_params.get("step", "")
+        st.session_state["at_step"] = int(asked) if asked.isdecimal() and len(asked) < 10 else None
+    return st.session_state["at_step"]
+
+
+def look_at(step: int | None) -> None:
+    """Stand at this step from now on (REVIEW), or follow the run (LIVE): the owner's followers too."""
+    if follows():
+        st.session_state["follow"] = False
+    _stand(step)
+    _show(step)
+
+
+def _show(step: int | None) -> None:
+    """To those who follow, where this visitor is the owner."""
+    if run_id := st.session_state.get("run"):
+        REGISTRY.owners.show(run_id, keyring.token_of(run_id), step)
+
+
+def _stand(step: int | None) -> None:
+    st.session_state["at_step"] = step
+    st.session_state["playing"] = False
+
+
+def shown_frame(view: RunView) -> Frame | None:
+    """The frame that every panel shows: the nearest to the chosen step, or the newest.
+
+    Once chosen it stays, even where the run thins its past meanwhile: what is reviewed never moves by itself.
+    """
+    at = step()
+    if at is None:
+        return view.frame
+    chosen, frame = st.session_state.get("reviewed", (None, None))
+    if chosen == (view.id, at) and frame is not None and at <= view.step:
+        if frame.step in view.frames.steps:  # recorded anew where a word was asked, or something taken away
+            frame = view.frames.of_step(frame.step)
+    else:
+        frame = view.frame_at(at)
+    st.session_state["reviewed"] = (view.id, at), frame
+    return frame
+
+
+def answered(view: RunView) -> int | None:
+    """The step that was asked for, which what is drawn now answers; of a run that is followed its newest."""
+    at = step()
+    return at if at is not None or view.frame is None else view.frame.step
+
+
+def kind(model: ModelConfig, opens_on: str | None = None) -> str:
+    """Which kind of attention is shown: the one that was chosen, on any page or in the link.
+
+    Args:
+        opens_on: what the page shows as long as none has been chosen; by default the model's first kind.
+    """
+    if "kind" not in st.session_state and st.query_params.get("kind") in sum(KINDS_OF.values(), ()):
+        choose_kind(st.query_params["kind"])
+    shown = st.session_state.get("kind")
+    if not st.session_state.get("kind_chosen") or shown not in model.kinds:
+        default = opens_on if opens_on in model.kinds else model.kinds[0]
+        if shown != default:  # a widget's own state may be read at any time, but not written
+            st.session_state["kind"] = default
+        return default
+    return shown
+
+
+def choose_kind(name: str) -> None:
+    """Show this kind of attention on every page from now on."""
+    st.session_state["kind"], st.session_state["kind_chosen"] = name, True
+
+
+def pinned() -> tuple[str, int] | None:
+    """(site, head) that was clicked to be kept large, in this session or the link; it may not exist here."""
+    if "pinned" not in st.session_state:
+        site, _, number = st.query_params.get("head", "").rpartition(".")
+        known = re.fullmatch(r"encoder\.\d{1,2}|decoder\.\d{1,2}\.(self|cross)", site)
+        st.session_state["pinned"] = (
+            (site, int(number) - 1) if known and re.fullmatch(r"[1-9]\d?", number) else None
+        )
+    return st.session_state["pinned"]
+
+
+def head(frame: Frame, sites: Sequence[str]) -> tuple[str, int]:
+    """(site, head) that is shown large: the one that was clicked, or the one with the clearest pattern."""
+    return large_head(frame, sites, pinned())
+
+
+def large_head(frame: Frame, sites: Sequence[str], kept: tuple[str, int] | None) -> tuple[str, int]:
+    """The same for a head that is to be kept, if this model has it; for who has no session to ask."""
+    if kept and kept[0] in sites and 0 <= kept[1] < len(frame.head_scores[kept[0]]["entropy"]):
+        return kept
+    return frame.clearest if frame.clearest[0] in sites else (sites[-1], 0)
+
+
+@dataclass
+class OnScreen:
+    """What the session stands at, for who is asked outside of it: the files that a visitor takes away."""
+
+    step: int | None = None
+    kind: str | None = None
+    pinned: tuple[str, int] | None = None
+    word: str | None = None
+
+
+def on_screen() -> OnScreen:
+    """The same object for the whole session; the refreshing part of a page keeps it up to date."""
+    now: OnScreen = st.session_state.setdefault("on_screen", OnScreen())
+    now.step, now.kind, now.pinned = step(), st.session_state.get("kind"), pinned()
+    now.word = st.session_state.get("word")
+    return now
+
+
+def keep_in_link(word: str | None = None) -> None:
+    """Put the selection into the link, which navigation empties.
+
+    Args:
+        word: the page's own where it need not be a probe; by default the probe that is chosen.
+    """
+    on_screen()
+    kept = pinned()
+    if st.session_state.get("playing"):
+        at = st.query_params.get("step")  # each change is one more page for the Back button to leave
+    else:
+        at = None if follows() else step()
+    parts = {
+        BESIDE: st.session_state.get("beside"),
+        "step": at,
+        "word": word or st.session_state.get("word"),
+        "kind": _chosen_kind(),
+        "head": f"{kept[0]}.{kept[1] + 1}" if kept else None,
+        "stage": st.session_state.get("stage"),
+        "chapter": "positions" if st.session_state.get("at_positions") else None,
+    }
+    for name, value in parts.items():
+        if value is None:
+            st.query_params.pop(name, None)
+        elif st.query_params.get(name) != str(value):
+            st.query_params[name] = str(value)
+
+
+def _chosen_kind() -> str | None:
+    """None where nothing was chosen, or what every page but Masks opens on."""
+    chosen = st.session_state.get("kind") if st.session_state.get("kind_chosen") else None
+    return None if chosen == "cross" else chosen
+
+
+def draft(config: RunConfig | None, *, keep: bool = False) -> Watched | None:
+    """The untrained model of the present settings, made anew when they change; its words are kept.
+
+    Args:
+        config: None where the settings cannot be used: then the model that is there stays.
+        keep: whether any model that is there will do.
+    """
+    old = REGISTRY.get(st.session_state.get("draft"))
+    if config is None or (old is not None and (keep or old.config == config)):
+        run = old
+    else:
+        if old is not None:
+            REGISTRY.discard(old.id)
+            keyring.tokens().pop(old.id, None)
+        run = new_draft(config, old)
+        st.session_state["draft"] = run.id
+    return run
+
+
+def new_draft(config: RunConfig, old: Watched | None) -> Watched:
+    """An untrained model with the words of the run that it replaces, as far as they may be asked."""
+    words = None if old is None else _askable(old, config) or None
+    token = keyring.new_token()
+    run = REGISTRY.draft(config, words, visitor=keyring.visitor(), token=token)
+    keyring.hold(run.id, token)
+    if old is None:
+        return run
+    run.ready.wait(READY_SECONDS)  # torch is loaded, so this is soon; meanwhile the pictures keep their place
+    return run
+
+
+def _askable(old: Watched, config: RunConfig) -> tuple[str, ...]:
+    """The words of a run that another task can be asked; of another kind of task none."""
+    if task_of(config).name != old.task.name:
+        return ()
+    words = []
+    for question in old.questions:
+        try:
+            words.append(task_of(config).question(question.text).text)
+        except InputError:  # too long now, or of a word that is not there any more
+            continue
+    return tuple(words)
+
+
+def parent_of(view: RunFacts) -> RunFacts | None:
+    """The run that this one was started beside, where this visitor may see it.
+
+    Who has started a run saw that one too. Others see it only where a link of the owner names it.
+    """
+    if view.after is None:
+        return None
+    started_here = REGISTRY.owners.is_owner(view.id, keyring.token_of(view.id))
+    if not started_here and view.after not in st.session_state.get("known_runs", ()):
+        return None
+    return REGISTRY.glimpse(view.after)
+
+
+def parents(view: RunFacts) -> Iterator[RunFacts]:
+    """The run that this one was started beside, the one before that, and so on, as far as seen."""
+    while (parent := parent_of(view)) is not None:
+        yield (view := parent)
+
+
+def known_runs(run: Watched | None) -> Iterator[RunFacts]:
+    """Runs that this visitor has started or opened, or beside which they started one; newest first.
+
+    Other visitors' runs are not listed: a run is known by its link.
+    """
+    ids: list[str] = st.session_state.setdefault("known_runs", [])
+    ids[:0] = [parent.id for parent in parents(run.view) if parent.id not in ids][::-1] if run else []
+    every = [*(id_ for id_ in keyring.own_runs() if id_ not in ids), *ids]
+    return (found for id_ in reversed(every) if (found := REGISTRY.glimpse(id_)) is not None)

@@ -1,0 +1,331 @@
+"""Ask, Break: heads and looks taken away from a model of its own, and from the run where that is wanted."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from transformer.asking import Asked
+from transformer.figures import colors
+from transformer.interventions import NOTHING, Block, Interventions
+
+SOME = {"width": 32, "letters": 4, "batch_size": 32, "steps": 130, "seed": 3}
+"""Long enough that some held-out words come out right, and not all of them."""
+
+
+@pytest.fixture
+def ask(visit):
+    """The Break tab of a run that has taken its first steps and stands still."""
+    visitor = visit(layers_decoder=2, heads=3, width=12, steps=1000).set("step_size", 5).step()
+    return visitor.go("explore").tab("Break").set("explore_text", "owl").set("kind", "decoder")
+
+
+def truth(visitor, step, interventions=NOTHING):
+    """A model with the weights of this step, built for this question alone."""
+    view = visitor.run.view
+    (snapshot,) = [snapshot for snapshot in view.snapshots if snapshot.step == step]
+    return Asked(view.config, snapshot, interventions)
+
+
+def weights(visitor, side):
+    return visitor.drawn(f"break_{side}_figure").arrays["0.z"]
+
+
+def taken(visitor, side):
+    """The cells that are drawn as blocked by hand."""
+    shown = visitor.drawn(f"break_{side}_figure")
+    (marks,) = [t for t in shown.data[1:] if t["colorscale"][0][1] == colors.TAKEN] or [None]
+    return [] if marks is None else np.argwhere(np.array(marks["z"], dtype=object) == 1).tolist()
+
+
+def verdict(visitor, side):
+    """(right, asked) of the held-out words, and what was written."""
+    (text,) = [text for text in visitor.texts if f"<small>{side}</small>" in text]
+    return text
+
+
+def block(visitor, row, column, what="cell", where="head"):
+    visitor.set("block_row", row).set("block_column", column)
+    visitor.set("block_what", what).set("block_where", where)
+    return visitor.press("block_add")
+
+
+def shown_head(visitor):
+    """(layer, head) of the decoder's self-attention that is on the left."""
+    title = visitor.drawn("break_before_figure").changing["title.text"]
+    layer, head = title.split("</b>")[0].removeprefix("<b>decoder ").split(" · head ")
+    return int(layer) - 1, int(head) - 1
+
+
+def test_before_anything_is_taken_both_sides_are_the_same(ask):
+    np.testing.assert_array_equal(weights(ask, "before"), weights(ask, "after"))
+    assert taken(ask, "before") == taken(ask, "after") == []
+    assert ask.says("Taken away here: nothing yet.")
+    answer = truth(ask, 5).answer("owl")
+    for side in ("before", "after"):
+        assert f"owl → <b>{answer.output or '(nothing)'}" in verdict(ask, side)
+
+
+def test_an_ablated_head_changes_the_right_side_only(visit):
+    ask = visit(
+        SOME | {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "goal": "none", "device": "cpu"}
+    )
+    ask.press("run_start").until("finished").choose(word="cat").go("explore").tab("Break")
+    outputs = [probe.output for probe in ask.run.view.frame.probes]
+    before, text = weights(ask, "before"), verdict(ask, "before")
+    heads = ["dec 1 cross · head 1", "dec 1 cross · head 2"]
+    ask.set("ablate_heads", heads)
+    gone = Interventions(ablated=(("decoder.0.cross", 0), ("decoder.0.cross", 1)))
+    whole, broken = truth(ask, 130), truth(ask, 130, gone)
+    assert whole.exact[1] == broken.exact[1] == 200
+    assert broken.exact[0] < whole.exact[0]  # the truth itself tells the two apart
+    for side, model in (("before", whole), ("after", broken)):
+        answer = model.answer("cat")
+        assert f"{model.exact[0]} / 200 held-out words right" in verdict(ask, side)
+        assert f"data-right='{model.exact[0]}'" in verdict(ask, side)
+        assert f"cat → <b>{answer.output or '(nothing)'}{'' if answer.stopped else '…'}</b>" in verdict(
+            ask, side
+        )
+        assert ("✓" in verdict(ask, side)) == answer.right
+        maps = answer.forced.maps["decoder.0.cross"]
+        assert any(np.allclose(weights(ask, side), one, atol=1e-4) for one in maps)
+    np.testing.assert_array_equal(weights(ask, "before"), before)
+    assert verdict(ask, "before") == text
+    assert "switched off" in ask.drawn("break_after_figure").changing["title.text"]
+    assert "before" in ask.drawn("break_before_figure").changing["title.text"]
+    assert not ask.run.view.interventions  # and nobody has touched the run
+    assert [probe.output for probe in ask.run.view.frame.probes] == outputs
+    ask.go("train").go("explore").tab("Break")
+    assert ask.value("ablate_heads") == heads  # what was chosen is still chosen
+    ask.press("ablate_none")
+    assert verdict(ask, "after").split("</small>")[1] == text.split("</small>")[1]
+
+
+def test_all_but_the_one_shown_are_switched_off(ask):
+    ask.go("train").choose(kind="encoder", pinned=["encoder.0", 1]).go("explore").tab("Break")
+    ask.press("ablate_others")
+    assert ask.value("ablate_heads") == ["enc 1 · head 1", "enc 1 · head 3"]
+    others = Interventions(ablated=(("encoder.0", 0), ("encoder.0", 2)))
+    answer = truth(ask, 5, others).answer("owl")
+    np.testing.assert_allclose(weights(ask, "after"), answer.forced.maps["encoder.0"][1], atol=1e-4)
+    ask.press("ablate_none")
+    assert ask.value("ablate_heads") == []
+
+
+def test_the_head_on_the_maps_and_all_that_turned_are_switched_off_with_one_press(ask, monkeypatch):
+    ask.go("train").choose(kind="encoder", pinned=["encoder.0", 1]).go("explore").tab("Break")
+    ask.press("ablate_shown")
+    assert ask.value("ablate_heads") == ["enc 1 · head 2"]
+    assert "switched off" in ask.drawn("break_after_figure").changing["title.text"]
+    scores = {site: list(row) for site, row in ask.run.view.frame.scores.items()}
+    clear = sorted(score for row in scores.values() for score in row)[-2]
+    monkeypatch.setattr("pages.ask.breaking.THRESHOLD", clear)
+    ask.press("ablate_turned")
+    assert len(ask.value("ablate_heads")) == 2
+    assert all("enc" in name or "dec" in name for name in ask.value("ablate_heads"))
+
+
+def test_the_words_whose_answers_change_are_counted_and_named(visit):
+    visitor = visit(SOME | {"goal": "none"})
+    visitor.press("run_start").until("finished", 120)
+    visitor.go("explore").tab("Break").set("kind", "cross").press("ablate_shown")
+    (name,) = visitor.value("ablate_heads")
+    layer, head = name.removeprefix("dec ").split(" cross · head ")
+    off = Interventions(ablated=((f"decoder.{int(layer) - 1}.cross", int(head) - 1),))
+    view = visitor.run.view
+    models = [Asked(view.config, view.snapshots[-1], taken) for taken in (NOTHING, off)]
+    words = models[0].task.held_out()[:200]
+    outputs = [[model.answer(word).output for word in words] for model in models]
+    changed = [word for word, was, now in zip(words, *outputs, strict=True) if was != now]
+    assert 0 < len(changed)
+    assert visitor.says(f"<b>{len(changed)} of {len(words)}</b> held-out words are answered in another way: ")
+    (text,) = [text for text in visitor.texts if "answered in another way" in text]
+    assert sum(f"{word} → " in text for word in changed) == min(3, len(changed))
+    visitor.press("ablate_none")
+    assert not visitor.says("answered in another way")
+
+
+def test_a_blocked_cell_is_drawn_as_blocked_and_its_row_is_shared_out_again(ask):
+    layer, head = shown_head(ask)
+    before = weights(ask, "before")
+    block(ask, 3, 2)
+    after = weights(ask, "after")
+    assert ask.errors == []
+    assert taken(ask, "after") == [[2, 1]]
+    assert taken(ask, "before") == []
+    assert np.isnan(after[2, 1])
+    np.testing.assert_allclose(np.nansum(after, axis=1), 1.0, atol=1e-3)
+    site = f"decoder.{layer}.self"
+    expected = before[2] / (1 - before[2, 1])  # exactly so in the softmax of the same scores
+    np.testing.assert_allclose(after[2, [0, 2]], expected[[0, 2]], atol=1e-3)
+    rest = np.delete(np.arange(4), 2)
+    np.testing.assert_allclose(after[rest], before[rest], atol=1e-3)
+    np.testing.assert_array_equal(weights(ask, "before"), before)
+    one = Interventions(blocked=(Block(site=site, head=head, row=2, column=1),))
+    np.testing.assert_allclose(
+        after, truth(ask, 5, one).answer("owl").forced.maps[site][head], atol=1e-4, equal_nan=True
+    )
+    assert ask.says(
+        f"Taken away here: blocked row 3, column 2 in decoder layer {layer + 1} (self), head {head + 1}."
+    )
+    ask.press("unblock_0")
+    np.testing.assert_array_equal(weights(ask, "after"), before)
+    assert "unblock_0" not in ask.keys
+
+
+def test_a_click_on_a_cell_of_the_left_map_blocks_it(ask):
+    ask.click("break_before_figure", 0, [3, 1])
+    assert (ask.value("block_row"), ask.value("block_column")) == (4, 2)
+    assert taken(ask, "after") == [[3, 1]]
+    ask.click("break_before_figure", 0, [3, 99]).click("break_before_figure", 0, "here").look()
+    assert taken(ask, "after") == [[3, 1]]
+
+
+def test_a_column_and_a_token_are_blocked_as_a_whole_and_everywhere(ask):
+    ask.set("explore_text", "noon").set("kind", "cross")
+    block(ask, 1, 3, "token", "kind")
+    assert taken(ask, "after") == [[row, column] for row in range(5) for column in (2, 3)]  # both o
+    ask.press("unblock_0").press("unblock_0")
+    assert taken(ask, "after") == []
+    block(ask, 1, 3, "column", "site")
+    assert taken(ask, "after") == [[row, 2] for row in range(5)]
+    ask.set("explore_text", "cat")
+    assert taken(ask, "after") == []  # a place in one word is not one in another
+    ask.set("explore_text", "noon")
+    assert taken(ask, "after") == [[row, 2] for row in range(5)]
+
+
+def test_the_last_look_of_a_row_is_not_taken(ask):
+    block(ask, 3, 2)
+    layer, head = shown_head(ask)
+    before = weights(ask, "after")
+    block(ask, 1, 1)
+    assert ask.errors == [
+        f"In decoder layer {layer + 1} (self), head {head + 1}, row 1 (“[SOS]”) may look at 1 of 4 columns, "
+        "and this would block the last of them. Leave it at least one."
+    ]
+    np.testing.assert_array_equal(weights(ask, "after"), before)
+    assert taken(ask, "after") == [[2, 1]]
+    assert "unblock_1" not in ask.keys
+    block(ask, 4, 2)
+    assert ask.errors == []
+    assert taken(ask, "after") == [[2, 1], [3, 1]]
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "message"),
+    [
+        (99, 1, "Row 99 is not on this map; choose from 1 to 4."),
+        (0, 1, "Row 0 is not on this map; choose from 1 to 4."),
+        (-3, 1, "Row -3 is not on this map; choose from 1 to 4."),
+        (2, 5, "Column 5 is not on this map; choose from 1 to 4."),
+        (2, 10**12, "Column 1000000000000 is not on this map; choose from 1 to 4."),
+    ],
+)
+def test_a_cell_that_is_not_on_the_map_is_answered_with_the_limit(ask, row, column, message):
+    before = weights(ask, "after")
+    block(ask, row, column)
+    assert ask.errors == [message]
+    np.testing.assert_array_equal(weights(ask, "after"), before)
+
+
+def test_forged_choices_do_no_harm(ask):
+    before = weights(ask, "before")
+    ask.forge("block_what", "everything").forge("block_where", "everywhere").press("block_add")
+    np.testing.assert_array_equal(weights(ask, "before"), before)
+
+
+def test_a_head_that_is_off_is_drawn_as_off_on_the_right_alone(ask):
+    def hatched(side):
+        return json.loads(ask._component(f"break_{side}_figure").json)["hatched"]
+
+    layer, head = shown_head(ask)
+    ask.set("ablate_heads", [f"dec {layer + 1} self · head {head + 1}"])
+    n = len(weights(ask, "after"))
+    assert (hatched("before"), hatched("after")) == ([], [[-0.5, n - 0.5, -0.5, n - 0.5]])
+    ask.set("ablate_heads", [f"dec {layer + 1} cross · head {head + 1}"])
+    assert hatched("after") == []
+
+
+def test_what_is_taken_away_can_be_put_into_the_run(ask):
+    run = ask.run
+    ask.set("ablate_heads", ["dec 2 cross · head 3"])
+    block(ask, 3, 2)
+    layer, head = shown_head(ask)
+    ask.press("intervene_run")
+    assert ask.errors == []
+    in_force = Interventions(
+        ablated=(("decoder.1.cross", 2),),
+        blocked=(Block(site=f"decoder.{layer}.self", head=head, row=2, column=1),),
+    )
+    assert run.view.interventions == in_force
+    (moment,) = run.view.moments
+    assert (moment.step, moment.kind, moment.text) == (5, "intervention", in_force.text())
+    assert ask.says(f"In force in the run: {in_force.text()}.")
+    assert run.view.frame.interventions == in_force
+    assert run.view.state == "paused"
+    ask.go("train").step()
+    assert ask.run.view.frame.interventions == in_force
+    assert run.view.step == 10
+    ask.go("explore").tab("Break").press("intervene_none")
+    assert run.view.interventions == NOTHING
+    assert [moment.text for moment in run.view.moments] == [in_force.text(), "all given back"]
+    assert "intervene_none" not in ask.keys
+
+
+def test_a_look_that_short_words_cannot_do_without_is_not_taken_from_the_run(ask):
+    ask.set("kind", "encoder")
+    for column in (1, 2, 3):
+        block(ask, 1, column, "column", "site")
+    assert ask.errors == []  # owl has two columns more
+    assert np.isnan(weights(ask, "after")).tolist() == [[True] * 3 + [False] * 2] * 5
+    ask.press("intervene_run")
+    assert ask.errors == [
+        "In encoder layer 1, head 1, row 1 (“[SOS]”) may look at 3 of 3 columns, and this would block the "
+        "last of them. Leave it at least one."
+    ]
+    assert ask.run.view.interventions == NOTHING
+    assert ask.run.view.moments == ()
+    ask.press("unblock_2").press("intervene_run")
+    assert ask.errors == []
+    assert len(ask.run.view.interventions.blocked) == 2
+
+
+def test_nothing_can_be_put_into_a_run_that_has_not_begun(visit):
+    ask = visit().go("explore").tab("Break")
+    assert not ask.enabled("intervene_run")
+
+
+def test_a_run_that_has_ended_trains_on_without_its_heads_at_the_stated_rate(visit):
+    ask = visit(steps=4, learning_rate=0.008).press("run_start").until("finished")
+    run = ask.run
+    ask.go("explore").tab("Break").stand(2).set("ablate_heads", ["dec 1 cross · head 2"])
+    assert run.view.interventions == NOTHING  # that is an answer, and the run stays as it is
+    label = ask.at.button(key="intervene_run").label
+    assert label == "Continue with it off: 100 steps, freshly warmed up to 0.004"
+    ask.press("intervene_run")
+    moment = next(one for one in run.view.moments if one.kind == "intervention")
+    assert moment.step == 4  # it is the run's own model, whatever step is on the screen
+    assert ask.player["first"]["step"] is None  # LIVE
+    ask.once(lambda: run.view.step == 104).until("finished")
+    rates = run.view.metrics.column("learning_rate")[4:]
+    assert len(rates) == 100
+    assert rates.max() == pytest.approx(0.004)
+    assert rates[0] < rates.max() > rates[-1]
+    assert run.view.frame.interventions == Interventions(ablated=(("decoder.0.cross", 1),))
+    assert ask.errors == []
+
+
+def test_a_model_that_was_broken_in_training_is_shown_broken_on_the_left(visit):
+    ask = visit(steps=1000).set("step_size", 3).step()
+    off = Interventions(ablated=(("decoder.0.cross", 0),))
+    assert ask.run.intervene(off).wait(10)
+    ask.set("step_size", 2).step().go("explore").tab("Break")
+    answer = truth(ask, 5, off).answer("banana")
+    assert any(
+        np.allclose(weights(ask, "before"), one, atol=1e-4) for one in answer.forced.maps["decoder.0.cross"]
+    )
+    assert f"→ <b>{answer.output or '(nothing)'}" in verdict(ask, "before")
+    assert np.array_equal(weights(ask, "before"), weights(ask, "after"))

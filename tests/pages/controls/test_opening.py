@@ -1,0 +1,126 @@
+"""The page as it opens: ready to use, untrained, and with every control that is promised."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.shared import style as styles
+from tests.pages.conftest import APP
+
+SETTINGS = {"preset", "task", "layers_encoder", "layers_decoder", "heads", "width", "device", "seed"}
+TRAINING = {"learning_rate", "goal", "pace", "steps", "letters", "batch_size", "label_smoothing", "dropout"}
+COMMANDS = {"run_start", "run_pause", "run_step", "step_size", "run_stop", "run_reset"}
+
+
+def count_runs(monkeypatch):
+    """A list that grows whenever the script of a page is run."""
+    runs = []
+    style = styles.style
+    monkeypatch.setattr(styles, "style", lambda: runs.append(1) or style())
+    return runs
+
+
+@pytest.fixture
+def opened(visit):
+    """The app without any setting in the link."""
+    return visit({})
+
+
+def test_the_opened_page_is_idle_and_shows_the_untrained_model(opened):
+    assert "idle · step 0 / 300" in opened.status
+    assert opened.headline.startswith("Step 0, untrained: every head looks everywhere. Press Start.")
+    assert opened.player["run"] == opened.run.id
+    assert opened.player["first"] == {
+        "word": "playground",
+        "kind": "cross",
+        "pinned": None,
+        "step": None,
+        "outline": False,
+        "follow": False,
+    }
+    assert opened.says("Runs: none yet")
+    assert opened.errors == []
+
+
+def test_every_control_that_is_promised_is_there(opened):
+    assert opened.keys >= SETTINGS | TRAINING | COMMANDS | {"own_word", "add_word"}
+    assert "run_continue" not in opened.keys  # nothing has ended
+
+
+def test_before_the_start_one_can_start_and_step_and_there_is_nothing_to_pause_or_stop(opened):
+    assert {key: opened.enabled(key) for key in ("run_start", "run_step", "run_pause", "run_stop")} == {
+        "run_start": True,
+        "run_step": True,
+        "run_pause": False,
+        "run_stop": False,
+    }
+    start = opened.at.button(key="run_start")
+    assert start.label == "Start"
+    assert start.proto.type == "primary"
+
+
+def test_every_control_has_a_help_text(opened):
+    for kind in ("selectbox", "number_input", "text_input", "button_group", "toggle"):
+        for element in opened.at.get(kind):
+            assert element.proto.help, element.key
+
+
+def test_a_task_that_works_is_chosen_with_the_settings_of_the_default_preset(opened):
+    values = {key: opened.value(key) for key in SETTINGS | {"learning_rate", "goal", "pace"}}
+    assert values == {
+        "preset": "Reverse words",
+        "task": "reverse",
+        "layers_encoder": 2,
+        "layers_decoder": 2,
+        "heads": 4,
+        "width": 32,
+        "device": "auto",
+        "seed": 0,
+        "learning_rate": 0.005,
+        "goal": "99 %",
+        "pace": "full pace",
+    }
+    assert opened.run.config.to_dict() == opened.run.config.with_changes(goal=0.99).to_dict()
+
+
+@pytest.mark.parametrize("page", ["train", "explore", "anatomy", "masks"])
+@pytest.mark.parametrize("finished", [False, True])
+def test_opening_a_page_runs_its_script_once(visit, revisit, monkeypatch, page, finished):
+    visitor = (revisit if finished else visit)().go(page)
+    runs = count_runs(monkeypatch)
+    fresh = AppTest.from_file(str(APP), default_timeout=60)
+    if page != "train":
+        fresh.switch_page(f"{page}.py")
+    for name, value in visitor.link.items():
+        fresh.query_params[name] = value
+    fresh.run()
+    assert len(runs) == 1
+    assert not fresh.exception
+
+
+def test_what_is_chosen_in_the_player_and_the_keys_of_a_browser_run_the_page_once_each(revisit, monkeypatch):
+    visitor = revisit()
+    runs = count_runs(monkeypatch)
+    visitor.choose(word="cat", step=1)
+    assert len(runs) == 2  # one for what was sent, one for a look at the page afterwards
+    visitor.send("keyring", "found", [[["nobody", "x" * 22, 0]], ""])
+    assert len(runs) == 4
+
+
+def test_a_run_in_another_state_than_the_page_was_drawn_for_runs_the_whole_page_once_more(visit, monkeypatch):
+    visitor = visit()
+    runs = count_runs(monkeypatch)
+    visitor.send("player", "changed", "training")
+    assert len(runs) == 3  # for what was sent, once more, and for a look at the page afterwards
+    visitor.look()
+    assert len(runs) == 4
+
+
+def test_a_link_to_another_page_arrives(visit):
+    visitor = visit({"mask_layer": "0"}, page="masks")
+    assert visitor.says(
+        "**Decoder self-attention** is to write letters one by one; a row may not read what comes after it "
+        "and no row may read padding."
+    )
+    assert visitor.at.query_params["mask_layer"] == "0"

@@ -1,0 +1,167 @@
+"""Tasks on the Watch page: chosen with what fits them, asked in their own words, refused, trained."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from pages.settings.presets import OF_TASK, PRESETS
+from pages.shared.wording import TASK_NAMES
+from transformer.config import TASKS
+from transformer.fitting import FITTING
+from transformer.tasks import PATTERNS, corpus_of
+
+FEW = {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "width": 8, "steps": 3, "goal": "none"}
+SENTENCES = ("en-fr", "en-it", "zh-en")
+
+
+@pytest.fixture
+def watch(visit):
+    """Open the Watch page on a task, at sizes that train at once."""
+
+    def on(task, **more):
+        return visit({"task": task, "preset": OF_TASK[task], "device": "cpu", **FEW} | more)
+
+    return on
+
+
+@pytest.mark.parametrize("task", TASKS[:-1])
+def test_choosing_a_task_fills_in_what_fits_it_and_says_what_to_look_for(visit, task):
+    visitor = visit({}).set("task", task)
+    config = PRESETS[OF_TASK[task]].config
+    assert visitor.run.config == config
+    assert visitor.value("preset") == OF_TASK[task]
+    for name, value in FITTING[task].items():
+        assert value in (getattr(config.model, name, None), getattr(config.train, name, None))
+    visitor.once(lambda: visitor.run.view.frame is not None)
+    assert PRESETS[OF_TASK[task]].look_for in visitor.headline
+    assert [probe.text for probe in visitor.run.view.frame.probes] == list(corpus_of(config.train).probes())
+
+
+def test_a_task_is_called_by_its_name_and_keeps_its_short_one_in_the_link(visit):
+    visitor = visit({"task": "zh-en"})
+    assert visitor.at.selectbox(key="task").options == list(TASK_NAMES.values())
+    assert visitor.at.selectbox(key="task").options[TASKS.index("zh-en")] == "Chinese to English"
+    assert visitor.link["task"] == "zh-en"
+    visitor.set("task", "sort")
+    assert visitor.link["task"] == "sort"
+    visitor.set("task", "reverse")
+    assert "task" not in visitor.link
+
+
+@pytest.mark.parametrize("preset", ["English to French", "Dates", "Sort letters"])
+def test_choosing_a_preset_chooses_its_task(visit, preset):
+    visitor = visit({}).set("preset", preset)
+    assert visitor.value("task") == PRESETS[preset].config.train.task
+    assert visitor.run.config == PRESETS[preset].config
+    assert visitor.set("preset", "Reverse words").value("task") == "reverse"
+
+
+@pytest.mark.parametrize("task", ["en-fr", "numbers", "dates", "sort"])
+def test_a_task_trains_and_the_axes_are_its_own_tokens(watch, task):
+    visitor = watch(task).press("run_start").until("finished")
+    run, drawn = visitor.run, visitor.go("explore").drawn("explore_map_figure")
+    probe = run.view.frame.probes[0]
+    assert run.view.step == 3
+    assert tuple(run.task.src_tokenizer.encode([probe.text])[0]) == tuple(
+        run.task.src_tokenizer.id_of(token) for token in probe.src_tokens
+    )
+    shown = [label.replace("<br>", "") for label in drawn.layout["xaxis"]["ticktext"]]
+    assert shown == list(probe.src_tokens)
+    np.testing.assert_allclose(drawn.arrays["0.z"].sum(axis=1), 1, atol=1e-3)
+    assert drawn.arrays["0.z"].shape == (len(probe.tgt_tokens), len(probe.src_tokens))
+
+
+def test_a_typed_sentence_becomes_a_probe_and_an_unknown_word_is_named(watch):
+    visitor = watch("en-fr").set("own_word", "The old CAT sees the star").press("add_word")
+    visitor.once(lambda: len(visitor.run.view.frame.probes) == 6)
+    probe = visitor.run.view.frame.probes[-1]
+    assert (probe.text, probe.answer) == ("the old cat sees the star", "le vieux chat voit l'étoile")
+    visitor.set("own_word", "the zebra sleeps").press("add_word")
+    assert any("zebra" in error for error in visitor.errors)
+
+
+def test_a_sentence_that_the_grammar_does_not_make_runs_over_the_model_s_own_output(watch):
+    visitor = watch("en-fr").set("own_word", "cat the sees").press("add_word")
+    visitor.once(lambda: len(visitor.run.view.frame.probes) == 6)
+    probe = visitor.run.view.frame.probes[-1]
+    assert probe.answer is None
+    assert not probe.right
+
+
+def test_ask_says_so_too_whatever_it_was_to_be_fed_with(watch):
+    visitor = watch("en-fr").go("explore").set("explore_text", "cat the sees").set("explore_input", "forced")
+    assert "free-running" in visitor.drawn("explore_map_figure").changing["title.text"]
+    (spelled,) = [text for text in visitor.texts if "<div class='hl-spelled'" in text]
+    assert "nobody here knows the right answer" in spelled
+    assert not re.search("right answer</th>|class='[^']*(ok|no)'|✓|✗", spelled)
+
+
+@pytest.mark.parametrize("task", SENTENCES)
+def test_patterns_and_adjectives_are_a_grammar_s_own_settings(watch, task):
+    visitor = watch(task)
+    pattern = list(PATTERNS[task])[0]
+    visitor.set(f"patterns_{task}", [pattern]).set("adjectives", 2)
+    assert visitor.run.config.train.patterns == (pattern,)
+    assert visitor.run.config.train.adjectives == 2
+    assert {pair.pattern for pair in visitor.run.task.pairs(0, 0)} == {pattern}
+    assert "letters" not in visitor.keys
+
+
+@pytest.mark.parametrize(
+    ("task", "key", "value", "message"),
+    [
+        ("caesar", "shift", 26, "Shift: 26 is outside 1 to 25"),
+        ("numbers", "digits", 9, "Digits: 9 is outside 2 to 6"),
+        ("en-fr", "adjectives", 7, "Adjectives: 7 is outside 0 to 4"),
+        ("en-it", "vocabulary", 3, "Most tokens: 3 is outside 10 to 50,000"),
+        ("zh-en", "min_frequency", 0, "Least frequency: 0 is outside 1 to 1,000"),
+    ],
+)
+def test_a_setting_beyond_its_limits_is_answered_in_place_and_the_model_stays(
+    watch, task, key, value, message
+):
+    visitor = watch(task)
+    before = visitor.run.id
+    visitor.set(key, value)
+    assert any(message in error for error in visitor.errors)
+    assert visitor.run.id == before
+    assert not visitor.enabled("run_start")
+
+
+def test_a_task_of_other_lengths_is_refused_where_one_stack_writes_in_place(watch):
+    visitor = watch("en-fr").set("topology", "encoder-only")
+    assert any("choose encoder-decoder or decoder-only" in error for error in visitor.errors)
+    visitor.set("topology", "decoder-only")
+    assert not visitor.errors
+    assert visitor.run.task.src_tokenizer.sep_id > 0
+
+
+def test_without_pairs_the_task_says_where_to_bring_them(visit):
+    visitor = visit({}).set("task", "pairs")
+    assert visitor.says("upload or paste some on the page Your data")
+    assert not visitor.enabled("run_start")
+
+
+def test_another_kind_of_tokens_cuts_the_same_sentence_otherwise(watch):
+    visitor = watch("en-fr")
+    words = visitor.run.view.frame.probes[0].src_tokens
+    visitor.set("tokenizer_kind", "characters")
+    visitor.once(lambda: visitor.run.view.frame is not None)
+    letters = visitor.run.view.frame.probes[0].src_tokens
+    assert "".join(letters[1:-1]).replace("␣", " ") == " ".join(words[1:-1])
+
+
+def test_a_link_opens_the_same_task_with_its_own_settings(watch):
+    visitor = watch("numbers").set("language", "de").set("to_words", True)
+    opened = watch("numbers", language="de", to_words="true")
+    assert opened.run.config.train == visitor.run.config.train
+    assert opened.run.config.train.language == "de"
+
+
+def test_a_word_of_one_task_is_not_asked_of_another(watch):
+    visitor = watch("reverse").set("own_word", "zebra").press("add_word")
+    visitor.set("task", "en-fr").once(lambda: visitor.run.view.frame is not None)
+    assert "zebra" not in [question.text for question in visitor.run.questions]

@@ -1,0 +1,138 @@
+"""Markup in what a person typed or a file brought is shown as text, wherever a page draws it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from pages.inside.walk import STAGES
+from transformer.insight.moments import Moment
+from transformer.runs.registry import REGISTRY
+
+SIGNS = "_zqx_ $zqx$ <zqx>"
+"""Emphasis, a formula and a tag: of words with spaces between them, signs of pairs stand apart."""
+PAIRS = "\n".join(
+    f"The {color} {SIGNS} sees {n} {thing}s.\tLe {SIGNS} {color} voit {n} {thing}s."
+    for n in range(4)
+    for color in ("red", "blue", "green", "black", "white")
+    for thing in ("cat", "dog", "book", "tree", "boat", "key", "door")
+)
+READ_AS_MARKUP = re.compile(r"(?<!\\)[_$<*\[:]\s?zqx")
+TAG = re.compile(r"<\s?zqx")
+MARKDOWN = ("markdown", "caption", "info", "warning", "error", "success")
+LABELLED = (
+    "button",
+    "checkbox",
+    "toggle",
+    "radio",
+    "button_group",
+    "selectbox",
+    "text_input",
+    "number_input",
+)
+
+
+def strings(value):
+    """All texts in plain data that are drawn: no keys, and no name under which a zoom is kept."""
+    if isinstance(value, str) and value.startswith('{"data"'):
+        yield from strings(json.loads(value))
+    elif isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if name != "uirevision":
+                yield from strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings(inner)
+
+
+def found_on(visitor):
+    """What the page would read as markup, and how often it shows the word in question."""
+    markdown = [element.value for kind in MARKDOWN for element in getattr(visitor.at, kind)]
+    for kind in LABELLED:
+        for element in visitor.at.get(kind):
+            markdown += [getattr(element.proto, "label", ""), getattr(element.proto, "help", "")]
+            if kind in ("radio", "button_group"):
+                markdown += [getattr(option, "content", option) for option in element.proto.options]
+    for table in visitor.at.table:
+        markdown += [str(cell) for cell in table.value.to_numpy().ravel()]
+    found = [text for text in markdown if READ_AS_MARKUP.search(text)]
+    pages = [element.value for element in visitor.at.get("html")]
+    for element in visitor.at.get("bidi_component"):
+        message = json.loads(element.proto.json) if element.proto.json else {}
+        if "spec" in message:
+            pages += strings([message["spec"], message["layout"]])
+        if "over" in message:
+            pages.append(message["over"] or "")
+    found += [text for text in pages if TAG.search(text)]
+    return found, sum("zqx" in text for text in (*markdown, *pages))
+
+
+@pytest.fixture
+def trained(visit):
+    """Watch, with a finished run on pairs that are full of signs."""
+    visitor = visit(task="pairs").go("data")
+    visitor.at.text_area(key="pairs_paste").set_value(PAIRS)
+    visitor.look()
+    assert visitor.errors == []
+    assert found_on(visitor)[0] == []
+    assert found_on(visitor)[1] > 10
+    visitor.press("pairs_train").go("train")
+    for name, value in {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "width": 8, "steps": 2}.items():
+        visitor.set(name, value)
+    return visitor.press("run_start").until("finished")
+
+
+def test_watch_finds_no_markup_in_a_word(trained):
+    trained.set("own_word", f"the {SIGNS} sees nobody")  # its answer is not known
+    trained.once(lambda: trained.run.view.frames[-1].probes[-1].text.endswith("nobody"))
+    found, shown = found_on(trained)
+    assert found == []
+    assert shown > 0
+
+
+def test_ask_and_masks_find_no_markup_in_a_word(trained):
+    trained.go("explore")
+    for tab in ("Spell", "Break", "Beams", "Measure"):
+        found, shown = found_on(trained.tab(tab))
+        assert found == []
+        assert shown > 1
+    trained.tab("Break").at.session_state["block_what"] = "token"
+    trained.press("block_add").press("intervene_run")
+    assert found_on(trained)[0] == []
+    trained.go("train")
+    assert found_on(trained)[0] == []  # with the moment that names the token
+    trained.go("masks")
+    found, shown = found_on(trained)
+    assert found == []
+    assert shown > 5
+
+
+def test_no_stage_of_a_forward_pass_finds_markup_in_a_word(trained):
+    trained.go("anatomy")
+    for kind in ("encoder", "decoder", "cross"):
+        trained.press(f"chapter_{kind}")
+        for stage in STAGES:
+            trained.set("anatomy_stage", stage)
+            assert found_on(trained)[0] == [], stage
+
+
+def test_names_that_a_file_brings_are_text_in_the_list_of_runs(visit, tmp_path, monkeypatch):
+    visitor = visit(steps=1).press("run_start").until("finished")
+    run = visitor.run
+    view = replace(
+        run.view,
+        reason=f"Ended. {SIGNS}",
+        config=replace(run.view.config, recipe=f"mine {SIGNS}"),
+        moments=(Moment(1, "loss", SIGNS),),
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(type(run), "view", property(lambda _: view))
+        patch.setattr(REGISTRY.library, "published", lambda: {f"night {SIGNS}": replace(view, id="another")})
+        found, shown = found_on(visitor.look())
+        assert found == []
+        assert shown > 1

@@ -1,0 +1,74 @@
+"""Settings that differ from a run's are named in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from pages.shared.wording import changed, differences, in_words, told_apart
+from transformer.config import RunConfig
+from transformer.tasks import completed
+
+
+@pytest.fixture
+def view(visit):
+    """An untrained run, to be changed as a test needs it."""
+    return visit().run.view
+
+
+def test_settings_that_differ_are_named_in_plain_words_with_both_values(view):
+    before = RunConfig().with_changes(goal=0.99)
+    now = before.with_changes(d_model=64, d_ff=256, learning_rate=0.01, goal=None, recipe="other", seed=3)
+
+    def run(config):
+        rate = config.train.learning_rate
+        return SimpleNamespace(config=config, view=replace(view, learning_rate=rate))
+
+    assert differences(changed(run(before), now)) == (
+        "width 32 → 64, learning rate 0.005 → 0.01, goal 0.99 → none, seed 0 → 3"
+    )
+    assert changed(run(before), before) == changed(run(before), None) == {}
+    assert changed(run(now), now.with_changes(d_ff=8)) == {"d_ff": (256, 8)}  # by itself it is a change
+
+
+def test_values_are_said_as_the_widgets_have_them():
+    changes = {
+        "causal_mask": (None, False),
+        "padding_mask": (False, True),
+        "pairs": (None, "427a77c1"),
+        "task": ("reverse", "zh-en"),
+        "dropout": (0.1, 0.25),
+    }
+    assert differences(changes) == (
+        "causal mask on → off, padding mask off → on, pairs none → your own, "
+        "task words backwards → Chinese to English, 1 more"
+    )
+
+
+def test_runs_are_told_apart_by_the_settings_in_which_they_differ():
+    first = RunConfig()
+    second = first.with_changes(seed=3, causal_mask=False, d_model=64, d_ff=256)
+    assert told_apart([first]) == told_apart([first, first])[:1] == ["seed 0"]
+    assert [set(one.split(", ")) for one in told_apart([first, second, first])] == [
+        {"width 32", "causal mask on", "seed 0"},
+        {"width 64", "causal mask off", "seed 3"},
+        {"width 32", "causal mask on", "seed 0"},
+    ]
+    other = first.with_changes(task="zh-en", dropout=0.2)  # they are called by their tasks already
+    assert told_apart([first, other]) == ["dropout 0", "dropout 0.2"]
+
+
+def test_a_setting_that_cannot_be_used_is_called_as_its_widget_is_and_other_text_stays():
+    assert in_words("n_heads=0 is outside 1 to 64.") == "Heads: 0 is outside 1 to 64."
+    assert in_words("Choose d_model=8, not a=b.") == "Choose width 8, not a=b."
+
+
+@pytest.mark.parametrize("task", ["reverse", "zh-en", "numbers"])
+def test_what_a_task_needs_is_no_change_to_a_run_that_was_saved_with_it(view, task):
+    asked = RunConfig().with_changes(task=task, seed=3)
+    saved = SimpleNamespace(config=completed(asked), view=replace(view, learning_rate=0.005))
+    assert saved.config.model.max_len != asked.model.max_len or task == "reverse"
+    assert changed(saved, asked) == {}
+    assert changed(saved, asked.with_changes(batch_size=16)) == {"batch_size": (64, 16)}
