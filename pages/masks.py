@@ -118,7 +118,8 @@ def live(view: RunView) -> int | None:
         said = " ".join(filter(None, ("" if before else without_masks(frame), learned_with(view))))
         site, head = selection.head(frame, sites_of(frame.axes, kind))
         try:
-            walk = stages(passage_of(view, snapshot, word, batch_of(run, word)), site, head, focus())
+            passage = passage_of(view, snapshot, word, batch_of(run, word))
+            walk = stages(passage, site, head, focus(), only=[stage for stage, _ in PANELS.values()])
             drawn = {stage.key: stage for stage in walk}
         except InputError as error:
             refused = str(error)

@@ -12,7 +12,7 @@ from pages.inside.stages import begin_focus, draw_panels, focus, passage_of
 from pages.shared import selection
 from pages.shared.plain import plain
 from pages.shared.wording import SETTING_NAMES
-from transformer.anatomy.stages import Focus, Stage, chapters, position_table, positions, stages
+from transformer.anatomy.stages import STAGES, Focus, Stage, chapters, position_table, positions, stages
 from transformer.config import ModelConfig, RunConfig
 from transformer.errors import InputError
 from transformer.figures.picture import escaped
@@ -22,28 +22,6 @@ from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
 
 POSITIONS = "positions"
-STAGES = {
-    "tokens": "Tokens",
-    "embedding": "Embeddings",
-    "positions": "Positions",
-    "plain": "Attention without parameters",
-    "input": "What goes in",
-    "qkv": "Query, key and value",
-    "scores_row": "One query against every key",
-    "scores": "All scores",
-    "scale": "Scaled",
-    "mask": "Mask",
-    "masked": "Masked scores",
-    "weights": "Softmax",
-    "mixed": "Weighted sum of values",
-    "heads": "Heads joined",
-    "residual": "Residual and norm",
-    "feed_forward": "Feed-forward",
-    "stack": "Through the stack",
-    "logits": "Logits",
-    "probabilities": "Probabilities",
-}
-"""The stages of every chapter but the last, in order."""
 POSITION_STAGES = {"table": "The vector of each position", "likeness": "How alike positions are"}
 TALL = "max(300px, calc(100vh - 400px))"
 MOST_MOVES = 60
@@ -237,7 +215,7 @@ def walked(view: RunView, snapshot: Snapshot, word: str, parts: WalkParts) -> St
             raise InputError("There is nothing to look into yet: the untrained model is being built.")
         site, head = selection.head(frame, sites_of(frame.axes, parts.chapter))
         passage = passage_of(view, snapshot, word, config=_config(view, parts))
-        found = stages(passage, site, head, focus())
+        found = stages(passage, site, head, focus(), only=(parts.stage,))
     return next((stage for stage in found if stage.key == parts.stage), found[0])
 
 

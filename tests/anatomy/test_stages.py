@@ -17,7 +17,7 @@ from transformer.anatomy import latex
 from transformer.anatomy.breaking import LONGEST, broken_formula, broken_numbers, width
 from transformer.anatomy.panels import Panel
 from transformer.anatomy.passage import passage
-from transformer.anatomy.stages import Focus, chapters, position_table, positions, stages
+from transformer.anatomy.stages import STAGES, Focus, chapters, position_table, positions, stages
 from transformer.interventions import Block, Interventions
 from transformer.model.positions import sinusoid
 
@@ -374,6 +374,17 @@ def test_long_formulas_are_broken_so_that_their_value_is_not_cut_off():
         rf"\begin{{gathered}} {statement} \\ {statement} \end{{gathered}}"
     )
     assert broken_formula(r"x = a, \quad y = b") == r"x = a, \quad y = b"
+
+
+def test_a_stage_made_alone_is_the_one_among_all_and_no_other_is_made(made, monkeypatch):
+    passed, _ = opened(made, next(iter(BASES)))
+    site, focus = next(iter(passed.axes)), Focus(2, 1, 5)
+    (alone,) = stages(passed, site, 0, focus, only=["scale"])
+    among = {stage.key: stage for stage in stages(passed, site, 0, focus)}
+    assert list(among) == list(STAGES)
+    assert (alone.formula, alone.numbers) == (among["scale"].formula, among["scale"].numbers)
+    monkeypatch.setattr("transformer.anatomy.stages._MAKERS", {"scale": None, "heads": lambda spot: alone})
+    assert stages(passed, site, 0, focus, only=["heads"])[0].key == "scale"
 
 
 @pytest.mark.parametrize("name", BASES)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pages.inside.walk import POSITION_STAGES, STAGES
+from pages.inside.walk import POSITION_STAGES
+from transformer.anatomy.stages import STAGES
 
 
 def inside(watch, stage="tokens", link="/?word=cat"):

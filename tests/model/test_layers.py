@@ -149,6 +149,18 @@ def test_dropout_zeroes_its_share_and_keeps_the_mean_from_its_own_generator(tiny
     assert torch.equal(dropout(torch.full((200, 150), 3.0)), out)
 
 
+def test_a_norm_of_the_branch_stands_before_its_dropout(tiny_model):
+    """As in the article: what is dropped is added nowhere, and the norm sees all of the branch."""
+    config = replace(tiny_model, norm_placement="branch", dropout=0.5, dropout_on=("residual",))
+    residual = Residual(config)
+    residual.dropout.generator = torch.Generator().manual_seed(3)
+    x, inside = torch.randn(3, 5, tiny_model.d_model), torch.randn(3, 5, tiny_model.d_model)
+    added = residual(x, lambda _: inside) - x
+    kept = added != 0
+    assert 0.3 < kept.float().mean() < 0.7
+    torch.testing.assert_close(added[kept], 2 * residual.norm(inside)[kept])
+
+
 def test_dropout_rests_in_eval_mode_and_where_it_is_not_named(tiny_model):
     config = replace(tiny_model, dropout=0.5, dropout_on=("embedding",))
     x = random(B, S)

@@ -132,7 +132,7 @@ def residual(spot: Spot) -> Stage:
         sources.append(vector_strip("their sum, before the norm", total[i]))
     return Stage(
         key="residual",
-        title="Residual" if model.norm_placement == "pre" else "Residual and norm",
+        title="Residual and norm",
         sentence=why[model.norm_placement],
         shape=spot.shape("Q", "D"),
         panels=tuple(panels),

@@ -18,8 +18,41 @@ from transformer.anatomy.writing import WRITING
 if TYPE_CHECKING:
     from transformer.anatomy.passes import Passage
 
-__all__ = ["CHAPTERS", "Focus", "Panel", "Stage", "chapters", "position_table", "positions", "stages"]
+__all__ = [
+    "CHAPTERS",
+    "STAGES",
+    "Focus",
+    "Panel",
+    "Stage",
+    "chapters",
+    "position_table",
+    "positions",
+    "stages",
+]
 
+STAGES = {
+    "tokens": "Tokens",
+    "embedding": "Embeddings",
+    "positions": "Positions",
+    "plain": "Attention without parameters",
+    "input": "What goes in",
+    "qkv": "Query, key and value",
+    "scores_row": "One query against every key",
+    "scores": "All scores",
+    "scale": "Scaled",
+    "mask": "Mask",
+    "masked": "Masked scores",
+    "weights": "Softmax",
+    "mixed": "Weighted sum of values",
+    "heads": "Heads joined",
+    "residual": "Residual and norm",
+    "feed_forward": "Feed-forward",
+    "stack": "Through the stack",
+    "logits": "Logits",
+    "probabilities": "Probabilities",
+}
+"""Key to title of the stages of every chapter but the last, in order."""
+_MAKERS = dict(zip(STAGES, (*ENTERING, *ATTENDING, *LEAVING, *WRITING), strict=True))
 CHAPTERS = {
     "encoder": "Encoder self-attention",
     "decoder": "Decoder self-attention",
@@ -35,13 +68,16 @@ def chapters(kinds: Collection[str]) -> list[str]:
     return [chapter for chapter in CHAPTERS if chapter in kinds or chapter == "positions"]
 
 
-def stages(passage: Passage, site: str, head: int, focus: Focus) -> tuple[Stage, ...]:
+def stages(
+    passage: Passage, site: str, head: int, focus: Focus, only: Collection[str] = tuple(STAGES)
+) -> tuple[Stage, ...]:
     """Every stage from tokens to probabilities, as one head of one attention sees it.
 
     Args:
         site: such as decoder.0.cross.
         head: counted from 0.
         focus: the cell that formulas, numbers and sources are about.
+        only: keys of `STAGES`; no other stage is made.
 
     Raises:
         ValueError: the model has no such attention or head.
@@ -54,5 +90,5 @@ def stages(passage: Passage, site: str, head: int, focus: Focus) -> tuple[Stage,
     if min(focus.row, focus.column or 0, focus.feature) < 0:
         raise ValueError(f"{focus} points before the first cell; choose numbers from 0 on.")
     spot = Spot(passage, site, head, focus)
-    made = (make(spot) for make in (*ENTERING, *ATTENDING, *LEAVING, *WRITING))
+    made = (make(spot) for key, make in _MAKERS.items() if key in only)
     return tuple(replace(laid_out(stage), focus=spot.settled) for stage in made)

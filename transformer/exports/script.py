@@ -164,6 +164,7 @@ def _conditions(config: RunConfig) -> dict[str, bool]:
     model, train = config.model, config.train
     two, causal = model.topology == "encoder-decoder", model.masks["causal"]
     dropped = set(model.dropout_on) if model.dropout else set()
+    alone = "encoder_attention" in dropped and "residual" not in dropped  # else it would be dropped twice
     return {
         "two": two,
         "encoder_only": model.topology == "encoder-only",
@@ -196,8 +197,8 @@ def _conditions(config: RunConfig) -> dict[str, bool]:
         "drop_weights": "attention_weights" in dropped,
         "drop_feed_forward": "feed_forward" in dropped,
         "drop_residual": "residual" in dropped,
-        # A residual branch too: nothing is dropped twice.
-        "drop_encoder_attention": "encoder_attention" in dropped and "residual" not in dropped,
+        "drop_encoder_attention": alone and model.norm_placement != "branch",
+        "drop_normed": alone and model.norm_placement == "branch",
         "pad_to": train.pad_to is not None,
         "warmup": train.warmup_steps > 0,
         "linear": train.schedule == "linear",
@@ -217,6 +218,8 @@ def _values(config: RunConfig) -> dict[str, object]:
     numbers = {name: repr(float(v)) if isinstance(v, float) else v for name, v in settings.items()}
     hidden = f"F.{model.activation}(self.widen(x))"
     branch = "branch(self.norm(x))" if conditions["pre"] else "branch(x)"
+    normed = "self.norm(branch(x))"
+    normed_drops = conditions["drop_residual"] or conditions["drop_normed"]
     two, padding = conditions["two"], conditions["padding"]
     mask = ", mask" if (padding if two else conditions["masked"]) else ""
     attention = f"self.attention(y, y{mask})"
@@ -258,6 +261,7 @@ def _values(config: RunConfig) -> dict[str, object]:
         "norm": "ScalarNorm()" if conditions["scalar"] else "nn.LayerNorm(D_MODEL, eps=NORM_EPS)",
         "hidden": f"self.dropout({hidden})" if conditions["drop_feed_forward"] else hidden,
         "branch_of_x": f"self.dropout({branch})" if conditions["drop_residual"] else branch,
+        "normed_branch": f"self.dropout({normed})" if normed_drops else normed,
         "attention_of_y": f"self.dropout({attention})" if conditions["drop_encoder_attention"] else attention,
         "even_width": "[:, :D_MODEL]" if model.d_model % 2 else "",
         "src_scale": scale if scaled["encoder"] else "",

@@ -164,11 +164,12 @@ class Residual(nn.Module):
         super().__init__()
         self.norm = $norm
         self.dropout = nn.Dropout(DROPOUT)  #? drop_residual
+        self.dropout = nn.Identity()  # the encoder's attention alone has another  #? drop_normed
 
     def forward(self, x, branch):
         return x + $branch_of_x  # (B, Q, D)  #? pre
         return self.norm(x + $branch_of_x)  # (B, Q, D)  #? post
-        return x + self.norm($branch_of_x)  # (B, Q, D)  #? branch
+        return x + $normed_branch  # (B, Q, D)  #? branch
 
 
 class $layer(nn.Module):
@@ -181,6 +182,7 @@ class $layer(nn.Module):
         self.attention, self.attention_residual = MultiHeadAttention(), Residual()
         self.feed_forward, self.feed_forward_residual = FeedForward(), Residual()
         self.dropout = nn.Dropout(DROPOUT)  #? drop_encoder_attention
+        self.attention_residual.dropout = nn.Dropout(DROPOUT)  #? drop_normed
 
     def forward(self, x$mask):
         x = self.attention_residual(x, lambda y: $attention_of_y)

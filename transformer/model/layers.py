@@ -103,4 +103,4 @@ class Residual(nn.Module):
             return x + self.dropout(branch(self.norm(x)))  # type: ignore[no-any-return]
         if self.placement == "post":
             return self.norm(x + self.dropout(branch(x)))  # type: ignore[no-any-return]
-        return x + self.norm(self.dropout(branch(x)))  # type: ignore[no-any-return]
+        return x + self.dropout(self.norm(branch(x)))  # type: ignore[no-any-return]

@@ -75,13 +75,12 @@ function thinned(layout, host, scale) {
 }
 
 // A head that is switched off: its weights are there, and nothing comes of them.
-const STRIPES = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg">
-  <pattern id="off" width="10" height="10" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-    <rect width="10" height="10" fill="rgb(131,139,150)" fill-opacity=".82"/>
-    <rect width="3" height="10" fill="rgb(236,238,242)"/>
-  </pattern>
-  <rect width="100%" height="100%" fill="url(#off)"/>
-</svg>`)}`;
+const WIDEST = 4000; // pixels
+const lines = Array.from({ length: (2 * WIDEST) / 14 }, (_, i) => `M${14 * i - WIDEST} ${WIDEST}l${WIDEST} -${WIDEST}`).join("");
+const template = document.createElement("template");
+template.innerHTML = `<svg><rect width="100%" height="100%" fill="rgb(131,139,150)" fill-opacity=".82"/>
+  <path d="${lines}" stroke="rgb(236,238,242)" stroke-width="3"/></svg>`;
+const STRIPES = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(template.content))}`;
 
 // Stripes over rectangles of the axes [x0, x1, y0, y1]; the first row of a map stands at the top.
 const striped = (rectangles) => rectangles.map(([x0, x1, y0, y1]) => ({

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pages.inside.walk import POSITION_STAGES, STAGES
+from pages.inside.walk import POSITION_STAGES
 from transformer.anatomy.passage import passage
-from transformer.anatomy.stages import Focus, stages
+from transformer.anatomy.stages import STAGES, Focus, stages
 
 
 def opened(visit, **more):

@@ -1,0 +1,132 @@
+"""What a change of the house must not change: losses bit for bit, frames within 2e-4, what commands print.
+
+python -m benchmarks._guard write FILE     # at the commit before
+python -m benchmarks._guard compare FILE   # on the same machine, at the one after
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from transformer import TrainState, train
+from transformer.__main__ import main as command
+from transformer.config import KINDS_OF, RunConfig
+from transformer.errors import InputError
+from transformer.fitting import with_task
+from transformer.recipes import RECIPES, beginning
+from transformer.runs.run import Run
+
+STEPS = 50
+TASKS = ("reverse", "en-fr")
+CLOSE = 2e-4
+VOLATILE = ("seconds", "per_second", "steps_per_second", "tokens_per_second", "id", "created", "out")
+"""Parts of what commands print that differ between two runs of the same commit."""
+
+
+def losses() -> dict[str, list[str]]:
+    """The losses of the first steps, as the hexadecimal digits of their floats."""
+    found = {}
+    for name in RECIPES:
+        for topology in KINDS_OF:
+            for task in TASKS:
+                try:
+                    config = with_task(beginning(name, topology), task).with_changes(
+                        steps=STEPS, device="cpu"
+                    )
+                    state = TrainState.begin(config)
+                except InputError:
+                    continue  # such as a task of two lengths in an encoder alone
+                reports = list(train(state))
+                found[f"{name} {topology} {task}"] = [float(x).hex() for one in reports for x in one.losses]
+    return found
+
+
+def frames() -> dict[str, list[float]]:
+    """Of a short default run, every step's maps of every word: their sums, largest and a fixed cell."""
+    run = Run(RunConfig().with_changes(steps=STEPS, device="cpu", threads=1))
+    run.ready.wait(60)
+    run.start()
+    run.wait(120)
+    found = {}
+    for frame in run.view.frames:
+        for row, maps in enumerate(frame.maps):
+            for site, weights in maps.items():
+                values = np.nan_to_num(weights).astype(np.float64)
+                place = values.reshape(-1)[:: max(1, values.size // 7)]
+                found[f"{frame.step} {row} {site}"] = [float(x) for x in (values.sum(), values.max(), *place)]
+    run.close()
+    run.join()
+    return found
+
+
+def printed() -> dict[str, Any]:
+    """What the commands print as JSON."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        out = str(Path(folder) / "run")
+        for line in (
+            f"train --task reverse --seed 0 --steps 30 --device cpu --json --out {out}",
+            f"attend {out} --text banana --step 20 --json",
+            "data --task en-fr --n 5 --json",
+            "data --task zh-en --n 5 --held-out --json",
+            "data --task numbers --n 5 --json",
+        ):
+            told = io.StringIO()
+            with contextlib.redirect_stdout(told), contextlib.redirect_stderr(io.StringIO()):
+                command(line.split())
+            said = [json.loads(one) for one in told.getvalue().splitlines() if one.startswith("{")]
+            found[line.replace(folder, "")] = _steady(said)
+    return found
+
+
+def _steady(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _steady(part) for name, part in value.items() if name not in VOLATILE}
+    if isinstance(value, list):
+        return [_steady(part) for part in value]
+    return value
+
+
+def differences(before: Any, after: Any, close: float = 0.0, at: str = "") -> list[str]:
+    """Where two of them part."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = sorted({*before, *after})
+        return [d for n in names for d in differences(before.get(n), after.get(n), close, f"{at}/{n}")]
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = enumerate(zip(before, after, strict=True))
+        return [d for i, (a, b) in pairs for d in differences(a, b, close, f"{at}/{i}")]
+    if isinstance(before, float) and isinstance(after, float) and abs(before - after) <= close:
+        return []
+    return [] if before == after else [f"{at}: {before!r:.60} → {after!r:.60}"]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    what, name = sys.argv[1:]
+    made = {"losses": losses(), "frames": frames(), "printed": printed()}
+    if what == "write":
+        Path(name).write_text(json.dumps(made))
+        print(hashlib.sha256(json.dumps(made["losses"]).encode()).hexdigest()[:16])  # noqa: T201
+        return
+    before = json.loads(Path(name).read_text())
+    found = [
+        *differences(before["losses"], made["losses"], at="losses"),
+        *differences(before["frames"], made["frames"], CLOSE, "frames"),
+        *differences(before["printed"], json.loads(json.dumps(made["printed"])), CLOSE, "printed"),
+    ]
+    print("\n".join(found[:40]) or "nothing differs")  # noqa: T201
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
