@@ -20,7 +20,7 @@ from pages.controls.mask_switches import (
 from pages.controls.pressing import buttons_row
 from pages.controls.words import probe_words, word_choice
 from pages.inside.mask_words import batch_table, compared, explained, learned_with, two_losses
-from pages.inside.stages import batch_of, draw_panels, focus, passage_of
+from pages.inside.stages import batch_of, draw_panels, focus, trace_of
 from pages.player.figure import live_figure
 from pages.player.following import following
 from pages.runs.keyring import keyring
@@ -118,8 +118,8 @@ def live(view: RunView) -> int | None:
         said = " ".join(filter(None, ("" if before else without_masks(frame), learned_with(view))))
         site, head = selection.head(frame, sites_of(frame.axes, kind))
         try:
-            passage = passage_of(view, snapshot, word, batch_of(run, word))
-            walk = stages(passage, site, head, focus(), only=[stage for stage, _ in PANELS.values()])
+            trace = trace_of(view, snapshot, word, batch_of(run, word))
+            walk = stages(trace, site, head, focus(), only=[stage for stage, _ in PANELS.values()])
             drawn = {stage.key: stage for stage in walk}
         except InputError as error:
             refused = str(error)

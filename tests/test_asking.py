@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from transformer import asking
-from transformer.anatomy.passage import passage
+from transformer.anatomy.trace import trace
 from transformer.asking import HELD_OUT_WORDS, Asked, asked
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.decoding import Decoding, spell
@@ -611,7 +611,7 @@ def test_watch_ask_and_look_inside_show_the_same_map_of_a_word(seeing_padding):
     written, recorded = recorder.write(220).by_word, recorder.develop()
     for word, chunk in zip(words, recorded, strict=True):
         answer = asked(state.config, snapshot).answer(word)
-        passed = passage(state.config, snapshot, word)
+        passed = trace(state.config, snapshot, word)
         assert answer.expected == (*word[::-1], "[EOS]")
         assert (written[word].text, written[word].stopped) == (answer.output, answer.stopped)
         for site, watched in chunk.weights(0).items():

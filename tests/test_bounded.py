@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 import pytest
 
-from transformer.anatomy.passage import passage
+from transformer.anatomy.trace import trace
 from transformer.asking import QUESTIONS, asked
 from transformer.bounded import BoundedCache, nbytes_of
 from transformer.config import RunConfig
@@ -71,7 +71,7 @@ def test_arrays_are_counted_however_deep_they_lie():
     assert nbytes_of(Snapshot(step=1, source=weights)) == 60 + 56
 
 
-@pytest.mark.parametrize("kind", ["asked", "passage"])
+@pytest.mark.parametrize("kind", ["asked", "trace"])
 def test_models_and_traces_of_all_questions_together_stay_within_the_limit(monkeypatch, kind):
     monkeypatch.setattr(QUESTIONS, "_entries", {})
     config = completed(RunConfig(device="cpu").with_changes(d_model=64, n_heads=2))
@@ -85,13 +85,13 @@ def test_models_and_traces_of_all_questions_together_stay_within_the_limit(monke
         if kind == "asked":
             asked(config, snapshot).answer("frog")
         else:
-            passage(config, snapshot, "frog")
+            trace(config, snapshot, "frog")
         sizes.append(QUESTIONS.nbytes / nbytes)
     assert 1 <= sizes[0] < 2  # the weights, in what was made of them
     assert 2 <= max(sizes) <= 3
 
 
-@pytest.mark.parametrize("ask", [asked, lambda *of: passage(*of, "frog")], ids=["asked", "passage"])
+@pytest.mark.parametrize("ask", [asked, lambda *of: trace(*of, "frog")], ids=["asked", "trace"])
 def test_what_was_made_of_a_step_does_not_hold_the_weights_of_its_run(ask):
     state = TrainState.begin(RunConfig(device="cpu").with_changes(d_model=8, n_heads=2))
     row = b"".join(tensor.numpy().tobytes() for tensor in state.model.state_dict().values())

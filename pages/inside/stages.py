@@ -17,24 +17,24 @@ from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # it brings torch
-    from transformer.anatomy.passes import Passage
+    from transformer.anatomy.passes import ForwardTrace
 
 
-def passage_of(
+def trace_of(
     view: RunView,
     snapshot: Snapshot,
     word: str,
     beside: tuple[str, ...] = (),
     config: RunConfig | None = None,
-) -> Passage:
+) -> ForwardTrace:
     """The forward pass of a word through the model of a snapshot, perhaps arranged in another way.
 
     Raises:
         InputError: a word that cannot be asked.
     """
-    from transformer.anatomy.passage import passage
+    from transformer.anatomy.trace import trace
 
-    return passage(config or view.config, snapshot, word, beside)
+    return trace(config or view.config, snapshot, word, beside)
 
 
 def focus() -> Focus:

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.controls.heads import head_choice
-from pages.inside.stages import begin_focus, draw_panels, focus, passage_of
+from pages.inside.stages import begin_focus, draw_panels, focus, trace_of
 from pages.shared import selection
 from pages.shared.plain import plain
 from pages.shared.wording import SETTING_NAMES
@@ -214,8 +214,8 @@ def walked(view: RunView, snapshot: Snapshot, word: str, parts: WalkParts) -> St
         if frame is None:
             raise InputError("There is nothing to look into yet: the untrained model is being built.")
         site, head = selection.head(frame, sites_of(frame.axes, parts.chapter))
-        passage = passage_of(view, snapshot, word, config=_config(view, parts))
-        found = stages(passage, site, head, focus(), only=(parts.stage,))
+        trace = trace_of(view, snapshot, word, config=_config(view, parts))
+        found = stages(trace, site, head, focus(), only=(parts.stage,))
     return next((stage for stage in found if stage.key == parts.stage), found[0])
 
 

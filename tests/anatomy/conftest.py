@@ -193,10 +193,10 @@ class Truth:
 
 @pytest.fixture
 def truth():
-    """The independent forward pass over the word of a passage."""
+    """The independent forward pass over the word of a trace."""
 
-    def make(passage, snapshot, **masks):
-        return Truth(passage.config, snapshot.weights, passage.src_ids, passage.tgt_ids, **masks)
+    def make(trace, snapshot, **masks):
+        return Truth(trace.config, snapshot.weights, trace.src_ids, trace.tgt_ids, **masks)
 
     return make
 

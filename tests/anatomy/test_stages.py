@@ -16,8 +16,8 @@ from tests.anatomy.conftest import BASES, softmax
 from transformer.anatomy import latex
 from transformer.anatomy.breaking import LONGEST, broken_formula, broken_numbers, width
 from transformer.anatomy.panels import Panel
-from transformer.anatomy.passage import passage
 from transformer.anatomy.stages import STAGES, Focus, chapters, position_table, positions, stages
+from transformer.anatomy.trace import trace
 from transformer.interventions import Block, Interventions
 from transformer.model.positions import sinusoid
 
@@ -36,7 +36,7 @@ def by_key(found):
 
 def opened(made, name, *taken, **changes):
     config, snapshot = made(name, *taken, **changes)
-    return passage(config, snapshot, "frog", BESIDE), snapshot
+    return trace(config, snapshot, "frog", BESIDE), snapshot
 
 
 def main(stage):
@@ -514,7 +514,7 @@ def test_probabilities_name_the_likeliest_and_mark_the_right_token(half_trained)
     from transformer.recording.weights import Snapshot
 
     weights = {name: w.numpy().copy() for name, w in half_trained.model.state_dict().items()}
-    passed = passage(half_trained.config, Snapshot(step=130, source=weights), "ox")
+    passed = trace(half_trained.config, Snapshot(step=130, source=weights), "ox")
     stage = by_key(stages(passed, "decoder.0.cross", 0, Focus(0)))["probabilities"]
     named = re.findall(r"“([^”]+)” ([\d.]+)%", stage.sentence)
     row = passed.probabilities[0]

@@ -23,7 +23,7 @@ class Told:
         most: its positions.
     """
 
-    writes_at_once = can_keep = False
+    writes_at_once = supports_kv_cache = False
     encoder: tuple[()] = ()
 
     def __init__(self, says: Callable[[int, tuple[int, ...]], list[float]], most: int = 50) -> None:

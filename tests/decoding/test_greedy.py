@@ -10,7 +10,7 @@ import torch
 
 from transformer.decoding import greedy
 from transformer.interventions import Interventions
-from transformer.model.transformer import PAD_ID, LayerMemory, Transformer
+from transformer.model.transformer import PAD_ID, LayerKVCache, Transformer
 from transformer.training.state import TrainState
 
 SOS, EOS = 1, 2
@@ -41,7 +41,7 @@ def test_kept_keys_and_values_give_the_uncached_numbers_at_every_position(
     tgt = sentences([9] * len(src), tiny_model.tgt_vocab_size, seed=4)
     tgt[0, 3] = tgt[2, 5] = PAD_ID  # an untrained model may write [PAD]; nothing looks at it
     whole = model(src, tgt)
-    memory, kept = model.encode(src), [LayerMemory() for _ in model.decoder]
+    memory, kept = model.encode(src), [LayerKVCache() for _ in model.decoder]
     for t in range(tgt.size(1)):
         ours = model.decode_next(memory, src, tgt[:, : t + 1], kept)
         torch.testing.assert_close(ours, whole[:, t], atol=1e-5, rtol=0)
@@ -210,12 +210,16 @@ def test_without_the_causal_mask_everything_is_read_anew_at_each_token(tiny_mode
     model = lively(fill, replace(tiny_model, causal_mask=False))
     written = greedy(model, batch_of(src), EOS, 8)
     assert rows(written) == cut(by_whole_passes(model, src, 8))
-    kept = _with_kept(model, src, 8)
+    kept = _with_cache(model, src, 8)
     assert rows(written) != cut(kept), "keys and values that are kept must give something else here"
 
 
-def _with_kept(model, src, most):
-    memory, kept, tgt = model.encode(src), [LayerMemory() for _ in model.decoder], torch.ones_like(src[:, :1])
+def _with_cache(model, src, most):
+    memory, kept, tgt = (
+        model.encode(src),
+        [LayerKVCache() for _ in model.decoder],
+        torch.ones_like(src[:, :1]),
+    )
     for _ in range(most):
         newest = model.decode_next(memory, src, tgt, kept).argmax(-1, keepdim=True)
         tgt = torch.cat([tgt, newest], dim=1)

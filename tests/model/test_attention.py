@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from transformer.config import ModelConfig
-from transformer.model.attention import KeyValues, MultiHeadAttention, attend, fused_attend
+from transformer.model.attention import KVCache, MultiHeadAttention, attend, fused_attend
 from transformer.model.masks import causal_mask
 
 B, H, Q, S, K = 2, 3, 4, 5, 6  # all different, so that a swapped axis cannot pass unseen
@@ -178,12 +178,12 @@ def test_kept_keys_and_values_give_the_rows_of_the_whole(ours):
     x = torch.randn(B, Q, D, generator=torch.Generator().manual_seed(5))
     memory = torch.randn(B, S, D, generator=torch.Generator().manual_seed(6))
     whole_self, whole_cross = ours(x, mask=causal_mask(Q)), ours(x, memory, REAL[:, None, None, :])
-    own, cross = KeyValues(), KeyValues()
+    own, cross = KVCache(), KVCache()
     for i in range(Q):
         row = x[:, i : i + 1]
-        torch.testing.assert_close(ours(row, kept=own)[:, 0], whole_self[:, i], atol=1e-5, rtol=0)
+        torch.testing.assert_close(ours(row, cache=own)[:, 0], whole_self[:, i], atol=1e-5, rtol=0)
         assert own.key.shape == own.value.shape == (B, H, i + 1, K)
-        result = ours(row, memory, REAL[:, None, None, :], kept=cross)
+        result = ours(row, memory, REAL[:, None, None, :], cache=cross)
         torch.testing.assert_close(result[:, 0], whole_cross[:, i], atol=1e-5, rtol=0)
         assert cross.key.shape == (B, H, S, K)
 

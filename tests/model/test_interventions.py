@@ -11,7 +11,7 @@ import torch
 
 from transformer.decoding import greedy
 from transformer.interventions import NOTHING, Block, Interventions
-from transformer.model.transformer import LayerMemory
+from transformer.model.transformer import LayerKVCache
 from transformer.recording.tape import record
 
 SOS, EOS = 1, 2
@@ -140,7 +140,7 @@ def test_a_token_is_blocked_wherever_it_stands_and_nowhere_else(model, ids, path
             model(src, tgt)
             seen = {name: torch.from_numpy(tape_of) for name, tape_of in _stored(model).items()}
         else:
-            memory, kept = model.encode(src), [LayerMemory() for _ in model.decoder]
+            memory, kept = model.encode(src), [LayerKVCache() for _ in model.decoder]
             rows = []
             for t in range(tgt.size(1)):
                 model.decode_next(memory, src, tgt[:, : t + 1], kept)
@@ -222,7 +222,7 @@ def test_decoding_token_by_token_gives_the_numbers_of_the_whole_target(model, id
     tgt[:, 2] = torch.tensor([9, 4, 9, 5])
     model.intervene(SEVERAL, int)
     whole = model(src, tgt)
-    memory, kept = model.encode(src), [LayerMemory() for _ in model.decoder]
+    memory, kept = model.encode(src), [LayerKVCache() for _ in model.decoder]
     for t in range(tgt.size(1)):
         ours = model.decode_next(memory, src, tgt[:, : t + 1], kept)
         torch.testing.assert_close(ours, whole[:, t], atol=1e-5, rtol=0)

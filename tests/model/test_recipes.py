@@ -18,7 +18,7 @@ from torch import nn
 
 from transformer.config import ModelConfig, TrainConfig
 from transformer.interventions import NOTHING, Block, Interventions
-from transformer.model.transformer import LayerMemory, Transformer
+from transformer.model.transformer import LayerKVCache, Transformer
 from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES, with_topology
 from transformer.size import parameter_count
 from transformer.training.loop import train
@@ -275,8 +275,8 @@ def test_a_source_of_nothing_but_padding_is_read_as_its_mask_fill_says(name, sen
 def test_writing_token_by_token_gives_the_numbers_of_the_whole_target(name, sentences, fill):
     model = fill(Transformer(shrunk(name))).eval()
     src, tgt = sentences(LENGTHS_SRC, 13, seed=1), sentences([7, 7, 7], 13, seed=2)
-    assert model.can_keep
-    memory, kept = model.encode(src), [LayerMemory() for _ in model.decoder]
+    assert model.supports_kv_cache
+    memory, kept = model.encode(src), [LayerKVCache() for _ in model.decoder]
     steps = [model.decode_next(memory, src, tgt[:, : t + 1], kept) for t in range(7)]
     torch.testing.assert_close(torch.stack(steps, dim=1), model(src, tgt), atol=1e-5, rtol=1e-5)
 

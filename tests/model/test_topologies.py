@@ -251,8 +251,8 @@ def test_an_encoder_alone_reads_no_target_and_a_decoder_needs_one(build, ids):
 
 
 def test_only_what_is_never_read_differently_later_is_kept_in_decoding(build):
-    assert build("encoder-decoder").can_keep
-    assert build("encoder-decoder", padding_mask=False).can_keep
-    assert not build("encoder-decoder", causal_mask=False).can_keep
-    assert not build("encoder-only").can_keep
-    assert not build("decoder-only").can_keep
+    assert build("encoder-decoder").supports_kv_cache
+    assert build("encoder-decoder", padding_mask=False).supports_kv_cache
+    assert not build("encoder-decoder", causal_mask=False).supports_kv_cache
+    assert not build("encoder-only").supports_kv_cache
+    assert not build("decoder-only").supports_kv_cache

@@ -5,9 +5,9 @@ import torch
 
 from transformer.config import TrainConfig
 from transformer.interventions import Interventions
+from transformer.training.distributed import Distributed
 from transformer.training.graphs import EAGER_FIRST, MOST, Graphs
 from transformer.training.loop import train
-from transformer.training.spread import Spread
 from transformer.training.state import TrainState, captures
 
 
@@ -117,7 +117,7 @@ def test_steps_are_eager_unless_graphs_are_asked_for():
     assert not captures(eager, gpu, None)
     assert captures(graphs, gpu, None)
     assert not captures(graphs, cpu, None)
-    assert not captures(graphs, gpu, Spread(rank=0, n_processes=2, device=gpu))
+    assert not captures(graphs, gpu, Distributed(rank=0, n_processes=2, device=gpu))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")

@@ -6,11 +6,13 @@ import math
 
 import pytest
 
-from transformer.training.schedule import Stretch
+from transformer.training.schedule import SchedulePhase
 
 
 def rates(**settings):
-    stretch = Stretch(**{"first": 0, "steps": 10, "peak": 0.5, "warmup": 4, "decay": "linear", **settings})
+    stretch = SchedulePhase(
+        **{"first": 0, "steps": 10, "peak": 0.5, "warmup": 4, "decay": "linear", **settings}
+    )
     return [stretch.rate(step) for step in range(stretch.first + 1, stretch.last + 1)]
 
 
@@ -46,4 +48,4 @@ def test_a_warm_up_longer_than_the_plan_reaches_the_peak_at_its_end():
 
 def test_a_continuation_has_its_own_warm_up_and_end():
     assert rates(first=300) == rates(first=0)
-    assert Stretch(first=300, steps=10, peak=0.5, warmup=4, decay="linear").last == 310
+    assert SchedulePhase(first=300, steps=10, peak=0.5, warmup=4, decay="linear").last == 310

@@ -19,24 +19,24 @@ def tokens(spot: Spot) -> Stage:
     panels = [
         Panel(
             name=f"what the {names[side]} reads",
-            values=np.array([spot.passage.ids(side)], dtype=np.float32),
+            values=np.array([spot.trace.ids(side)], dtype=np.float32),
             rows=("id",),
-            columns=spot.passage.tokens(side),
+            columns=spot.trace.tokens(side),
             role="ids",
             axes=("", focus),
             column_title=SIDE_TITLES[side],
         )
         for side, focus in sides
     ]
-    read = " and ".join(f"the {names[side]} {len(spot.passage.tokens(side))}" for side, _ in sides)
+    read = " and ".join(f"the {names[side]} {len(spot.trace.tokens(side))}" for side, _ in sides)
     first = read.replace(f"{names[sides[0][0]]} ", f"{names[sides[0][0]]} reads ", 1)
-    token, token_id = spot.queries[spot.row], spot.passage.ids(spot.axes.query)[spot.row]
+    token, token_id = spot.queries[spot.row], spot.trace.ids(spot.axes.query)[spot.row]
     return Stage(
         key="tokens",
         title="Tokens",
         sentence=f"{first[0].upper()}{first[1:]} tokens, and to the model each is only a number in "
         "its vocabulary.",
-        shape=", ".join(f"{spot.letter(s)} = {len(spot.passage.tokens(s))}" for s, _ in sides),
+        shape=", ".join(f"{spot.letter(s)} = {len(spot.trace.tokens(s))}" for s, _ in sides),
         panels=tuple(panels),
         formula=r"t_i = \mathrm{id}(\text{token}_i)",
         numbers=rf"t_{{{spot.row + 1}}} = \mathrm{{id}}({latex.text(token)}) = {token_id}",
@@ -78,7 +78,7 @@ def embedding(spot: Spot) -> Stage:
 
 def _embedded(spot: Spot, stack_name: str) -> Array:
     """(Q, D), token vectors of one stack, scaled where it scales them."""
-    stack = spot.passage.stacks[stack_name]
+    stack = spot.trace.stacks[stack_name]
     root = np.float32(math.sqrt(spot.model.d_model) if stack.scaled else 1.0)
     return stack.embedded * root
 
@@ -124,7 +124,7 @@ def positions(spot: Spot) -> Stage:
             numbers = told(f"{x} = e_{{{i + 1},{f + 1}}} + P[{i + 1}]_{{{f + 1}}}", sums, value)
         sentence = f"A vector {kind} is added for each position, because attention alone knows no order."
     if spot.cross:
-        panels.append(spot.of_keys("the encoder's side", spot.passage.stacks["encoder"].entered))
+        panels.append(spot.of_keys("the encoder's side", spot.trace.stacks["encoder"].entered))
     return Stage(
         key="positions",
         title="Positions",
@@ -141,7 +141,7 @@ def positions(spot: Spot) -> Stage:
 def plain(spot: Spot) -> Stage:
     """Attention without any learned matrix, scale or mask: a comparison, no part of the model."""
     x = spot.stack.entered.astype(np.float64)
-    y = spot.passage.stacks["encoder"].output.astype(np.float64) if spot.cross else x
+    y = spot.trace.stacks["encoder"].output.astype(np.float64) if spot.cross else x
     i, j = spot.row, spot.column
     products = x @ y.T  # (Q, S)
     powers = np.exp(products - products.max(axis=1, keepdims=True))

@@ -22,7 +22,7 @@ def heads(spot: Spot) -> Stage:
     f, n = spot.feature(model.d_model), model.n_heads
     value = float(attention.projected[i, f])
     weight, bias = spot.linear(f"{attention.module}.to_output", f)
-    off = spot.passage.interventions.heads_off_at(spot.site)
+    off = spot.trace.interventions.heads_off_at(spot.site)
     lost = f" (switched off and so all zeros: {', '.join(str(h + 1) for h in off)})" if off else ""
     maps = [masked_map(spot, f"head {h + 1}", attention.weights[h], "weights", h) for h in range(n)]
     return Stage(

@@ -29,7 +29,7 @@ def mask_codes(spot: Spot, head: int) -> Array:
     axes, n_heads = spot.axes, len(spot.attention.mask)
 
     def may(*, causal: bool = False, padding: bool = False, by_hand: bool = False) -> Array:
-        blocks = spot.passage.interventions.blocks_at(spot.site) if by_hand else ()
+        blocks = spot.trace.interventions.blocks_at(spot.site) if by_hand else ()
         cells = open_cells(blocks, spot.queries, spot.keys, causal=causal, padding=padding, n_heads=n_heads)
         return np.asarray(cells[head])
 
@@ -69,7 +69,7 @@ def mask(spot: Spot) -> Stage:
     code = int(codes[i, j])
     fill = r"-\infty" if spot.model.mask_fill == "-inf" else "-10^9"
     on = [m for m, is_on in (("the future", spot.axes.causal), ("[PAD]", spot.axes.padding)) if is_on]
-    on += ["what was blocked by hand"] if spot.passage.interventions.blocks_at(spot.site) else []
+    on += ["what was blocked by hand"] if spot.trace.interventions.blocks_at(spot.site) else []
     listed = " and ".join(filter(None, [", ".join(on[:-1]), *on[-1:]]))
     words = words_of(spot, codes)
     if (codes == OPEN).all():

@@ -93,7 +93,7 @@ class StackPass:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Passage:
+class ForwardTrace:
     """One forward pass over one word: numbers as the model computed them, float32."""
 
     step: int

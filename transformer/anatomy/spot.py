@@ -1,4 +1,4 @@
-"""Where a passage is looked at: one head of one attention, one cell, and what the things there are called."""
+"""Where a trace is looked at: one head of one attention, one cell, and what the things there are called."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transformer.config import ModelConfig
 from transformer.insight.names import site_name
 
 if TYPE_CHECKING:
-    from transformer.anatomy.passes import AttentionPass, FeedForwardPass, Passage, StackPass
+    from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace, StackPass
     from transformer.recording.frame import Axes
 
 SIDE_TITLES = {"src": "the word", "tgt": "written so far", "seq": "word, then answer so far"}
@@ -19,24 +19,24 @@ SIDE_TITLES = {"src": "the word", "tgt": "written so far", "seq": "word, then an
 
 @dataclass(frozen=True)
 class Spot:
-    """One head of one attention of a passage, and the cell that is explained."""
+    """One head of one attention of a trace, and the cell that is explained."""
 
-    passage: Passage
+    trace: ForwardTrace
     site: str
     head: int
     focus: Focus
 
     @property
     def model(self) -> ModelConfig:
-        return self.passage.config.model
+        return self.trace.config.model
 
     @property
     def axes(self) -> Axes:
-        return self.passage.axes[self.site]
+        return self.trace.axes[self.site]
 
     @property
     def attention(self) -> AttentionPass:
-        return self.passage.attentions[self.site]
+        return self.trace.attentions[self.site]
 
     @property
     def layer(self) -> int:
@@ -46,7 +46,7 @@ class Spot:
     @property
     def stack(self) -> StackPass:
         """The stack that this attention stands in."""
-        return self.passage.stacks[self.stack_name]
+        return self.trace.stacks[self.stack_name]
 
     @property
     def stack_name(self) -> str:
@@ -89,19 +89,19 @@ class Spot:
     @property
     def queries(self) -> tuple[str, ...]:
         """The tokens of the rows."""
-        return self.passage.tokens(self.axes.query)
+        return self.trace.tokens(self.axes.query)
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The tokens of the columns."""
-        return self.passage.tokens(self.axes.key)
+        return self.trace.tokens(self.axes.key)
 
     @cached_property
     def rows(self) -> tuple[str, ...]:
         """The tokens of the rows, with what each is to write."""
         if not self.axes.writes:
             return self.queries
-        pairs = zip(self.queries, self.passage.expected, strict=True)
+        pairs = zip(self.queries, self.trace.expected, strict=True)
         return tuple(f"{read} → {to}" if to else read for read, to in pairs)
 
     @property
@@ -127,8 +127,8 @@ class Spot:
             "S": len(self.keys),
             "K": model.d_head,
             "D": model.d_model,
-            "V": len(self.passage.vocabulary),
-            "T": len(self.passage.tgt_tokens),
+            "V": len(self.trace.vocabulary),
+            "T": len(self.trace.tgt_tokens),
         }
         if len(letters) == 1:
             return f"{names.get(letters[0], letters[0])} = {sizes[letters[0]]}"
@@ -190,7 +190,7 @@ class Spot:
 
     def is_off(self, head: int) -> bool:
         """Whether a head of this attention is switched off, so that zeros go on in its place."""
-        return head in self.passage.interventions.heads_off_at(self.site)
+        return head in self.trace.interventions.heads_off_at(self.site)
 
     def score_strip(self, name: str, values: Array, codes: Array | None = None) -> Panel:
         """A score for each column, (S,), of which the focused one matters."""
@@ -198,11 +198,11 @@ class Spot:
 
     def norm_of(self, residual: str) -> tuple[Array, Array]:
         """Gain and bias of a norm."""
-        parameters = self.passage.parameters
+        parameters = self.trace.parameters
         return parameters[f"{residual}.weight"], parameters[f"{residual}.bias"]
 
     def linear(self, module: str, out: int) -> tuple[Array, float | None]:
         """The weights, (n_in,), and the bias of one output of a linear map."""
-        parameters = self.passage.parameters
+        parameters = self.trace.parameters
         bias = parameters.get(f"{module}.bias")
         return parameters[f"{module}.weight"][out], None if bias is None else float(bias[out])

@@ -16,7 +16,7 @@ from transformer.anatomy.spot import Spot
 from transformer.anatomy.writing import WRITING
 
 if TYPE_CHECKING:
-    from transformer.anatomy.passes import Passage
+    from transformer.anatomy.passes import ForwardTrace
 
 __all__ = [
     "CHAPTERS",
@@ -69,7 +69,7 @@ def chapters(kinds: Collection[str]) -> list[str]:
 
 
 def stages(
-    passage: Passage, site: str, head: int, focus: Focus, only: Collection[str] = tuple(STAGES)
+    trace: ForwardTrace, site: str, head: int, focus: Focus, only: Collection[str] = tuple(STAGES)
 ) -> tuple[Stage, ...]:
     """Every stage from tokens to probabilities, as one head of one attention sees it.
 
@@ -82,13 +82,13 @@ def stages(
     Raises:
         ValueError: the model has no such attention or head.
     """
-    if site not in passage.axes:
-        raise ValueError(f"There is no attention {site!r}; choose one of {', '.join(passage.axes)}.")
-    n_heads = passage.config.model.n_heads
+    if site not in trace.axes:
+        raise ValueError(f"There is no attention {site!r}; choose one of {', '.join(trace.axes)}.")
+    n_heads = trace.config.model.n_heads
     if not 0 <= head < n_heads:
         raise ValueError(f"There is no head {head}; choose one from 0 to {n_heads - 1}.")
     if min(focus.row, focus.column or 0, focus.feature) < 0:
         raise ValueError(f"{focus} points before the first cell; choose numbers from 0 on.")
-    spot = Spot(passage, site, head, focus)
+    spot = Spot(trace, site, head, focus)
     made = (make(spot) for key, make in _MAKERS.items() if key in only)
     return tuple(replace(laid_out(stage), focus=spot.settled) for stage in made)

@@ -26,7 +26,7 @@ from transformer.runs.runner import LEFT_ALONE, explained
 from transformer.tasks import completed
 
 if TYPE_CHECKING:
-    from transformer.training.spread import Spread
+    from transformer.training.distributed import Distributed
 
 SEVERAL = """\
 Several processes, on one machine or on several, train one model together, each with its share of the rows
@@ -113,22 +113,22 @@ def run(arguments: argparse.Namespace) -> int:
 
         resolve_device(config.device)
         completed(config)  # before there is a folder: the task may refuse these settings
-        config, spread = _joined(config)
-        if spread is not None and not spread.leads:
-            return _take_part(config, spread)
+        config, distributed = _joined(config)
+        if distributed is not None and not distributed.leads:
+            return _take_part(config, distributed)
         archive = None
         if arguments.out is not None:
             from transformer.storage.archive import Archive
 
             archive = Archive(arguments.out)
-        training = Run(config, archive=archive, every_step=archive is not None, spread=spread)
+        training = Run(config, archive=archive, every_step=archive is not None, distributed=distributed)
     except InputError as error:
         complain(str(error))
         return 2
-    if spread is not None:  # so the launcher asks to end, as when another process has failed
+    if distributed is not None:  # so the launcher asks to end, as when another process has failed
         signal.signal(signal.SIGTERM, lambda *_: training.stop())
     training.start()
-    return _to_its_end(training, arguments, counts, spread)
+    return _to_its_end(training, arguments, counts, distributed)
 
 
 def _resumed(arguments: argparse.Namespace) -> int:
@@ -158,16 +158,22 @@ def _resumed(arguments: argparse.Namespace) -> int:
 
 
 def _to_its_end(
-    training: Run, arguments: argparse.Namespace, counts: dict[str, Any], spread: Spread | None = None
+    training: Run,
+    arguments: argparse.Namespace,
+    counts: dict[str, Any],
+    distributed: Distributed | None = None,
 ) -> int:
     """Follow a run that has been started, say how it ended; returns the exit status."""
     _follow(training)
     training.close()
     training.join()
     view = training.view
-    if spread is not None and view.state in (FINISHED, STOPPED):  # of a failure the end of this process tells
-        spread.announce_end()
-        spread.leave()
+    if distributed is not None and view.state in (
+        FINISHED,
+        STOPPED,
+    ):  # a failure ends the process, and tells
+        distributed.announce_end()
+        distributed.leave()
     if arguments.json:
         answer(_summary(view) | counts)
     elif view.reason:
@@ -181,31 +187,34 @@ def _to_its_end(
     return 0 if view.config.train.goal is None or view.goal_reached else 1
 
 
-def _joined(config: RunConfig) -> tuple[RunConfig, Spread | None]:
+def _joined(config: RunConfig) -> tuple[RunConfig, Distributed | None]:
     """Meet the processes that were started beside this one, if any. Raises InputError."""
     mine = place()
     if mine is None:
         return config, None
     import torch
 
-    from transformer.training.spread import Spread
+    from transformer.training.distributed import Distributed
 
-    spread = Spread.join(config, *mine)
+    distributed = Distributed.join(config, *mine)
     # Processes share the cores of their machine: the launcher says how many threads each may have.
-    return config.with_changes(threads=config.threads or torch.get_num_threads()), spread
+    return config.with_changes(threads=config.threads or torch.get_num_threads()), distributed
 
 
-def _take_part(config: RunConfig, spread: Spread) -> int:
+def _take_part(config: RunConfig, distributed: Distributed) -> int:
     """What every process does but the one that leads."""
-    from transformer.training.spread import follow
+    from transformer.training.step import follow
 
     try:
-        follow(config, spread)
-        spread.leave()
+        follow(config, distributed)
+        distributed.leave()
     except Exception as error:  # whatever it is, the others cannot go on
         reason = explained(error)
         if reason != LEFT_ALONE:  # who left has said why
-            complain(f"Process {spread.rank + 1} of {spread.n_processes} has failed. {reason}", alone=True)
+            complain(
+                f"Process {distributed.rank + 1} of {distributed.n_processes} has failed. {reason}",
+                alone=True,
+            )
         return 1
     return 0
 

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.model.attention import KeyValues
-from transformer.model.transformer import PAD_ID, LayerMemory, Transformer
+from transformer.model.attention import KVCache
+from transformer.model.transformer import PAD_ID, LayerKVCache, Transformer
 
 NextLogits = Callable[[Tensor | None, Tensor | None], Tensor]
 """From the newest token (B,) of each row, and which row (B,) of the call before it continues, to the logits
@@ -25,7 +25,7 @@ def next_logits_of(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: 
         prompt: (B, P).
         max_tokens: most that will be written.
     """
-    return (_keeping if model.can_keep else _reading_anew)(model, src, prompt, max_tokens)
+    return (_with_cache if model.supports_kv_cache else _reading_anew)(model, src, prompt, max_tokens)
 
 
 def room(model: Transformer, prompt: Tensor, max_tokens: int) -> int:
@@ -33,28 +33,28 @@ def room(model: Transformer, prompt: Tensor, max_tokens: int) -> int:
     return min(max_tokens, model.config.max_len + 1 - prompt.size(1))  # the last one is not read
 
 
-def _keeping(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int) -> NextLogits:
-    """The next logits from kept keys and values."""
-    memory, kept, tgt = model.encode(src), [LayerMemory() for _ in model.decoder], prompt
+def _with_cache(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int) -> NextLogits:
+    """The next logits, with cached keys and values."""
+    memory, cache, tgt = model.encode(src), [LayerKVCache() for _ in model.decoder], prompt
 
     def next_logits(newest: Tensor | None, rows: Tensor | None = None) -> Tensor:
         nonlocal memory, src, tgt
         if rows is not None:
             memory, src, tgt = memory[rows], src[rows], tgt[rows]
-            for layer in kept:
+            for layer in cache:
                 _take(layer.own, rows)
                 _take(layer.cross, rows)
         if newest is not None:
             tgt = torch.cat([tgt, newest[:, None]], dim=1)
-        return model.decode_next(memory, src, tgt, kept)
+        return model.decode_next(memory, src, tgt, cache)
 
     return next_logits
 
 
-def _take(kept: KeyValues, rows: Tensor) -> None:
-    """Only these rows of what is kept, in this order."""
-    if kept.key is not None and kept.value is not None:
-        kept.key, kept.value = kept.key[rows], kept.value[rows]
+def _take(cache: KVCache, rows: Tensor) -> None:
+    """Keep only these rows, in this order."""
+    if cache.key is not None and cache.value is not None:
+        cache.key, cache.value = cache.key[rows], cache.value[rows]
 
 
 def _reading_anew(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int) -> NextLogits:

@@ -107,7 +107,7 @@ def fused_attend(
 
 
 @dataclass
-class KeyValues:
+class KVCache:
     """What decoding keeps of one attention: keys and values seen so far, (B, H, positions so far, K)."""
 
     key: Tensor | None = None
@@ -153,7 +153,7 @@ class MultiHeadAttention(nn.Module):
         x: Tensor,
         memory: Tensor | None = None,
         mask: Tensor | None = None,
-        kept: KeyValues | None = None,
+        cache: KVCache | None = None,
         packed: Packed | None = None,
     ) -> Tensor:
         """Let each position of `x` read from `memory` (cross-attention) or from `x` itself.
@@ -162,7 +162,7 @@ class MultiHeadAttention(nn.Module):
             x: (B, Q, D), where the queries come from.
             memory: (B, S, D), where keys and values come from; None means `x`.
             mask: broadcastable to (B, H, Q, S), True where attention is allowed.
-            kept: in decoding, the keys and values of earlier positions. Self-attention adds those of `x`;
+            cache: in decoding, the keys and values of earlier positions. Self-attention adds those of `x`;
                 cross-attention computes them at the first position and uses them from then on.
             packed: in training, where the real tokens stand; `x` and `memory` are then these alone, (N, D).
 
@@ -170,11 +170,11 @@ class MultiHeadAttention(nn.Module):
             As `x`.
         """
         query = self._split(self.to_query(x), packed.queries if packed else None)  # (B, H, Q, K)
-        if kept is None:
+        if cache is None:
             places = packed.keys if packed else None
             key, value = self.keys_and_values(x if memory is None else memory, places)
         else:
-            key, value = self._with_kept(x, memory, kept)
+            key, value = self._with_cache(x, memory, cache)
         # The fused call gives zeros where nothing is allowed, as the fill -inf does.
         if self.recording or self.dropout.active or self.mask_fill != "-inf":
             mixed, weights = attend(query, key, value, mask, self.scale, self.dropout, self.mask_fill)
@@ -207,11 +207,11 @@ class MultiHeadAttention(nn.Module):
             self.recorded["mask"] = (everything if mask is None else mask).expand_as(weights)
         self.recorded = {name: self.recorded[name] for name in self.recording}
 
-    def _with_kept(self, x: Tensor, memory: Tensor | None, kept: KeyValues) -> tuple[Tensor, Tensor]:
-        if kept.key is None or kept.value is None:
-            kept.key, kept.value = self.keys_and_values(x if memory is None else memory)
+    def _with_cache(self, x: Tensor, memory: Tensor | None, cache: KVCache) -> tuple[Tensor, Tensor]:
+        if cache.key is None or cache.value is None:
+            cache.key, cache.value = self.keys_and_values(x if memory is None else memory)
         elif memory is None:
             key, value = self.keys_and_values(x)
-            kept.key = torch.cat([kept.key, key], dim=2)
-            kept.value = torch.cat([kept.value, value], dim=2)
-        return kept.key, kept.value
+            cache.key = torch.cat([cache.key, key], dim=2)
+            cache.value = torch.cat([cache.value, value], dim=2)
+        return cache.key, cache.value

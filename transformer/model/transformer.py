@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from transformer.config import ModelConfig
 from transformer.interventions import NOTHING, Interventions, forbidden
-from transformer.model.attention import KeyValues, MultiHeadAttention
+from transformer.model.attention import KVCache, MultiHeadAttention
 from transformer.model.layers import Dropout, FeedForward, Residual, embedding, linear, norm
 from transformer.model.masks import causal_mask, padding_mask
 from transformer.model.packing import Packed, Packing
@@ -57,11 +57,11 @@ class SelfAttentionLayer(nn.Module):
 
 
 @dataclass
-class LayerMemory:
+class LayerKVCache:
     """What decoding keeps of one decoder layer."""
 
-    own: KeyValues = field(default_factory=KeyValues)
-    cross: KeyValues = field(default_factory=KeyValues)
+    own: KVCache = field(default_factory=KVCache)
+    cross: KVCache = field(default_factory=KVCache)
 
 
 class DecoderLayer(nn.Module):
@@ -82,7 +82,7 @@ class DecoderLayer(nn.Module):
         memory: Tensor,
         self_mask: Tensor | None,
         cross_mask: Tensor | None,
-        kept: LayerMemory | None = None,
+        cache: LayerKVCache | None = None,
         packed: tuple[Packed | None, Packed | None] = (None, None),
     ) -> Tensor:
         """(B, T, D) and memory (B, S, D) to (B, T, D).
@@ -90,11 +90,11 @@ class DecoderLayer(nn.Module):
         Args:
             packed: in training, where the real tokens stand, for self- and cross-attention: (N, D) to (N, D).
         """
-        own, cross = (kept.own, kept.cross) if kept else (None, None)
+        own, cross = (cache.own, cache.cross) if cache else (None, None)
         for_own, for_cross = packed
-        x = self.self_residual(x, lambda y: self.self_attention(y, mask=self_mask, kept=own, packed=for_own))
+        x = self.self_residual(x, lambda y: self.self_attention(y, mask=self_mask, cache=own, packed=for_own))
         x = self.cross_residual(
-            x, lambda y: self.cross_attention(y, memory, cross_mask, kept=cross, packed=for_cross)
+            x, lambda y: self.cross_attention(y, memory, cross_mask, cache=cross, packed=for_cross)
         )
         return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
 
@@ -334,20 +334,20 @@ class Transformer(nn.Module):
         return self.config.topology == "encoder-only"
 
     @property
-    def can_keep(self) -> bool:
+    def supports_kv_cache(self) -> bool:
         """Whether `decode_next` may be used: what has been read once is not read differently later."""
         return self.config.topology == "encoder-decoder" and self.masked("causal")
 
-    def decode_next(self, memory: Tensor, src: Tensor, tgt: Tensor, kept: list[LayerMemory]) -> Tensor:
+    def decode_next(self, memory: Tensor, src: Tensor, tgt: Tensor, cache: list[LayerKVCache]) -> Tensor:
         """One more target token for each sequence, using the keys and values of the earlier ones.
 
-        The same numbers as the last row of `decode` over the whole target so far, where `can_keep`.
+        The same numbers as the last row of `decode` over the whole target so far, where `supports_kv_cache`.
 
         Args:
             memory: (B, S, D).
             src: (B, S).
-            tgt: (B, T), the target so far, of which only the newest token is new to `kept`.
-            kept: one `LayerMemory` per decoder layer, empty at the first token; it grows.
+            tgt: (B, T), the target so far, of which only the newest token is new to `cache`.
+            cache: one `LayerKVCache` per decoder layer, empty at the first token; it grows.
 
         Returns:
             Logits of the next token, (B, V).
@@ -356,9 +356,9 @@ class Transformer(nn.Module):
         x = self._embed(self.tgt_embedding, newest, self.config.embedding_scale == "both", start=start)
         rows = range(start, tgt.size(1))
         self_mask, cross_mask = self._mask(tgt, rows, causal=True), self._mask(src, rows, causal=False)
-        for i, (layer, layer_kept) in enumerate(zip(self.decoder, kept, strict=True)):
+        for i, (layer, layer_cache) in enumerate(zip(self.decoder, cache, strict=True)):
             own = self._less(self_mask, f"decoder.{i}.self", tgt, rows)
-            x = layer(x, memory, own, self._less(cross_mask, f"decoder.{i}.cross", src, rows), layer_kept)
+            x = layer(x, memory, own, self._less(cross_mask, f"decoder.{i}.cross", src, rows), layer_cache)
         return self.to_logits(self.decoder_norm(x))[:, -1]  # type: ignore[no-any-return]
 
     def forward(self, src: Tensor, tgt: Tensor | None = None) -> Tensor:

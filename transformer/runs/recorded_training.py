@@ -29,8 +29,8 @@ if TYPE_CHECKING:  # torch comes with these; it is loaded by `build`, in the run
     from transformer.runs.resuming import Memory
     from transformer.storage.archive import Archive, Training
     from transformer.storage.saved import Saved
+    from transformer.training.distributed import Distributed
     from transformer.training.loop import Report
-    from transformer.training.spread import Spread
     from transformer.training.state import TrainState
 
 WATCHED_SECONDS = 0.2
@@ -53,7 +53,7 @@ class RecordedTraining:
         archive: a folder to keep the run in.
         every_step: whether to record every step; otherwise evaluations alone are looked at.
         saved: a run that goes on where it stood.
-        spread: where other processes train along, which this one leads.
+        distributed: where other processes train along, which this one leads.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class RecordedTraining:
         *,
         every_step: bool = True,
         saved: Saved | None = None,
-        spread: Spread | None = None,
+        distributed: Distributed | None = None,
     ) -> None:
         self._published, self._archive, self._every_step = published, archive, every_step
-        self._folder, self._spread = None if saved is None else saved.folder, spread
+        self._folder, self._distributed = None if saved is None else saved.folder, distributed
         self.weights = Weights() if saved is None else saved.weights
         """Of the steps that were recorded."""
         self._moments = Moments()
@@ -122,7 +122,7 @@ class RecordedTraining:
         from transformer.training.state import TrainState
 
         if self._folder is None:
-            return TrainState.begin(self._view.config, self._spread), None
+            return TrainState.begin(self._view.config, self._distributed), None
         return unpack(self._folder, self._view.config)
 
     def _train(self) -> Iterator[Report]:

@@ -38,7 +38,7 @@ from transformer.tasks import Question, task_of
 if TYPE_CHECKING:
     from transformer.storage.archive import Archive
     from transformer.storage.saved import Saved
-    from transformer.training.spread import Spread
+    from transformer.training.distributed import Distributed
 
 MAX_CONTINUE = 100_000
 
@@ -58,8 +58,8 @@ class Run:
         saved: a run that goes on where it stood; its configuration and words are the saved ones.
         lease: what it may take of a server that others share; by default everything.
         visitor: whose run it is, where visitors are counted.
-        spread: where other processes train along, which this run leads; it then takes no command that changes
-            what is learned, because they would not hear of it.
+        distributed: where other processes train along, which this run leads; it then takes no command that
+            changes what is learned, because they would not hear of it.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Run:
         saved: Saved | None = None,
         lease: Lease | None = None,
         visitor: str = "",
-        spread: Spread | None = None,
+        distributed: Distributed | None = None,
     ) -> None:
         self.config = config
         """As asked for; the view's is completed with what the task needs."""
@@ -90,7 +90,7 @@ class Run:
         self._lease = lease or Lease()
         self._published = Published(untrained(config, new_token()) if saved is None else saved.view)
         self._training = RecordedTraining(
-            self._published, archive, every_step=every_step, saved=saved, spread=spread
+            self._published, archive, every_step=every_step, saved=saved, distributed=distributed
         )
         self._runner = Runner(self._published, self._training, self._lease, self.questions)
         self.ready = self._runner.ready

@@ -12,7 +12,7 @@ import torch
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Interventions
-from transformer.training.schedule import Stretch
+from transformer.training.schedule import SchedulePhase
 from transformer.training.state import TrainState
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -25,7 +25,7 @@ class Progress:
     """How far a training has come: all of its state that is no array."""
 
     step: int
-    stretch: Stretch
+    stretch: SchedulePhase
     first_step_at: dict[str, int]
     goal_reached: bool
     interventions: list[tuple[int, str, Any]]

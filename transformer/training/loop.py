@@ -57,8 +57,8 @@ def train(state: TrainState) -> Iterator[Report]:
     goal = state.config.train.goal if state.stretch.first == 0 else None
     while state.step < state.stretch.last:
         began = time.perf_counter()
-        if state.spread is not None:
-            state.spread.announce_step()
+        if state.distributed is not None:
+            state.distributed.announce_step()
         batch = state.task.batch(state.config.seed, state.step)
         n_tokens = take_step(state, batch)
         last = state.step == state.stretch.last

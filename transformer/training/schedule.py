@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretch:
+class SchedulePhase:
     """Consecutive steps with one plan: the run as configured, or a continuation of a finished run."""
 
     first: int

@@ -16,10 +16,10 @@ from transformer.model.transformer import Transformer
 from transformer.tasks import Batch, Task, completed, task_of
 from transformer.training.device import resolve_device
 from transformer.training.graphs import Graphs, cuda_capture
-from transformer.training.schedule import Stretch
+from transformer.training.schedule import SchedulePhase
 
 if TYPE_CHECKING:  # torch.distributed comes with it, where a launcher has started several processes
-    from transformer.training.spread import Spread
+    from transformer.training.distributed import Distributed
 
 
 @dataclass(kw_only=True)
@@ -35,7 +35,7 @@ class TrainState:
     """What the steps see: the model itself, or its wrapper where the training is spread."""
     optimizer: torch.optim.Optimizer
     dropout: torch.Generator
-    stretch: Stretch
+    stretch: SchedulePhase
     step: int = 0
     """Steps taken."""
     first_step_at: dict[str, int] = field(default_factory=dict)
@@ -45,26 +45,26 @@ class TrainState:
     """Of each step since the last reading: its numbers, still on the device, and its learning rate."""
     graphs: Graphs | None = None
     """Steps as CUDA graphs, where the configuration wants them; None: eager steps, kernel by kernel."""
-    spread: Spread | None = None
+    distributed: Distributed | None = None
     """The place of this process among those that train the model together; None: it trains alone."""
     interventions: list[tuple[int, str, Any]] = field(default_factory=list)
     """What a person changed in mid-run: (after which step, what, new value)."""
 
     @classmethod
-    def begin(cls, config: RunConfig, spread: Spread | None = None) -> TrainState:
+    def begin(cls, config: RunConfig, distributed: Distributed | None = None) -> TrainState:
         """The untrained model of a configuration, ready for its first step.
 
         Raises:
             InputError: the device is not on this machine.
         """
-        device = resolve_device(config.device) if spread is None else spread.device
+        device = resolve_device(config.device) if distributed is None else distributed.device
         config = completed(config)
         task = task_of(config)
         # The first weights are drawn on the CPU, so that a seed means the same model on every device.
         model = Transformer(config.model, torch.Generator().manual_seed(config.seed)).to(device)
         # A stream of its own: with the same seed the first dropout masks would follow the first weights.
         # Processes that train together drop differently; the first one (0) as if it were alone.
-        rank = 0 if spread is None else spread.rank
+        rank = 0 if distributed is None else distributed.rank
         own_seed = int(np.random.SeedSequence([config.seed, 1, rank]).generate_state(1)[0])
         dropout = torch.Generator(device).manual_seed(own_seed)
         model.draw_from(dropout)
@@ -74,12 +74,12 @@ class TrainState:
             device=device,
             task=task,
             model=model,
-            learner=model if spread is None else spread.wrap(model),
+            learner=model if distributed is None else distributed.wrap(model),
             optimizer=_optimizer(train, model, device),
             dropout=dropout,
-            graphs=Graphs(cuda_capture(dropout)) if captures(train, device, spread) else None,
-            spread=spread,
-            stretch=Stretch(
+            graphs=Graphs(cuda_capture(dropout)) if captures(train, device, distributed) else None,
+            distributed=distributed,
+            stretch=SchedulePhase(
                 first=0,
                 steps=train.steps,
                 peak=train.learning_rate,
@@ -98,7 +98,7 @@ class TrainState:
 
         The goal is met or missed already, so it no longer stops the run.
         """
-        self.stretch = Stretch(
+        self.stretch = SchedulePhase(
             first=self.step,
             steps=steps,
             peak=peak,
@@ -138,9 +138,9 @@ class TrainState:
         return ids.pin_memory().to(self.device, non_blocking=True)
 
 
-def captures(train: TrainConfig, device: torch.device, spread: Spread | None) -> bool:
+def captures(train: TrainConfig, device: torch.device, distributed: Distributed | None) -> bool:
     """Whether steps are captured as CUDA graphs: only where that is asked for, and on one such GPU."""
-    return train.cuda_graphs and device.type == "cuda" and spread is None
+    return train.cuda_graphs and device.type == "cuda" and distributed is None
 
 
 def _optimizer(train: TrainConfig, model: Transformer, device: torch.device) -> torch.optim.Optimizer:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import signal
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
+from transformer.config import RunConfig
 from transformer.tasks import Batch
 from transformer.training.evaluation import sum_of_losses
 from transformer.training.state import TrainState
+
+if TYPE_CHECKING:  # torch.distributed comes with it
+    from transformer.training.distributed import Distributed
 
 
 def take_step(state: TrainState, batch: Batch) -> int:
@@ -45,11 +52,11 @@ def learn(state: TrainState, src: Tensor, tgt_in: Tensor, labels: Tensor) -> Ten
     Returns:
         (3,): loss per target token, share of right tokens, gradient norm before clipping.
     """
-    train, pad_id, spread = state.config.train, state.task.tgt_tokenizer.pad_id, state.spread
+    train, pad_id, distributed = state.config.train, state.task.tgt_tokenizer.pad_id, state.distributed
     real = labels != pad_id
     n_tokens = real.sum()
-    if spread is not None:  # a share of the rows; n_tokens stays that of the whole batch
-        src, tgt_in, labels = spread.share(src, tgt_in, labels, pad_id)
+    if distributed is not None:  # a share of the rows; n_tokens stays that of the whole batch
+        src, tgt_in, labels = distributed.share(src, tgt_in, labels, pad_id)
         real = labels != pad_id
     state.optimizer.zero_grad(set_to_none=True)
     # Graphs and the cache of an autocast do not go together, and it saves nothing within one step.
@@ -57,16 +64,28 @@ def learn(state: TrainState, src: Tensor, tgt_in: Tensor, labels: Tensor) -> Ten
     with torch.autocast(state.device.type, torch.bfloat16, enabled=halved, cache_enabled=False):
         logits = state.learner(src, tgt_in).float()  # (B, T, V)
     loss = sum_of_losses(logits, labels, pad_id, train.label_smoothing) / n_tokens
-    if spread is None:
+    if distributed is None:
         loss.backward()
     else:
-        spread.backward(loss)
+        distributed.backward(loss)
     limit = float("inf") if train.clip is None else train.clip
     gradient_norm = torch.nn.utils.clip_grad_norm_(state.model.parameters(), limit)
     state.optimizer.step()
     with torch.no_grad():
         hits = ((logits.argmax(-1) == labels) & real).sum() / n_tokens
         numbers = torch.stack([loss.detach(), hits, gradient_norm.detach()])
-        if spread is not None:
-            spread.add_up(numbers[:2])  # the norm is that of the whole batch already
+        if distributed is not None:
+            distributed.add_up(numbers[:2])  # the norm is that of the whole batch already
         return numbers
+
+
+def follow(config: RunConfig, distributed: Distributed) -> None:
+    """Take part in a training that another process leads, until that one says that it has ended."""
+    for request in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(request, signal.SIG_IGN)  # the leader has it too, and decides for all
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    state = TrainState.begin(config, distributed)
+    while distributed.hear():
+        take_step(state, state.task.batch(config.seed, state.step))
+        state.unread.clear()  # the leader has the same numbers, and reads them

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pages.inside.walk import POSITION_STAGES
-from transformer.anatomy.passage import passage
 from transformer.anatomy.stages import STAGES, Focus, stages
+from transformer.anatomy.trace import trace
 
 
 def opened(visit, **more):
@@ -34,7 +34,7 @@ def expected(visitor, site, head=0, focus=Focus(row=1, column=None), word=None):
     """The stages of the newest snapshot, computed beside the page."""
     view = visitor.run.view
     word = word or visitor.value("word")
-    return {s.key: s for s in stages(passage(view.config, view.snapshots[-1], word), site, head, focus)}
+    return {s.key: s for s in stages(trace(view.config, view.snapshots[-1], word), site, head, focus)}
 
 
 def test_next_walks_through_every_stage_of_every_chapter_and_back_to_the_first(walk):

@@ -1,4 +1,4 @@
-"""A passage holds what the model computed: every number comes again from the weights by plain arithmetic."""
+"""A trace holds what the model computed: every number comes again from the weights by plain arithmetic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.anatomy.conftest import BASES
-from transformer.anatomy.passage import passage
+from transformer.anatomy.trace import trace
 from transformer.asking import asked
 from transformer.errors import InputError
 from transformer.interventions import Block, Interventions
@@ -20,7 +20,7 @@ BESIDE = ("playground", "ox")
 @pytest.mark.parametrize("name", BASES)
 def test_every_number_comes_again_from_the_weights_by_plain_arithmetic(name, made, truth, near):
     config, snapshot = made(name)
-    passed = passage(config, snapshot, "frog", BESIDE)
+    passed = trace(config, snapshot, "frog", BESIDE)
     expected = truth(passed, snapshot)
     assert "[PAD]" in passed.src_tokens
     assert list(passed.attentions) == list(expected.sites) == list(passed.axes)
@@ -46,7 +46,7 @@ def test_every_number_comes_again_from_the_weights_by_plain_arithmetic(name, mad
 @pytest.mark.parametrize("name", BASES)
 def test_it_is_what_the_asked_model_says_with_the_right_letters(name, made):
     config, snapshot = made(name)
-    passed = passage(config, snapshot, "banana")
+    passed = trace(config, snapshot, "banana")
     answer = asked(config, snapshot).answer("banana")
     reading = answer.forced
     assert (passed.src_tokens, passed.tgt_tokens) == (reading.src_tokens, reading.tgt_tokens)
@@ -62,17 +62,17 @@ def test_it_is_what_the_asked_model_says_with_the_right_letters(name, made):
 
 def test_a_word_is_cleaned_and_checked_like_any_question(made):
     config, snapshot = made("default")
-    passed = passage(config, snapshot, " Banana ")
+    passed = trace(config, snapshot, " Banana ")
     assert (passed.word, passed.answer, passed.step) == ("banana", "ananab", 7)
     with pytest.raises(InputError, match="Only the letters a to z"):
-        passage(config, snapshot, "b4nana")
+        trace(config, snapshot, "b4nana")
     with pytest.raises(InputError, match="letters is too long"):
-        passage(config, snapshot, "ox", ("x" * 25,))
+        trace(config, snapshot, "ox", ("x" * 25,))
 
 
 def test_longer_words_beside_it_fill_a_word_up_and_change_nothing_where_padding_is_hidden(made):
     config, snapshot = made("default")
-    alone, beside = passage(config, snapshot, "frog"), passage(config, snapshot, "frog", BESIDE)
+    alone, beside = trace(config, snapshot, "frog"), trace(config, snapshot, "frog", BESIDE)
     assert beside.src_tokens == (*alone.src_tokens, *["[PAD]"] * 6)
     assert beside.tgt_tokens == (*alone.tgt_tokens, *["[PAD]"] * 6)
     assert beside.expected == (*alone.expected, *[""] * 6)
@@ -83,11 +83,11 @@ def test_longer_words_beside_it_fill_a_word_up_and_change_nothing_where_padding_
 def test_padding_that_is_not_hidden_changes_the_numbers_and_is_as_long_as_in_training(made):
     config, snapshot = made("lin")
     longest = config.train.max_letters
-    alone = passage(config, snapshot, "frog")
+    alone = trace(config, snapshot, "frog")
     assert alone.src_tokens == ("[SOS]", *"frog", "[EOS]", *(longest - 4) * ["[PAD]"])
-    as_long = passage(config, snapshot, "frog", ("a" * longest,))
+    as_long = trace(config, snapshot, "frog", ("a" * longest,))
     np.testing.assert_allclose(as_long.logits, alone.logits, atol=1e-5)
-    longer = passage(config, snapshot, "frog", ("a" * (longest + 3),))
+    longer = trace(config, snapshot, "frog", ("a" * (longest + 3),))
     assert np.abs(longer.logits[: len(alone.logits)] - alone.logits).max() > 0.01
 
 
@@ -98,7 +98,7 @@ def test_what_was_taken_away_at_that_step_is_taken_away_here(made, truth, near):
         masks=(("causal", False),),
     )
     config, snapshot = made("default", taken)
-    passed = passage(config, snapshot, "frog", BESIDE)
+    passed = trace(config, snapshot, "frog", BESIDE)
     k = config.model.d_head
     assert not passed.attentions["decoder.0.cross"].joined[:, k : 2 * k].any()
     assert passed.attentions["decoder.0.cross"].mixed[1].any()
@@ -115,18 +115,18 @@ def test_a_block_that_would_leave_a_row_nothing_is_refused(made):
     taken = Interventions(blocked=(Block(site="decoder.0.self", row=0, column=0),))
     config, snapshot = made("default", taken)
     with pytest.raises(InputError, match="Leave it at least one"):
-        passage(config, snapshot, "frog")
+        trace(config, snapshot, "frog")
 
 
 def test_weights_of_another_model_are_refused(made):
     config, snapshot = made("default")
     weights = {name: w for name, w in snapshot.weights.items() if not name.startswith("to_logits")}
     with pytest.raises(InputError, match=r"The weights of step 7 do not fit this model"):
-        passage(config, Snapshot(step=7, source=weights), "frog")
+        trace(config, Snapshot(step=7, source=weights), "frog")
 
 
 def test_the_same_question_is_computed_once_and_another_snapshot_anew(made):
     config, snapshot = made("default")
-    assert passage(config, snapshot, "frog") is passage(config, snapshot, "frog")
+    assert trace(config, snapshot, "frog") is trace(config, snapshot, "frog")
     other = dataclasses.replace(snapshot, step=8)
-    assert passage(config, other, "frog").step == 8
+    assert trace(config, other, "frog").step == 8

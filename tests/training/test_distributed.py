@@ -21,9 +21,9 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.runs.runner import LEFT_ALONE
 from transformer.storage.saved import read_run
-from transformer.training import spread as spread_module
+from transformer.training import distributed as spread_module
+from transformer.training.distributed import Distributed
 from transformer.training.loop import train
-from transformer.training.spread import Spread
 from transformer.training.state import TrainState
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def state_on_disk(folder):
 
 @pytest.fixture(scope="module")
 def config_file(tiny_run, tmp_path_factory):
-    path = tmp_path_factory.mktemp("spread") / "tiny.json"
+    path = tmp_path_factory.mktemp("distributed") / "tiny.json"
     path.write_text(tiny_run.to_json(), encoding="utf-8")
     return path
 
@@ -146,24 +146,25 @@ from pathlib import Path
 from transformer.commands.launch import place
 from transformer.config import RunConfig
 from transformer.training.loop import train
-from transformer.training.spread import Spread, follow
+from transformer.training.distributed import Distributed
+from transformer.training.step import follow
 from transformer.training.state import TrainState
 
 source, result = map(Path, sys.argv[1:])
 configs = [RunConfig.from_json(text) for text in json.loads(source.read_text())]
-spread = Spread.join(configs[0], *place())
+distributed = Distributed.join(configs[0], *place())
 found = []
 for config in configs:
-    if spread.leads:
-        reports = list(train(TrainState.begin(config, spread)))
+    if distributed.leads:
+        reports = list(train(TrainState.begin(config, distributed)))
         names = ("losses", "token_accuracies", "gradient_norms", "learning_rates")
         found.append([[number for report in reports for number in getattr(report, name)] for name in names])
-        spread.announce_end()
+        distributed.announce_end()
     else:
-        follow(config, spread)
-if spread.leads:
+        follow(config, distributed)
+if distributed.leads:
     result.write_text(json.dumps(found))
-spread.leave()
+distributed.leave()
 """
 
 
@@ -187,7 +188,7 @@ def test_the_rest_of_an_epoch_each_topology_and_every_loss_are_spread_alike(tiny
 
 def place_of(rank, n=2):
     """A process among others without a launcher, for what needs no other."""
-    return Spread(rank=rank, n_processes=n, device=torch.device("cpu"))
+    return Distributed(rank=rank, n_processes=n, device=torch.device("cpu"))
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])
@@ -207,8 +208,8 @@ def test_who_gets_no_row_reads_one_along_without_a_label():
 
 
 def test_each_process_drops_by_itself_and_the_first_as_if_it_were_alone(tiny):
-    def seed(spread):
-        return TrainState.begin(tiny(dropout=0.4), spread).dropout.initial_seed()
+    def seed(distributed):
+        return TrainState.begin(tiny(dropout=0.4), distributed).dropout.initial_seed()
 
     places = [SimpleNamespace(rank=r, device=torch.device("cpu"), wrap=lambda model: model) for r in range(3)]
     seeds = [seed(one) for one in places]
@@ -216,7 +217,7 @@ def test_each_process_drops_by_itself_and_the_first_as_if_it_were_alone(tiny):
     assert seeds[0] == seed(None)
 
 
-# Where it may be spread.
+# Where it may be distributed.
 
 
 def test_a_process_that_no_launcher_has_started_is_alone(monkeypatch):
@@ -262,7 +263,7 @@ def test_a_device_that_processes_cannot_share_is_refused(tiny, monkeypatch, avai
     monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in available)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(InputError, match=message):
-        Spread.join(tiny(device=device), 0, 2, 0, 2)
+        Distributed.join(tiny(device=device), 0, 2, 0, 2)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +283,7 @@ def test_each_process_has_a_gpu_of_its_own_and_all_share_the_cpu(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in available)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(spread_module.dist, "init_process_group", met.append)
-    assert str(Spread.join(tiny(device=device), 3, 4, 1, 2).device) == expected
+    assert str(Distributed.join(tiny(device=device), 3, 4, 1, 2).device) == expected
     assert met == ["cpu:gloo,cuda:nccl" if expected != "cpu" else "gloo"]
 
 

@@ -9,7 +9,6 @@ that it announces. DistributedDataParallel brings the gradients together ("PyTor
 from __future__ import annotations
 
 import contextlib
-import signal
 from dataclasses import dataclass
 
 import torch
@@ -20,12 +19,10 @@ from torch.nn.parallel import DistributedDataParallel
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.training.device import resolve_device
-from transformer.training.state import TrainState
-from transformer.training.step import take_step
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class Distributed:
     """The place of this process among those that train one model together."""
 
     rank: int
@@ -35,7 +32,9 @@ class Spread:
     """Where this process has its copy of the model."""
 
     @classmethod
-    def join(cls, config: RunConfig, rank: int, n_processes: int, local_rank: int, n_here: int) -> Spread:
+    def join(
+        cls, config: RunConfig, rank: int, n_processes: int, local_rank: int, n_here: int
+    ) -> Distributed:
         """Meet the other processes; returns when all are there.
 
         Args:
@@ -107,18 +106,6 @@ class Spread:
     def leave(self) -> None:
         """Part from the other processes after the end."""
         dist.destroy_process_group()
-
-
-def follow(config: RunConfig, spread: Spread) -> None:
-    """Take part in a training that another process leads, until that one says that it has ended."""
-    for request in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(request, signal.SIG_IGN)  # the leader has it too, and decides for all
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
-    state = TrainState.begin(config, spread)
-    while spread.hear():
-        take_step(state, state.task.batch(config.seed, state.step))
-        state.unread.clear()  # the leader has the same numbers, and reads them
 
 
 def _device(name: str, local_rank: int, n_here: int) -> torch.device:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer.anatomy.passes import AttentionPass, FeedForwardPass, Passage, StackPass
+from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace, StackPass
 from transformer.asking import QUESTIONS, model_of
 from transformer.bounded import nbytes_of
 from transformer.config import RunConfig
@@ -23,7 +23,7 @@ from transformer.recording.tape import RECORDABLE, record
 from transformer.recording.weights import Snapshot
 from transformer.tasks import Question, task_of
 
-__all__ = ["Passage", "passage"]
+__all__ = ["ForwardTrace", "trace"]
 
 SIDES = {
     "encoder-decoder": {"encoder": "src", "decoder": "tgt"},
@@ -126,7 +126,7 @@ def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
     return found
 
 
-def passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...] = ()) -> Passage:
+def trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...] = ()) -> ForwardTrace:
     """Send a word through the model of a snapshot, with the right answer as the decoder's input.
 
     Where nobody knows that, the model's own stands for it.
@@ -140,11 +140,11 @@ def passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str,
     Raises:
         InputError: a word that cannot be asked, or weights that are not those of such a model.
     """
-    key = "passage", config, weakref.ref(snapshot), word, beside  # a snapshot holds all weights of its run
-    return QUESTIONS.get(key, lambda: _passage(config, snapshot, word, beside), nbytes_of)
+    key = "trace", config, weakref.ref(snapshot), word, beside  # a snapshot holds all weights of its run
+    return QUESTIONS.get(key, lambda: _trace(config, snapshot, word, beside), nbytes_of)
 
 
-def _passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...]) -> Passage:
+def _trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...]) -> ForwardTrace:
     task = task_of(config)
     questions: list[Question] = [task.question(text) for text in (word, *beside)]
     model, taken = model_of(config, snapshot), snapshot.interventions
@@ -157,7 +157,7 @@ def _passage(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str
     with record(model, RECORDABLE) as tape, _listen(model) as heard:
         logits = model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
     tokenizer = task.tgt_tokenizer
-    return Passage(
+    return ForwardTrace(
         step=snapshot.step,
         config=config,
         word=questions[0].text,
