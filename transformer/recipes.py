@@ -53,8 +53,34 @@ def _small(model: ModelConfig, name: str, **changes: Any) -> RunConfig:
 
 _OWN = RunConfig().with_changes(goal=0.99)
 
-_ETIENNE = ModelConfig(
+_PAPER = ModelConfig(
     topology="encoder-decoder",
+    n_encoder_layers=6,
+    n_decoder_layers=6,
+    n_heads=8,
+    d_model=512,
+    d_ff=2048,
+    dropout=0.0,
+    qkv_bias=True,
+    output_bias=True,
+    score_scale="sqrt_d_head",
+    norm_placement="post",
+    final_norm=False,
+    norm="layer",
+    activation="relu",
+    embedding_scale="none",
+    positions="sinusoid",
+    embedding_tables="one",
+    causal_mask=True,
+    padding_mask=False,
+    mask_fill="-inf",
+    initialisation="pytorch",
+    embedding_std=None,
+)
+"""What most articles build, after "Attention Is All You Need" (Vaswani et al., 2017)."""
+
+_ETIENNE = replace(
+    _PAPER,
     src_vocab_size=128,
     tgt_vocab_size=128,
     n_encoder_layers=1,
@@ -66,126 +92,58 @@ _ETIENNE = ModelConfig(
     dropout_on=("encoder_attention",),
     qkv_bias=False,
     output_bias=False,
-    score_scale="sqrt_d_head",
     norm_placement="branch",
-    final_norm=False,
-    norm="layer",
-    activation="relu",
     embedding_scale="encoder",
-    positions="sinusoid",
     embedding_tables="two",
     padding_row=True,
-    causal_mask=True,
     padding_mask=True,
-    mask_fill="-inf",
     initialisation="xavier",
-    embedding_std=None,
 )
 
-_BLOEM = ModelConfig(
+_BLOEM = replace(
+    _PAPER,
     topology="encoder-only",
-    n_encoder_layers=6,
-    n_decoder_layers=6,
     n_heads=4,
     d_model=128,  # the notes leave width and depth open: these two are ours
     d_ff=4 * 128,
-    dropout=0.0,
     qkv_bias=False,
-    output_bias=True,
     score_scale="sqrt_d_model",
-    norm_placement="post",
-    final_norm=False,
-    norm="layer",
-    activation="relu",
-    embedding_scale="none",
     positions="learned",
-    embedding_tables="one",
     causal_mask=None,  # none in the encoder, causal in the decoder-only model of the same author
-    padding_mask=False,
-    mask_fill="-inf",
-    initialisation="pytorch",
-    embedding_std=None,
 )
 
-_SENGUPTA = ModelConfig(
+_SENGUPTA = replace(
+    _PAPER,
     topology="encoder-only",
-    n_encoder_layers=6,
-    n_decoder_layers=6,
-    n_heads=8,
-    d_model=512,
-    d_ff=2048,
-    dropout=0.0,
     qkv_bias=False,
     output_bias=False,
-    score_scale="sqrt_d_head",
-    norm_placement="post",
-    final_norm=False,
-    norm="layer",
     activation="leaky_relu",
-    embedding_scale="none",
-    positions="sinusoid",
-    embedding_tables="one",
     causal_mask=None,  # the causal mask of its part 2 is the decoder's
-    padding_mask=False,
-    mask_fill="-inf",
     initialisation="normal",
-    embedding_std=None,
 )
 
-_LIN = ModelConfig(
-    topology="encoder-decoder",
-    n_encoder_layers=6,
-    n_decoder_layers=6,
-    n_heads=8,
-    d_model=512,
-    d_ff=2048,
-    dropout=0.0,
-    qkv_bias=True,
-    output_bias=True,
-    score_scale="sqrt_d_head",
-    norm_placement="post",
-    final_norm=False,
-    norm="layer",
-    activation="relu",
-    embedding_scale="none",
-    positions="sinusoid",
-    embedding_tables="one",
-    causal_mask=True,
-    padding_mask=False,
-    mask_fill="-1e9",
-    initialisation="pytorch",
-    embedding_std=None,
-)
+_LIN = replace(_PAPER, mask_fill="-1e9")
 
-_TORRES = ModelConfig(
-    topology="encoder-decoder",
+_TORRES = replace(
+    _PAPER,
     src_vocab_size=15_698,
     tgt_vocab_size=22_463,
     max_len=350,
-    n_encoder_layers=6,
-    n_decoder_layers=6,
-    n_heads=8,
-    d_model=512,
-    d_ff=2048,
     dropout=0.1,
     dropout_on=("embedding", "attention_weights", "feed_forward", "residual"),
-    qkv_bias=True,
-    output_bias=True,
-    score_scale="sqrt_d_head",
     norm_placement="pre",
     final_norm=True,
     norm="scalar",
     norm_eps=1e-6,
-    activation="relu",
     embedding_scale="both",
-    positions="sinusoid",
     embedding_tables="two",
-    causal_mask=True,
     padding_mask=True,
     mask_fill="-1e9",
     initialisation="xavier",
-    embedding_std=None,
 )
+
+_ADAM = TrainConfig(optimizer="adam", weight_decay=0.0, schedule="constant", clip=None)
+"""What the articles train with: no decay, no schedule, no clipping."""
 
 _ALL = (
     Recipe(
@@ -201,7 +159,8 @@ _ALL = (
         name="etienne",
         source="A Complete Guide to Write your own Transformers (B. Etienne, 2024)",
         model=_ETIENNE,
-        train=TrainConfig(
+        train=replace(
+            _ADAM,
             min_letters=10,
             max_letters=19,
             examples=50_000,
@@ -212,10 +171,6 @@ _ALL = (
             adam_eps=1e-9,
             warmup_steps=0,
             evaluate_every=196,
-            optimizer="adam",
-            weight_decay=0.0,
-            schedule="constant",
-            clip=None,
         ),
         small=_small(
             _ETIENNE, "etienne", d_model=64, d_ff=64, steps=1200, learning_rate=3e-3, warmup_steps=100
@@ -227,17 +182,14 @@ _ALL = (
         name="bloem",
         source="Transformers from Scratch (P. Bloem, 2019), notes on it",
         model=_BLOEM,
-        train=TrainConfig(
+        train=replace(
+            _ADAM,
             learning_rate=1e-4,
             betas=(0.9, 0.999),
             adam_eps=1e-8,
             warmup_steps=10_000,
             steps=20_000,
             evaluate_every=500,
-            optimizer="adam",
-            weight_decay=0.0,
-            schedule="constant",
-            clip=None,
         ),
         small=_small(
             _BLOEM,
@@ -296,7 +248,8 @@ _ALL = (
         name="torres",
         source="Transformer From Scratch With PyTorch (L. F. Torres, 2024, after U. Jamil)",
         model=_TORRES,
-        train=TrainConfig(
+        train=replace(
+            _ADAM,
             learning_rate=1e-4,
             betas=(0.9, 0.999),
             adam_eps=1e-9,
@@ -305,10 +258,6 @@ _ALL = (
             warmup_steps=0,
             steps=10_000,
             evaluate_every=500,
-            optimizer="adam",
-            weight_decay=0.0,
-            schedule="constant",
-            clip=None,
         ),
         small=_small(
             _TORRES,
