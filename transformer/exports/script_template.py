@@ -7,8 +7,8 @@ everything indented under it, only where a is true and b is not.
 TEMPLATE = r'''"""A small Transformer learns to write words backwards: banana -> ananab. Needs only PyTorch.
 
 This is an experiment of Headlight: its model, its training, its settings. $drawn
-come from other random streams than the app's, so losses are equal in kind, not bit for bit. The parameters
-have the app's names: load_state_dict takes weights that the app trained.
+come from other random streams than the app's, so from the first step on losses are equal in kind, not bit
+for bit. The parameters have the app's names: load_state_dict takes weights that the app trained.
 
 Shapes in the comments:  B words in a batch   D D_MODEL      S source length   T target length  #? two
                          H N_HEADS            K D / H        Q S or T          V len(TOKENS)  #? two
