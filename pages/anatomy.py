@@ -7,6 +7,7 @@ import streamlit as st
 from pages.ask.asking import ask_word, asked_snapshot, step_box
 from pages.inside.walk import draw_stage, walk_controls, walked
 from pages.player.following import following
+from pages.runs import drafts
 from pages.runs.exhibit import exhibited
 from pages.runs.keyring import keyring
 from pages.runs.lost import ELSEWHERE, lost_run
@@ -19,7 +20,7 @@ from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
 
 style()
-run = selection.chosen_run() or exhibited(selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
+run = selection.chosen_run() or exhibited(drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
 seen = run.view
 run_list(run)
 lost_run(ELSEWHERE)

@@ -10,6 +10,7 @@ from pages.ask.breaking import break_controls, draw_break
 from pages.ask.measure import draw_measure, measure_controls
 from pages.ask.spell import draw_spell, spell_controls
 from pages.player.following import following
+from pages.runs import drafts
 from pages.runs.exhibit import exhibited
 from pages.runs.keyring import keyring
 from pages.runs.lost import ELSEWHERE, lost_run
@@ -37,7 +38,7 @@ CONTROLS = {
 DRAW = {"Spell": draw_spell, "Break": draw_break, "Beams": draw_beams, "Measure": draw_measure}
 
 style()
-run = selection.chosen_run() or exhibited(selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
+run = selection.chosen_run() or exhibited(drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
 selection.kind(run.config.model)  # takes the link's, and gives up one that this model does not have
 run_list(run)
 lost_run(ELSEWHERE)

@@ -23,6 +23,7 @@ from pages.inside.mask_words import batch_table, compared, explained, learned_wi
 from pages.inside.stages import batch_of, draw_panels, focus, trace_of
 from pages.player.figure import live_figure
 from pages.player.following import following
+from pages.runs import drafts, known
 from pages.runs.keyring import keyring
 from pages.runs.lost import lost_run
 from pages.runs.run_list import run_list
@@ -54,7 +55,7 @@ TALL = "max(270px, calc(100vh - 470px))"
 
 def compared_with(run: Watched) -> RunView | None:
     """The run beside which this one was started, where the masks are all that differs."""
-    parent = selection.parent_of(run.view)
+    parent = known.parent_of(run.view)
     found = None if parent is None else REGISTRY.get(parent.id)
     if found is None or found.view.frame is None or found.config.model.masks == run.config.model.masks:
         return None
@@ -62,7 +63,7 @@ def compared_with(run: Watched) -> RunView | None:
 
 
 style()
-run = selection.chosen_run() or selection.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
+run = selection.chosen_run() or drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
 take_up_masks(run)
 config = to_train(run)
 run = obey(run, config, edited=False)

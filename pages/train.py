@@ -11,6 +11,7 @@ from pages.controls.pressing import buttons_row
 from pages.controls.words import chosen_word, probe_words
 from pages.inside.look_inside import look_at_cell, look_inside_link
 from pages.player import player, stale
+from pages.runs import drafts, known
 from pages.runs.exhibit import exhibited
 from pages.runs.keyring import keyring
 from pages.runs.lost import lost_run
@@ -37,7 +38,7 @@ if run is not None and not st.session_state.get("settings_filled"):
     fill(run.config)  # a shared link shows the settings of its run
 st.session_state["settings_filled"] = True
 config = settings()
-run = run or selection.draft(at_once(config)) or selection.draft(PRESETS[DEFAULT_PRESET].config)
+run = run or drafts.draft(at_once(config)) or drafts.draft(PRESETS[DEFAULT_PRESET].config)
 run = obey(run, config, edited=bool(changed(run, config)))
 seen = run.view  # one look for the whole page: what has changed since, the player finds out
 with notice:
@@ -52,7 +53,7 @@ controls(run, seen, changed(run, config), config, buttons)
 with buttons:
     probe_words(run)
 recording = exhibited(run) if config is not None else run  # as long as nothing has been done
-parent = selection.parent_of(seen)
+parent = known.parent_of(seen)
 learned_alike = parent is not None and parent.config.train.task == seen.config.train.task
 before = REGISTRY.get(parent.id) if learned_alike else None
 

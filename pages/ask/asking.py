@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from pages.controls.words import what_to_type
-from pages.shared import selection
+from pages.shared import ownership, selection
 from pages.shared.plain import plain, refuse
 from transformer.errors import InputError
 from transformer.interventions import Interventions
@@ -56,9 +56,9 @@ def ask_word(run: Watched, page: str) -> str:
             st.button(f"Ask “{plain(error.offer)}”", key="explore_offer", on_click=_take, args=(error.offer,))
     asked_before = word == st.session_state.get("asked_word_text")
     short = not run.task.question(word).too_long  # a longer one would pad all the others
-    if word not in words and short and not asked_before and run.view.state != FAILED and selection.owns(run):
+    if word not in words and short and not asked_before and run.view.state != FAILED and ownership.owns(run):
         # One selection: the other pages show it too, Watch even before the thread has taken it up.
-        st.session_state["typed_word"] = run.id, selection.command(run).add_word(word)
+        st.session_state["typed_word"] = run.id, ownership.command(run).add_word(word)
     st.session_state["asked_word_text"] = st.session_state["asked_beside"] = st.session_state["word"] = word
     return word
 

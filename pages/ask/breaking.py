@@ -14,7 +14,7 @@ from pages.ask.asking import model_of
 from pages.ask.readings import head_options, reading_map
 from pages.controls.kinds import kind_choice
 from pages.player.figure import live_figure
-from pages.shared import selection
+from pages.shared import ownership, selection
 from pages.shared.plain import plain, refuse
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
@@ -166,7 +166,7 @@ def _in_training(run: Watched, view: RunView, taken: Interventions) -> None:
     if view.interventions:
         st.caption(f"In force in the run: {plain(view.interventions.text())}.")
     with st.container(key="break_training"):
-        own = selection.owns(run)
+        own = ownership.owns(run)
         ended = view.state in ENDED
         rate = f"{MORE_STEPS} steps, freshly warmed up to {_rate(run):g}"
         # A run that has ended stays as it is: a head off is an answer here, until it is to train without it.
@@ -246,9 +246,9 @@ def _take_up(run: Watched, view: RunView, word: str) -> None:
             # What was shown: all that is taken away already, and this too.
             wanted = run.view.interventions | taken if what == "intervene" else NOTHING
             ended = view.state in ENDED
-            selection.command(run).intervene(wanted).wait(OBEYED_SECONDS)
+            ownership.command(run).intervene(wanted).wait(OBEYED_SECONDS)
             if ended:
-                REGISTRY.continue_for(selection.command(run), MORE_STEPS, _rate(run)).wait(OBEYED_SECONDS)
+                REGISTRY.continue_for(ownership.command(run), MORE_STEPS, _rate(run)).wait(OBEYED_SECONDS)
                 selection.look_at(None)
         except InputError as error:
             st.session_state["intervene_problem"] = str(error)

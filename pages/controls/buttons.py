@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.controls.commands import PACE_NAMES, problem
 from pages.controls.pressing import ask, start_button
 from pages.settings.expected import expected
-from pages.shared import selection
+from pages.shared import ownership
 from pages.shared.wording import differences
 from transformer.config import RunConfig
 from transformer.recording.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING, RunView
@@ -48,7 +48,7 @@ def controls(
         start: what the large button says where it trains another run than that of the page's settings.
     """
     state, edited, usable = view.state, bool(changes), config is not None
-    own = selection.owns(run)
+    own = ownership.owns(run)
     paused = state == PAUSED and own
     goes_on = paused and not edited
     startable = state in (IDLE, *ENDED) or edited or not own or goes_on
@@ -142,7 +142,7 @@ def _pace(run: Watched, view: RunView, own: bool) -> None:
         "The losses are the same at any pace.",
     )
     if own and view.state == IDLE and PACE_NAMES.get(pace) != view.pace:
-        selection.command(run).set_pace(
+        ownership.command(run).set_pace(
             PACE_NAMES.get(pace)
         )  # from the link, or from before the model was made anew
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.runs import keyring
-from pages.shared import selection
+from pages.runs import drafts, keyring
+from pages.shared import ownership, selection
 from pages.shared.plain import refuse
 from pages.shared.wording import in_words
 from transformer.config import RunConfig
@@ -33,11 +33,11 @@ def obey(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     """
     asked = st.session_state.pop("asked", None)
     try:
-        startable = edited or run.view.state in (IDLE, *ENDED) or not selection.owns(run)
+        startable = edited or run.view.state in (IDLE, *ENDED) or not ownership.owns(run)
         if asked == "start" and config is not None and startable:
             return _start(run, config, edited)
         if asked is not None and asked != "start":
-            return _do(asked, selection.command(run), config)
+            return _do(asked, ownership.command(run), config)
     except InputError as error:
         st.session_state["problem"] = str(error)
     return run
@@ -74,9 +74,9 @@ def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
     """Train the untrained model that is on the screen, or a new one beside the run that is."""
     REGISTRY.admit(keyring.visitor())  # before a model is built for nothing
     watched, before = run, None
-    if edited or run.view.state != IDLE or not selection.owns(run):
-        watched, before = selection.new_draft(config, run), run.id
-    new = selection.command(watched)
+    if edited or run.view.state != IDLE or not ownership.owns(run):
+        watched, before = drafts.new_draft(config, run), run.id
+    new = ownership.command(watched)
     new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
     REGISTRY.start(new, after=before)
     st.session_state.pop("pinned", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.shared import selection
+from pages.shared import ownership
 from pages.shared.plain import refuse
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -32,7 +32,7 @@ def take_up_masks(run: Watched) -> None:
     try:
         # What is not as configured is an intervention: it is logged, pinned, and kept with every snapshot.
         for mask, on in asked.items():
-            selection.command(run).switch_mask(mask, on).wait(OBEYED_SECONDS)
+            ownership.command(run).switch_mask(mask, on).wait(OBEYED_SECONDS)
     except InputError as error:
         st.session_state["mask_problem"] = str(error)
         st.session_state.pop("masks_wanted", None)
@@ -64,7 +64,7 @@ def beside(run: Watched) -> str:
 
 def mask_switches(run: Watched) -> None:
     """Draw a switch for each mask."""
-    view, own = run.view, selection.owns(run)
+    view, own = run.view, ownership.owns(run)
     for mask, on in _shown(view).items():
         key = f"mask_{mask}_on"
         st.session_state[key] = on  # whoever has switched it

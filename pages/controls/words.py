@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.controls.commands import OBEYED_SECONDS
-from pages.shared import selection
+from pages.shared import ownership
 from pages.shared.plain import plain, refuse
 from transformer.config import LETTER_TASKS
 from transformer.errors import InputError
@@ -15,7 +15,7 @@ from transformer.runs.watched import Watched
 def probe_words(run: Watched) -> None:
     """Draw the box for a word of the owner's own."""
     _take_up(run)
-    own = selection.owns(run)  # its words are everybody's who watches
+    own = ownership.owns(run)  # its words are everybody's who watches
     st.text_input(
         "Your own word",
         key="own_word",
@@ -121,14 +121,14 @@ def _take_up(run: Watched) -> None:
     """A typed word becomes a probe at once, in any state of the run; a dropped one goes."""
     if (dropped := st.session_state.pop("dropped_word", None)) is not None:
         try:
-            selection.command(run).drop_word(dropped).wait(OBEYED_SECONDS)
+            ownership.command(run).drop_word(dropped).wait(OBEYED_SECONDS)
         except InputError as error:
             st.session_state["word_problem"] = str(error), None
     asked = st.session_state.pop("asked_word", None)
     if asked is None:
         return
     try:
-        word = selection.command(run).add_word(asked)
+        word = ownership.command(run).add_word(asked)
     except InputError as error:
         st.session_state["word_problem"] = str(error), error.offer
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.shared import selection
+from pages.shared import ownership, selection
 from pages.shared.heard import heard
 from pages.stream.channel import seen_of
 from pages.stream.files import PLAYER, loading, plotly
@@ -99,7 +99,7 @@ def _mount(
             "plotly": plotly(),
             "seen": seen_of(view),
             "heard": st.session_state.get("heard", 0),
-            "mayFollow": selection.may_follow(),
+            "mayFollow": ownership.may_follow(),
             "fileName": f"headlight-seed{view.config.seed}",
             "first": {
                 "word": word,
@@ -157,7 +157,7 @@ def _take_choice(run: Watched, sent: dict[str, Any]) -> None:
 def _take_step(sent: dict[str, Any]) -> None:
     """Take over the step, whether the owner is followed, and whether a film is played."""
     step = sent.get("step")
-    if selection.may_follow():
+    if ownership.may_follow():
         st.session_state["follow"] = sent.get("follow") is True
     if selection.follows():  # where the owner stands now, which may be another step than when this was sent
         st.session_state["playing"] = False

@@ -8,9 +8,10 @@ from itertools import islice
 import streamlit as st
 
 from pages.controls.commands import OBEYED_SECONDS
+from pages.runs import known
 from pages.runs.open_run import open_run
 from pages.settings.beginnings import fill
-from pages.shared import selection
+from pages.shared import ownership, selection
 from pages.shared.plain import plain, refuse
 from pages.shared.wording import TASK_NAMES, told_apart
 from transformer.errors import InputError
@@ -27,8 +28,8 @@ def run_list(current: Watched) -> None:
     """Draw the list in the sidebar; a click shows that run, and disturbs none."""
     published = REGISTRY.library.published()
     elsewhere = {run.id for run in published.values()}
-    known = (run for run in selection.known_runs(current) if run.id not in elsewhere)
-    runs = list(islice(known, MOST))  # what is not listed is not read from disk either
+    own = (run for run in known.known_runs(current) if run.id not in elsewhere)
+    runs = list(islice(own, MOST))  # what is not listed is not read from disk either
     with st.sidebar, st.container(key="run_picker"):
         st.caption("Runs" if runs else "Runs: none yet")
         for run, label in zip(runs, _labels(runs), strict=True):
@@ -40,7 +41,7 @@ def run_list(current: Watched) -> None:
                 views = [watched.get(run.id, run) for run in published.values()]  # as the page says it
                 for name, view, label in zip(published, views, _labels(views), strict=True):
                     _button(f"{plain(name)} · {label}", view, current)
-        if selection.owns(current) and current.view.state != IDLE:
+        if ownership.owns(current) and current.view.state != IDLE:
             _name(current)
         open_run()
         if thinned := len(REGISTRY.library.thinned):
@@ -87,7 +88,7 @@ def _named(id_: str) -> None:
     run = REGISTRY.get(id_)
     try:
         if run is not None:
-            selection.command(run).rename(st.session_state.get("run_name", "")).wait(OBEYED_SECONDS)
+            ownership.command(run).rename(st.session_state.get("run_name", "")).wait(OBEYED_SECONDS)
     except InputError as error:
         st.session_state["name_problem"] = id_, str(error)
 

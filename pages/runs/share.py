@@ -8,10 +8,10 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 import segno
 import streamlit as st
 
-from pages.runs import keyring
+from pages.runs import keyring, known
 from pages.settings.beginnings import base_of, values_of
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
-from pages.shared import selection
+from pages.shared import ownership, selection
 from transformer.config import RunConfig
 from transformer.recording.view import IDLE
 from transformer.runs.registry import REGISTRY
@@ -50,7 +50,7 @@ def share(run: Watched, config: RunConfig) -> None:
                 )
         st.markdown("**These settings**, ready to start:")
         st.code(_link(query), language=None, wrap_lines=True)
-        if REGISTRY.get(run.id) is not None and run.view.state != IDLE and selection.owns(run):
+        if REGISTRY.get(run.id) is not None and run.view.state != IDLE and ownership.owns(run):
             _owner_link(run)
 
 
@@ -72,7 +72,7 @@ def _code(link: str) -> str:
 
 def _beside(run: Watched) -> dict[str, str]:
     """Ask the owner whether the link shows the runs before this one too, as far as they are theirs."""
-    parents = [parent.id for parent in selection.parents(run.view) if keyring.token_of(parent.id)]
+    parents = [parent.id for parent in known.parents(run.view) if keyring.token_of(parent.id)]
     if not parents or not st.toggle(
         f"With the {len(parents)} runs before it" if len(parents) > 1 else "With the run before it",
         key="share_parents",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from pages.shared import selection
+from pages.shared import ownership, selection
 from pages.shared.plain import plain
 from transformer.recording.frame import Frame, sites_of
 from transformer.recording.view import RunView
@@ -59,7 +59,7 @@ def take_away(run: Watched, word: str) -> None:
                 disabled=problems.get(key) is not None,
                 help=problems.get(key),
             )
-        private = isinstance(run, Run) and run.brought != Brought() and not selection.owns(run)
+        private = isinstance(run, Run) and run.brought != Brought() and not ownership.owns(run)
         st.download_button(
             "The whole run, to open in another Headlight (ZIP)",
             data=lambda: REGISTRY.file_of(run),

@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from pages.own_data.brought import brought
-from pages.shared import selection
+from pages.shared import ownership
 from pages.shared.plain import plain, refuse
 from pages.shared.wording import TASK_NAMES, in_words
 from transformer.config import GRAMMARS, LANGUAGES, LETTER_TASKS, TASKS, TOKENIZERS
@@ -92,7 +92,7 @@ def say_what_is_wrong(problem: InputError, values: dict[str, Any]) -> None:
     absent = values.get("pairs", "") is None or values.get("tokenizer_file", "") is None
     if not absent:
         refuse(in_words(str(problem)))
-    elif selection.only_watches():
+    elif ownership.only_watches():
         st.info(
             "This run learns pairs that its owner brought, and the file stays with the owner. Bring your own "
             "on the page Your data, or choose another task."

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
 
 from pages.runs import keyring
-from transformer.config import KINDS_OF, ModelConfig, RunConfig
-from transformer.errors import InputError
+from pages.shared import ownership
+from transformer.config import KINDS_OF, ModelConfig
 from transformer.recording.frame import Frame
-from transformer.recording.view import RunFacts, RunView
+from transformer.recording.view import RunView
 from transformer.runs.registry import REGISTRY
-from transformer.runs.run import Run
 from transformer.runs.watched import Watched
-from transformer.tasks import task_of
 
 BESIDE, MOST_BESIDE = "with", 12
 """Parameter of a link that shows earlier runs too, and how many of them are looked up."""
 MOST_STEPS = 10**9
 """No step is as late: a visitor can send any number."""
-READY_SECONDS = 1.5
-"""A new model is on the screen within this time at most; a large one comes later by itself."""
 
 
 def chosen_run() -> Watched | None:
@@ -71,36 +67,9 @@ def choose(run: Watched) -> None:
         st.query_params["run"] = run.id
 
 
-def owns(run: Watched) -> bool:
-    """Whether this visitor commands a run: nobody does what is trained elsewhere, or replayed."""
-    return isinstance(run, Run) and REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id))
-
-
-def command(run: Watched) -> Run:
-    """A run to command.
-
-    Raises:
-        InputError: it is another visitor's, or trained elsewhere.
-    """
-    commanded = REGISTRY.control(run.id, keyring.token_of(run.id))
-    commanded.visitor = commanded.visitor or keyring.visitor()  # one from disk counts as whose it is now
-    return commanded
-
-
-def only_watches() -> bool:
-    """Whether the run on the screen is not this visitor's to command."""
-    id_ = st.session_state.get("run")
-    return id_ is not None and not REGISTRY.owners.is_owner(id_, keyring.token_of(id_))
-
-
-def may_follow() -> bool:
-    """Whether it is somebody else's, whose step this page can show; what a process trains is nobody's."""
-    return only_watches() and REGISTRY.owners.is_owned(st.session_state["run"])
-
-
 def follows() -> bool:
     """Whether the screen stands where the run's owner stands: who opens a link with a step wants that one."""
-    if not may_follow():
+    if not ownership.may_follow():
         return False
     if "follow" not in st.session_state:
         st.session_state["follow"] = "step" not in st.query_params
@@ -255,77 +224,3 @@ def _chosen_kind() -> str | None:
     """None where nothing was chosen, or what every page but Masks opens on."""
     chosen = st.session_state.get("kind") if st.session_state.get("kind_chosen") else None
     return None if chosen == "cross" else chosen
-
-
-def draft(config: RunConfig | None, *, keep: bool = False) -> Watched | None:
-    """The untrained model of the present settings, made anew when they change; its words are kept.
-
-    Args:
-        config: None where the settings cannot be used: then the model that is there stays.
-        keep: whether any model that is there will do.
-    """
-    old = REGISTRY.get(st.session_state.get("draft"))
-    if config is None or (old is not None and (keep or old.config == config)):
-        run = old
-    else:
-        if old is not None:
-            REGISTRY.discard(old.id)
-            keyring.tokens().pop(old.id, None)
-        run = new_draft(config, old)
-        st.session_state["draft"] = run.id
-    return run
-
-
-def new_draft(config: RunConfig, old: Watched | None) -> Watched:
-    """An untrained model with the words of the run that it replaces, as far as they may be asked."""
-    words = None if old is None else _askable(old, config) or None
-    token = keyring.new_token()
-    run = REGISTRY.draft(config, words, visitor=keyring.visitor(), token=token)
-    keyring.hold(run.id, token)
-    if old is None:
-        return run
-    run.ready.wait(READY_SECONDS)  # torch is loaded, so this is soon; meanwhile the pictures keep their place
-    return run
-
-
-def _askable(old: Watched, config: RunConfig) -> tuple[str, ...]:
-    """The words of a run that another task can be asked; of another kind of task none."""
-    if task_of(config).name != old.task.name:
-        return ()
-    words = []
-    for question in old.questions:
-        try:
-            words.append(task_of(config).question(question.text).text)
-        except InputError:  # too long now, or of a word that is not there any more
-            continue
-    return tuple(words)
-
-
-def parent_of(view: RunFacts) -> RunFacts | None:
-    """The run that this one was started beside, where this visitor may see it.
-
-    Who has started a run saw that one too. Others see it only where a link of the owner names it.
-    """
-    if view.after is None:
-        return None
-    started_here = REGISTRY.owners.is_owner(view.id, keyring.token_of(view.id))
-    if not started_here and view.after not in st.session_state.get("known_runs", ()):
-        return None
-    return REGISTRY.glimpse(view.after)
-
-
-def parents(view: RunFacts) -> Iterator[RunFacts]:
-    """The run that this one was started beside, the one before that, and so on, as far as seen."""
-    while (parent := parent_of(view)) is not None:
-        yield (view := parent)
-
-
-def known_runs(run: Watched | None) -> Iterator[RunFacts]:
-    """Runs that this visitor has started or opened, or beside which they started one; newest first.
-
-    Other visitors' runs are not listed: a run is known by its link.
-    """
-    ids: list[str] = st.session_state.setdefault("known_runs", [])
-    ids[:0] = [parent.id for parent in parents(run.view) if parent.id not in ids][::-1] if run else []
-    every = [*(id_ for id_ in keyring.own_runs() if id_ not in ids), *ids]
-    return (found for id_ in reversed(every) if (found := REGISTRY.glimpse(id_)) is not None)

@@ -1,0 +1,37 @@
+"""Whose run it is: what this visitor may do with it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.runs import keyring
+from transformer.runs.registry import REGISTRY
+from transformer.runs.run import Run
+from transformer.runs.watched import Watched
+
+
+def owns(run: Watched) -> bool:
+    """Whether this visitor commands a run: nobody does what is trained elsewhere, or replayed."""
+    return isinstance(run, Run) and REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id))
+
+
+def command(run: Watched) -> Run:
+    """A run to command.
+
+    Raises:
+        InputError: it is another visitor's, or trained elsewhere.
+    """
+    commanded = REGISTRY.control(run.id, keyring.token_of(run.id))
+    commanded.visitor = commanded.visitor or keyring.visitor()  # one from disk counts as whose it is now
+    return commanded
+
+
+def only_watches() -> bool:
+    """Whether the run on the screen is not this visitor's to command."""
+    id_ = st.session_state.get("run")
+    return id_ is not None and not REGISTRY.owners.is_owner(id_, keyring.token_of(id_))
+
+
+def may_follow() -> bool:
+    """Whether it is somebody else's, whose step this page can show; what a process trains is nobody's."""
+    return only_watches() and REGISTRY.owners.is_owned(st.session_state["run"])
