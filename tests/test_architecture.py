@@ -34,7 +34,8 @@ MAY_IMPORT = {
     "recording": BASE | {"model", "insight", "tasks", "decoding"},
     "storage": BASE | {"recording", "tasks", "insight"},
     "runs": BASE | {"training", "recording", "storage", "tasks", "insight"},
-    "asking": BASE | {"recording", "decoding", "insight", "model", "tasks"},
+    "answers": BASE | {"recording", "insight", "tasks"},
+    "asking": BASE | {"answers"} | {"recording", "decoding", "insight", "model", "tasks"},
     "anatomy": BASE | {"asking", "recording", "insight", "model", "tasks"},
     "player": BASE | {"recording", "insight", "figures"},
     "exports": BASE | {"recording", "insight", "figures", "player", "tasks"},
@@ -42,7 +43,18 @@ MAY_IMPORT = {
     "__main__": {"commands"},
     "__init__": BASE | {"model", "recording", "runs", "training"},
     "pages": BASE
-    | {"runs", "recording", "storage", "asking", "anatomy", "exports", "figures", "insight", "tasks"}
+    | {
+        "runs",
+        "recording",
+        "storage",
+        "answers",
+        "asking",
+        "anatomy",
+        "exports",
+        "figures",
+        "insight",
+        "tasks",
+    }
     | {"player"},
     "app": set(),
 }

@@ -6,7 +6,8 @@ import html
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transformer.asking import Answer, Asked
+    from transformer.answers import Answer
+    from transformer.asking import Asked
 
 NAMED = 3
 """Words whose answers are shown before and after."""

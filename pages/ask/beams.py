@@ -21,7 +21,8 @@ from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # it brings torch
-    from transformer.asking import Answer, Beams, Output
+    from transformer.answers import Answer
+    from transformer.asking import Beams, Output
 
 TALL = "max(340px, calc(100vh - 470px))"
 

@@ -27,7 +27,7 @@ from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:
-    from transformer.asking import Answer
+    from transformer.answers import Answer
 
 TALL = "max(300px, calc(100vh - 470px))"
 WHAT = {"cell": "one cell", "column": "its whole column", "token": "every such token"}

@@ -23,7 +23,7 @@ from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:
-    from transformer.asking import Answer
+    from transformer.answers import Answer
 
 TALL = "max(300px, calc(100vh - 460px))"
 

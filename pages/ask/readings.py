@@ -16,7 +16,7 @@ from transformer.insight.scores import THRESHOLD
 from transformer.recording.view import RunView
 
 if TYPE_CHECKING:
-    from transformer.asking import Answer, Reading
+    from transformer.answers import Answer, Reading
 
 
 def fed_with(forced: bool) -> str:

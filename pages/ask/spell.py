@@ -26,7 +26,7 @@ from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:
-    from transformer.asking import Answer, Reading
+    from transformer.answers import Answer, Reading
 
 POOLS = {"head": "one head", "mean": "mean", "max": "max", "rollout": "rollout"}
 INPUTS = {"forced": "the right answer", "free": "its own"}

@@ -1,0 +1,129 @@
+"""What a model answers when it is asked: tokens, maps and probabilities, as it read and as it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from transformer.insight.scores import Links
+from transformer.interventions import Interventions
+from transformer.recording.frame import Array, Axes
+from transformer.tasks import Question
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """One word and the letters fed to the model, as that of one step sees them."""
+
+    src_tokens: tuple[str, ...]
+    """What the encoder reads."""
+    tgt_tokens: tuple[str, ...]
+    """What the decoder reads. Without two stacks both are the same."""
+    writing: tuple[int, ...]
+    """Positions that write: the first token of the answer, the second, and so on."""
+    probabilities: Array
+    """(T, V) float32: of each row, how probable each token is to come next."""
+    predicted: tuple[str, ...]
+    """The most probable token of each row; where an answer was searched for with beams, what it wrote."""
+    axes: Mapping[str, Axes]
+    maps: dict[str, Array]
+    """Site to (H, Q, K) float32; NaN where a mask or an intervention blocks."""
+
+    def tokens(self, side: str) -> tuple[str, ...]:
+        """The tokens of one side: src, tgt or seq."""
+        return self.src_tokens if side == "src" else self.tgt_tokens
+
+    def to_write(self, answer: tuple[str, ...]) -> tuple[str, ...]:
+        """What each position is to write, given the tokens of an answer; empty where that is nothing."""
+        at = dict(zip(self.writing, answer, strict=False))  # the model may write more, or less
+        return tuple(at.get(i, "") for i in range(len(self.predicted)))
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The most probable token of each position that writes."""
+        return tuple(self.predicted[i] for i in self.writing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What the model of one step says to one word."""
+
+    step: int
+    """Of the snapshot that answers."""
+    question: Question
+    expected: tuple[str, ...]
+    """The tokens of the right answer, [EOS] at the end; of the model's own where that is not known."""
+    forced: Reading
+    """With the right tokens as input; where these are not known, the same as `free`."""
+    free: Reading
+    """With the letters that the model has written itself, each row as it was when it wrote."""
+    output: str
+    stopped: bool
+    """Whether the output ended by itself."""
+    accepted: bool
+    """Whether the output counts as right."""
+    pieces: tuple[str, ...]
+    """The output as its tokens write it; joined they are the output."""
+    n_read: int
+    """Tokens of the question, special ones left out."""
+    links: Links | None
+    """The gold alignment: for each token of the answer, the columns that it needs; None where not known."""
+    interventions: Interventions
+
+    @property
+    def n_written(self) -> int:
+        """Tokens of what the rows of `forced` write, special ones left out."""
+        return len(self.expected) - (self.expected[-1:] == ("[EOS]",))
+
+    @property
+    def right(self) -> bool:
+        """Whether the output is right to the last letter and stops."""
+        return self.stopped and self.accepted
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthReport:
+    """How well each letter is written, by the length of the word and its place in the answer."""
+
+    lengths: tuple[int, ...]
+    share: Array
+    """(lengths, places) share of words whose token here is right, free-running; NaN beyond every answer."""
+    exact: Array
+    """(lengths,) share of words that are right to the last letter and stop."""
+    asked: tuple[int, ...]
+    """Words of each length."""
+
+
+def as_written(reading: Reading, tokens: tuple[str, ...]) -> Reading:
+    """With what each position has written in the place of what it holds likeliest."""
+    predicted = list(reading.predicted)
+    for place, token in zip(reading.writing, tokens, strict=False):  # what no longer fits was not read
+        predicted[place] = token
+    return replace(reading, predicted=tuple(predicted))
+
+
+def each_in_its_time(readings: list[Reading]) -> Reading:
+    """One reading whose row i is that of the moment when it wrote; what came later it could not see.
+
+    Args:
+        readings: of ever one more token, the first ending with the prompt.
+    """
+    last = readings[-1]
+    prompt = len(readings[0].tgt_tokens)
+    maps = {}
+    for site, whole in last.maps.items():
+        maps[site] = whole.copy()
+        if last.axes[site].query == "src":
+            continue  # the encoder has read once
+        for reading in readings[:-1]:
+            row = len(reading.tgt_tokens) - 1
+            rows = range(row + 1) if row == prompt - 1 else range(row, row + 1)
+            maps[site][:, rows, :] = np.nan
+            maps[site][:, rows, : reading.maps[site].shape[2]] = reading.maps[site][:, rows]
+    probabilities, predicted = last.probabilities.copy(), list(last.predicted)
+    for reading in readings[:-1]:
+        row = len(reading.tgt_tokens) - 1
+        probabilities[row], predicted[row] = reading.probabilities[row], reading.predicted[row]
+    return replace(last, maps=maps, probabilities=probabilities, predicted=tuple(predicted))
