@@ -80,7 +80,7 @@ def test_a_page_of_a_run_that_trained_tells_how_it_stands_after_its_server_was_a
         server.wait(60)
         page.wait_for_timeout(12_000)
         server, _ = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
-        watch.until(lambda: watch.state == "paused")
+        expect(page.locator(".st-key-run_status")).to_contain_text("paused", timeout=60_000)
         assert "run=" in page.url
     finally:
         server.kill()

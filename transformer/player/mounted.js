@@ -7,6 +7,7 @@ import { Live } from "./sources.js";
 const CROWD = 500; // ms over which a crowd is spread
 const AGAIN = 5000; // ms between two questions for a ticket
 const mounted = new WeakMap(); // root element -> what is known of its player
+const PATIENT = 15000; // ms until Python has another ticket, on a busy machine
 const MINUTE = 60000; // ms
 const PLAYED = "headlight-played", RELOADED = "headlight-reloaded";
 const ASKED = ["word", "kind", "pinned", "step", "outline", "follow"];
@@ -44,10 +45,10 @@ function made(root, data, base) {
   const refused = async () => {
     if (performance.now() - state.asked < AGAIN) return;
     state.asked = performance.now();
-    const unanswered = state.refused === source.ticket;
-    state.refused = source.ticket;
-    if (unanswered && (await source.answer("index")).status === 403) begunAnew();
-    else state.trigger("refused", true);
+    state.trigger("refused", true);
+    const status = await source.answer("index").then((answer) => answer.status, () => 0);
+    if (status !== 403) state.refusedAt = undefined;
+    else if (performance.now() - (state.refusedAt ??= performance.now()) > PATIENT) begunAnew();
   };
   const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
   const { mayFollow, mass, fileName } = data;
@@ -115,6 +116,7 @@ export default function mountedPlayer({ data, parentElement, setStateValue, setT
   const before = state.data;
   state.data = data;
   state.changedTo = data.seen;
+  if (player.source.ticket !== data.ticket) state.refusedAt = undefined;
   player.source.ticket = data.ticket;
   player.over = data.over;
   if (JSON.stringify(player.ghost) !== JSON.stringify(data.ghost)) {
