@@ -14,9 +14,8 @@ from pages.shared.plain import plain
 from transformer.figures.alignment import Aligned, alignment
 from transformer.figures.histogram import length_histogram
 from transformer.tasks import PATTERNS, Task
-from transformer.tasks.alignment import token_links
 from transformer.tasks.corpus import Corpus
-from transformer.tasks.pair import Pair
+from transformer.tasks.pair import Pair, token_links
 from transformer.tasks.writing import CHARACTERS
 
 TRAINED, HELD_OUT = "trained on", "held out"

@@ -23,8 +23,8 @@ from pages.controls import mask_switches
 from pages.stream.channel import Channel, find
 from transformer.config import RunConfig
 from transformer.player.sentences import STEP
+from transformer.recording import frame_scheduler
 from transformer.recording.frame import Frame
-from transformer.runs import rhythm
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.training.loop import train
@@ -323,7 +323,7 @@ def shared() -> Iterator[Shared]:
 @pytest.fixture(autouse=True)
 def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recording a tiny model takes longer than its step: here that is no reason to record less often."""
-    monkeypatch.setattr(rhythm, "KNOWN_SECONDS", 1e9)
+    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", 1e9)
 
 
 @pytest.fixture(autouse=True)

@@ -8,22 +8,22 @@ import pytest
 from transformer.asking import model_of
 from transformer.insight import moments
 from transformer.interventions import Interventions
+from transformer.recording import frame_scheduler
 from transformer.recording.developer import BATCH
+from transformer.recording.frame_scheduler import KNOWN_SECONDS, MOST, UNWATCHED, WATCHED, FrameScheduler
 from transformer.recording.recorder import Scorer
 from transformer.recording.view import FINISHED, RunView, untrained
 from transformer.recording.weights import Snapshot
 from transformer.runs import recorded_training as module
-from transformer.runs import rhythm
 from transformer.runs.published import Published
 from transformer.runs.recorded_training import RecordedTraining
-from transformer.runs.rhythm import KNOWN_SECONDS, MOST, UNWATCHED, WATCHED, Rhythm
 from transformer.tasks import task_of
 
 
 @pytest.fixture(autouse=True)
 def any_share(monkeypatch):
     """Recording a tiny model takes longer than its step: here that is no reason to record less often."""
-    monkeypatch.setattr(rhythm, "KNOWN_SECONDS", 1e9)
+    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", 1e9)
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ def test_of_a_large_model_weights_are_kept_at_evaluations_and_moments_alone(tiny
 
 def rhythm_of(a_frame, a_step, n=60, watched=False):
     """After many developments of 25 frames that cost so much each."""
-    made, everies = Rhythm(), []
+    made, everies = FrameScheduler(), []
     for _ in range(n):
         for _ in range(25):
             made.trained(a_step)
@@ -246,24 +246,24 @@ def rhythm_of(a_frame, a_step, n=60, watched=False):
 
 
 def test_recording_that_keeps_its_share_is_of_every_step(monkeypatch):
-    monkeypatch.setattr(rhythm, "KNOWN_SECONDS", KNOWN_SECONDS)
+    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", KNOWN_SECONDS)
     assert set(rhythm_of(0.9 * UNWATCHED, 1.0)) == {1}
     assert set(rhythm_of(0.9 * WATCHED, 1.0, watched=True)) == {1}
 
 
 def test_recording_that_costs_too_much_is_less_often_and_the_share_then_holds(monkeypatch):
-    monkeypatch.setattr(rhythm, "KNOWN_SECONDS", KNOWN_SECONDS)
+    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", KNOWN_SECONDS)
     for a_frame in (0.2, 0.7, 3.0):
         every = rhythm_of(a_frame, 1.0)[-1]
         assert 1 < every <= MOST
-        assert a_frame / every <= rhythm.TOLERANCE * UNWATCHED
+        assert a_frame / every <= frame_scheduler.TOLERANCE * UNWATCHED
         assert 2 * a_frame / every > UNWATCHED
     assert rhythm_of(1000.0, 1.0)[-1] == MOST
 
 
 def test_one_dear_development_changes_nothing_and_cheap_ones_bring_every_step_back(monkeypatch):
-    monkeypatch.setattr(rhythm, "KNOWN_SECONDS", KNOWN_SECONDS)
-    made = Rhythm(every=4)
+    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", KNOWN_SECONDS)
+    made = FrameScheduler(every=4)
     made.trained(1.0)
     for _ in range(20):
         made.recorded(25, 25 * 0.05, watched=False)
@@ -273,8 +273,8 @@ def test_one_dear_development_changes_nothing_and_cheap_ones_bring_every_step_ba
 
 
 def test_after_a_dear_moment_every_step_is_recorded_again_though_each_costs_most_of_its_share(monkeypatch):
-    monkeypatch.setattr(rhythm, "KNOWN_SECONDS", KNOWN_SECONDS)
-    made = Rhythm()
+    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", KNOWN_SECONDS)
+    made = FrameScheduler()
     made.trained(1.0)
     made.recorded(5, 5 * 0.7 * WATCHED + 5.0, watched=True)  # thinning, say
     assert made.every > 1
@@ -285,7 +285,7 @@ def test_after_a_dear_moment_every_step_is_recorded_again_though_each_costs_most
 
 def test_a_slower_rhythm_is_said_and_leaves_steps_out_evenly(tiny, training, monkeypatch):
     one, published = training(tiny(steps=24, evaluate_every=24, goal=None))
-    one._rhythm.every = 4
+    one._scheduler.every = 4
     for _ in range(23):
         one.step(alone=False, watched=False)
     one.develop()

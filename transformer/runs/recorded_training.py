@@ -15,13 +15,13 @@ from transformer.insight.scores import THRESHOLD
 from transformer.interventions import Interventions
 from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Array, reading_sites
+from transformer.recording.frame_scheduler import FrameScheduler
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.view import FAILED, FINISHED, STOPPED, RunView
 from transformer.recording.weights import DISK_LIMIT, Snapshot, Weights
 from transformer.runs.calibration import calibrate, threads_of
 from transformer.runs.machine import processors
 from transformer.runs.published import Published
-from transformer.runs.rhythm import Rhythm
 from transformer.tasks import Question
 
 if TYPE_CHECKING:  # torch comes with these; it is loaded by `build`, in the run's own thread
@@ -70,7 +70,7 @@ class RecordedTraining:
         self.weights = Weights() if saved is None else saved.weights
         """Of the steps that were recorded."""
         self._moments = Moments()
-        self._rhythm = Rhythm()
+        self._scheduler = FrameScheduler()
         self._pasts: deque[tuple[Question, list[Snapshot]]] = deque()
         self._shown_at = 0.0
         self._built = False  # before that there is nothing to keep
@@ -133,7 +133,7 @@ class RecordedTraining:
     def _go_on(self, memory: Memory, questions: Sequence[Question]) -> None:
         view, step = self._view, self.state.step
         self._moments.restore(view.moments, memory.moments)
-        self._rhythm = Rhythm(view.every)
+        self._scheduler = FrameScheduler(view.every)
         frames = view.frames
         self._recorder.resume(frames.measured_at(step), frames.written_at(step), self.state.config.seed, step)
         for question in questions:
@@ -171,7 +171,7 @@ class RecordedTraining:
         if report is None:
             self.end(FINISHED, self._how_it_ended())
             return
-        self._rhythm.trained(time.thread_time() - spent)
+        self._scheduler.trained(time.thread_time() - spent)
         self._count(report, self._view.seconds + time.perf_counter() - began)
         ended = self.state.goal_reached or report.step == self.state.stretch.last
         self._record(report, ended=ended, alone=alone, watched=watched)
@@ -248,7 +248,7 @@ class RecordedTraining:
             things = examples_of(view.config.train.task)
             found += self._moments.accuracy(step, self.state.first_step_at, things)
         measured = report.evaluation is not None or ended or alone or (slow and self._every_step)
-        if measured or found or (self._every_step and step % self._rhythm.every == 0):
+        if measured or found or (self._every_step and step % self._scheduler.every == 0):
             self._recorder.copy(step)
         late = watched and time.perf_counter() - self._shown_at >= WATCHED_SECONDS
         n_pending = self._recorder.pending
@@ -262,9 +262,9 @@ class RecordedTraining:
             self._publish([*new, *(self._measured(step) if measured else ())])
         if view.pace is None and not alone:  # else there is time for all of it
             n_developed = n_pending - self._recorder.pending
-            self._rhythm.recorded(n_developed, time.thread_time() - spent, watched=watched)
-        if self._rhythm.every != view.every:
-            self._published.publish(every=self._rhythm.every)
+            self._scheduler.recorded(n_developed, time.thread_time() - spent, watched=watched)
+        if self._scheduler.every != view.every:
+            self._published.publish(every=self._scheduler.every)
 
     def _record_now(self, records: Sequence[Recorded]) -> None:
         """Look at the model as it is now in every way, whether or not this step has been looked at."""
@@ -284,7 +284,7 @@ class RecordedTraining:
     def _show_pending(self) -> None:
         spent, n_pending = time.thread_time(), self._recorder.pending
         self.develop()
-        self._rhythm.recorded(n_pending, time.thread_time() - spent, watched=True)
+        self._scheduler.recorded(n_pending, time.thread_time() - spent, watched=True)
 
     def _developed(self) -> list[Recorded]:
         from transformer.training.loop import NotFinite

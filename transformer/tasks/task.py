@@ -10,11 +10,10 @@ import numpy as np
 
 from transformer.config import TrainConfig
 from transformer.errors import InputError
-from transformer.tasks.alignment import token_links
 from transformer.tasks.arrange import Batch, arrange, sequence_limit
 from transformer.tasks.corpus import Array, Corpus
 from transformer.tasks.letters import Letters
-from transformer.tasks.pair import Links, Pair
+from transformer.tasks.pair import Links, Pair, token_links
 from transformer.tasks.vocabularies import tokenizers_of
 
 SAMPLE = 6_000

@@ -10,17 +10,7 @@ from collections.abc import Sequence
 from transformer.tasks.grammars.english import ENGLISH
 from transformer.tasks.grammars.from_english import FromEnglish
 from transformer.tasks.grammars.grammar import Grammar
-from transformer.tasks.grammars.lexicon import (
-    ANIMAL,
-    ANIMATE,
-    NOT_PERSONS,
-    PERSON,
-    THING,
-    Adjective,
-    Lexicon,
-    Noun,
-    Verb,
-)
+from transformer.tasks.grammars.lexicon import Adjective, read_lexicon
 from transformer.tasks.grammars.romance import Romance, Words, agreed
 from transformer.tasks.grammars.telling import Places
 from transformer.tasks.writing import Writing
@@ -45,67 +35,7 @@ PROBES = (
     "does the girl watch the beautiful boat?",
 )
 
-LEXICON = Lexicon(
-    nouns=(
-        Noun("cat", "cats", ANIMAL, "m", "chat", "chats"),
-        Noun("dog", "dogs", ANIMAL, "m", "chien", "chiens"),
-        Noun("bird", "birds", ANIMAL, "m", "oiseau", "oiseaux"),
-        Noun("horse", "horses", ANIMAL, "m", "cheval", "chevaux"),
-        Noun("man", "men", PERSON, "m", "homme", "hommes"),
-        Noun("woman", "women", PERSON, "f", "femme", "femmes"),
-        Noun("boy", "boys", PERSON, "m", "garçon", "garçons"),
-        Noun("girl", "girls", PERSON, "f", "fille", "filles"),
-        Noun("book", "books", THING, "m", "livre", "livres"),
-        Noun("key", "keys", THING, "f", "clé", "clés"),
-        Noun("tree", "trees", THING, "m", "arbre", "arbres"),
-        Noun("star", "stars", THING, "f", "étoile", "étoiles"),
-        Noun("house", "houses", THING, "f", "maison", "maisons"),
-        Noun("car", "cars", THING, "f", "voiture", "voitures"),
-        Noun("boat", "boats", THING, "m", "bateau", "bateaux"),
-        Noun("garden", "gardens", THING, "m", "jardin", "jardins"),
-        Noun("school", "schools", THING, "f", "école", "écoles"),
-        Noun("hotel", "hotels", THING, "m", "hôtel", "hôtels"),
-        Noun("island", "islands", THING, "f", "île", "îles"),
-        Noun("apple", "apples", THING, "f", "pomme", "pommes"),
-    ),
-    adjectives=(
-        Adjective("small", ("petit", "petite", "petits", "petites"), before=True),
-        Adjective(
-            "old",
-            ("vieux", "vieille", "vieux", "vieilles"),
-            before=True,
-            about="age",
-            never=("boy", "girl"),  # a bachelor, a spinster
-        ),
-        Adjective("beautiful", ("beau", "belle", "beaux", "belles"), before=True),
-        Adjective(
-            "new", ("nouveau", "nouvelle", "nouveaux", "nouvelles"), before=True, kinds=(THING,), about="age"
-        ),
-        Adjective("young", ("jeune", "jeune", "jeunes", "jeunes"), before=True, kinds=ANIMATE, about="age"),
-        Adjective("red", ("rouge", "rouge", "rouges", "rouges"), kinds=(THING,), about="colour"),
-        Adjective("green", ("vert", "verte", "verts", "vertes"), kinds=(THING,), about="colour"),
-        Adjective("blue", ("bleu", "bleue", "bleus", "bleues"), kinds=(THING,), about="colour"),
-        Adjective("black", ("noir", "noire", "noirs", "noires"), kinds=NOT_PERSONS, about="colour"),
-        Adjective("white", ("blanc", "blanche", "blancs", "blanches"), kinds=NOT_PERSONS, about="colour"),
-        Adjective("strange", ("étrange", "étrange", "étranges", "étranges")),
-        Adjective("expensive", ("cher", "chère", "chers", "chères"), kinds=(THING,)),
-        Adjective("happy", ("heureux", "heureuse", "heureux", "heureuses"), kinds=ANIMATE),
-    ),
-    verbs=(
-        Verb("see", "sees", ("voit", "voient"), (PERSON, ANIMAL, THING)),
-        Verb("like", "likes", ("aime", "aiment"), (PERSON, ANIMAL, THING), takes_a=False),
-        Verb("watch", "watches", ("regarde", "regardent"), (PERSON, ANIMAL, THING)),
-        Verb("find", "finds", ("trouve", "trouvent"), (PERSON, ANIMAL, THING)),
-        Verb("draw", "draws", ("dessine", "dessinent"), (PERSON, ANIMAL, THING), (PERSON,)),
-        Verb("hide", "hides", ("cache", "cachent"), NOT_PERSONS),
-        Verb("buy", "buys", ("achète", "achètent"), NOT_PERSONS, (PERSON,)),
-        Verb("want", "wants", ("veut", "veulent"), NOT_PERSONS),
-        Verb("sleep", "sleeps", ("dort", "dorment")),
-        Verb("sing", "sings", ("chante", "chantent")),
-        Verb("run", "runs", ("court", "courent")),
-        Verb("wait", "waits", ("attend", "attendent")),
-    ),
-)
+LEXICON = read_lexicon("french")
 
 BEFORE_A_VOWEL = {"vieux": "vieil", "beau": "bel", "nouveau": "nouvel"}
 DE_AND_ARTICLE = {"le": "du", "les": "des"}

@@ -11,17 +11,7 @@ from collections.abc import Sequence
 from transformer.tasks.grammars.english import ENGLISH
 from transformer.tasks.grammars.from_english import FromEnglish
 from transformer.tasks.grammars.grammar import Grammar
-from transformer.tasks.grammars.lexicon import (
-    ANIMAL,
-    ANIMATE,
-    NOT_PERSONS,
-    PERSON,
-    THING,
-    Adjective,
-    Lexicon,
-    Noun,
-    Verb,
-)
+from transformer.tasks.grammars.lexicon import Adjective, read_lexicon
 from transformer.tasks.grammars.romance import Romance, Words, agreed
 from transformer.tasks.grammars.telling import Places
 from transformer.tasks.writing import Writing
@@ -48,75 +38,7 @@ PROBES = (
     "they see the small island",
 )
 
-LEXICON = Lexicon(
-    nouns=(
-        Noun("cat", "cats", ANIMAL, "m", "gatto", "gatti"),
-        Noun("dog", "dogs", ANIMAL, "m", "cane", "cani"),
-        Noun("horse", "horses", ANIMAL, "m", "cavallo", "cavalli"),
-        Noun("bird", "birds", ANIMAL, "m", "uccello", "uccelli"),
-        Noun("man", "men", PERSON, "m", "uomo", "uomini"),
-        Noun("woman", "women", PERSON, "f", "donna", "donne"),
-        Noun("boy", "boys", PERSON, "m", "ragazzo", "ragazzi"),
-        Noun("girl", "girls", PERSON, "f", "ragazza", "ragazze"),
-        Noun("student", "students", PERSON, "m", "studente", "studenti"),
-        Noun("book", "books", THING, "m", "libro", "libri"),
-        Noun("mirror", "mirrors", THING, "m", "specchio", "specchi"),
-        Noun("backpack", "backpacks", THING, "m", "zaino", "zaini"),
-        Noun("tree", "trees", THING, "m", "albero", "alberi"),
-        Noun("hotel", "hotels", THING, "m", "albergo", "alberghi"),
-        Noun("house", "houses", THING, "f", "casa", "case"),
-        Noun("car", "cars", THING, "f", "macchina", "macchine"),
-        Noun("key", "keys", THING, "f", "chiave", "chiavi"),
-        Noun("island", "islands", THING, "f", "isola", "isole"),
-        Noun("star", "stars", THING, "f", "stella", "stelle"),
-        Noun("boat", "boats", THING, "f", "barca", "barche"),
-        Noun("city", "cities", THING, "f", "città", "città"),
-    ),
-    adjectives=(
-        Adjective("small", ("piccolo", "piccola", "piccoli", "piccole"), before=True),
-        Adjective(
-            "old",
-            ("vecchio", "vecchia", "vecchi", "vecchie"),
-            before=True,
-            about="age",
-            never=("boy", "girl", "student"),  # a boyfriend of long ago, a former student
-        ),
-        Adjective("beautiful", ("bello", "bella", "belli", "belle"), before=True),
-        Adjective("new", ("nuovo", "nuova", "nuovi", "nuove"), before=True, kinds=(THING,), about="age"),
-        Adjective(
-            "young", ("giovane", "giovane", "giovani", "giovani"), before=True, kinds=ANIMATE, about="age"
-        ),
-        Adjective("red", ("rosso", "rossa", "rossi", "rosse"), kinds=(THING,), about="colour"),
-        Adjective("green", ("verde", "verde", "verdi", "verdi"), kinds=(THING,), about="colour"),
-        Adjective("yellow", ("giallo", "gialla", "gialli", "gialle"), kinds=(THING,), about="colour"),
-        Adjective("blue", ("blu", "blu", "blu", "blu"), kinds=(THING,), about="colour"),
-        Adjective("black", ("nero", "nera", "neri", "nere"), kinds=NOT_PERSONS, about="colour"),
-        Adjective("white", ("bianco", "bianca", "bianchi", "bianche"), kinds=NOT_PERSONS, about="colour"),
-        Adjective("modern", ("moderno", "moderna", "moderni", "moderne"), kinds=(THING,), about="age"),
-        Adjective("happy", ("felice", "felice", "felici", "felici"), kinds=ANIMATE),
-        Adjective("tired", ("stanco", "stanca", "stanchi", "stanche"), kinds=ANIMATE),
-    ),
-    verbs=(
-        Verb("see", "sees", ("vede", "vedono", "vedo", "vediamo"), (PERSON, ANIMAL, THING)),
-        Verb("watch", "watches", ("guarda", "guardano", "guardo", "guardiamo"), (PERSON, ANIMAL, THING)),
-        Verb("find", "finds", ("trova", "trovano", "trovo", "troviamo"), (PERSON, ANIMAL, THING)),
-        Verb(
-            "draw",
-            "draws",
-            ("disegna", "disegnano", "disegno", "disegniamo"),
-            (PERSON, ANIMAL, THING),
-            (PERSON,),
-        ),
-        Verb("hide", "hides", ("nasconde", "nascondono", "nascondo", "nascondiamo"), NOT_PERSONS),
-        Verb("buy", "buys", ("compra", "comprano", "compro", "compriamo"), NOT_PERSONS, (PERSON,)),
-        Verb("want", "wants", ("vuole", "vogliono", "voglio", "vogliamo"), NOT_PERSONS),
-        Verb("carry", "carries", ("porta", "portano", "porto", "portiamo"), NOT_PERSONS),
-        Verb("sleep", "sleeps", ("dorme", "dormono", "dormo", "dormiamo")),
-        Verb("sing", "sings", ("canta", "cantano", "canto", "cantiamo")),
-        Verb("run", "runs", ("corre", "corrono", "corro", "corriamo")),
-        Verb("wait", "waits", ("aspetta", "aspettano", "aspetto", "aspettiamo")),
-    ),
-)
+LEXICON = read_lexicon("italian")
 
 DI_AND_ARTICLE = {
     "il": "del", "lo": "dello", "l'": "dell'", "la": "della", "i": "dei", "gli": "degli", "le": "delle",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
+WORDS = Path(__file__).parent / "words"
 PERSON, ANIMAL, THING = "person", "animal", "thing"
 Kinds = tuple[str, ...]
 ANIMATE: Kinds = (PERSON, ANIMAL)
@@ -79,6 +81,43 @@ class Lexicon:
     nouns: tuple[Noun, ...]
     adjectives: tuple[Adjective, ...]
     verbs: tuple[Verb, ...]
+
+
+def read_lexicon(language: str) -> Lexicon:
+    """The words of a file in `words/`, a line each with tabs between; it says itself what stands where."""
+    nouns, adjectives, verbs = [], [], []
+    for line in (WORDS / f"{language}.tsv").read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        what, en, *rest = line.split("\t")
+        if what == "noun":
+            nouns.append(Noun(en, *rest))
+        elif what == "adjective":
+            forms, place, kinds, about, never = rest
+            one, its, many, theirs = forms.split(" ")
+            adjectives.append(
+                Adjective(
+                    en,
+                    (one, its, many, theirs),
+                    before=place == "before",
+                    kinds=tuple(kinds.split(" ")),
+                    about=about,
+                    never=tuple(never.split()),
+                )
+            )
+        else:
+            en_one, forms, objects, subjects, which = rest
+            verbs.append(
+                Verb(
+                    en,
+                    en_one,
+                    tuple(forms.split(" ")),
+                    tuple(objects.split()),
+                    tuple(subjects.split(" ")),
+                    takes_a=which == "any",
+                )
+            )
+    return Lexicon(tuple(nouns), tuple(adjectives), tuple(verbs))
 
 
 class Counted(NamedTuple):

@@ -13,7 +13,7 @@ MEMORY = 0.9
 """What is older counts so much, for each development and each training step."""
 
 
-class Rhythm:
+class FrameScheduler:
     """One in so many steps is recorded: each, unless that costs too much.
 
     Args:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.tasks.alignment import token_links
-from transformer.tasks.pair import Pair
+from transformer.tasks.pair import Pair, token_links
 from transformer.tasks.tokenizer import byte_pairs, characters, words
 from transformer.tasks.writing import LETTERS, Writing
 
