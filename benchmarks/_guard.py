@@ -12,6 +12,7 @@ import io
 import json
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,9 @@ def main() -> None:
         *differences(before["frames"], made["frames"], CLOSE, "frames"),
         *differences(before["printed"], json.loads(json.dumps(made["printed"])), CLOSE, "printed"),
     ]
-    print("\n".join(found[:40]) or "nothing differs")  # noqa: T201
+    counted = Counter("/".join(one.split(":")[0].split("/")[:2]) for one in found)
+    lines = [*(f"{place}: {n} differ" for place, n in counted.items()), *found[:10]]
+    print("\n".join(lines) or "nothing differs")  # noqa: T201
     sys.exit(bool(found))
 
 
