@@ -22,7 +22,7 @@ from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # it brings torch
     from transformer.answers import Answer
-    from transformer.asking import Beams, Output
+    from transformer.decoding import Beams, Output
 
 TALL = "max(340px, calc(100vh - 470px))"
 

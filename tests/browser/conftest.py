@@ -40,12 +40,12 @@ SOCKETS = """{
 sent."""
 LOOKED = """() => {
   const find = (selector) => document.querySelector(`.headlight-player ${selector}`);
-  const number = (text) => Number(/step ([\\d,]+)/.exec(text)[1].replaceAll(",", ""));
+  const number = (text) => Number(/step ([\\d,]+)/.exec(text ?? "step 0")[1].replaceAll(",", ""));
   return {
     player: Number(document.querySelector(".headlight-player").dataset.step),
     counter: Number(find(".counter b").textContent.replaceAll(",", "")),
     map: Number(find(".st-key-live_map .live-figure").dataset.step),
-    title: number(find(".st-key-live_map .live-figure").layout.title.text),
+    title: number(find(".st-key-live_map .live-figure").layout?.title.text),
     strip: Number(find(".st-key-live_maps .live-figure").dataset.step),
     control: Number(find(".time-slider").dataset.step),
     outputs: Number(find(".hl-outputs").dataset.step),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import fields
 
 import numpy as np
@@ -289,3 +291,18 @@ def test_another_version_is_refused_with_what_to_do(saved, version):
         f"{folder} has format {json.dumps(version)}; this version reads format 3. Open it with the version "
         "that made it, or train it again."
     )
+
+
+def test_reading_the_table_leaves_no_thread_of_arrow_that_could_abort_the_process_at_its_end(saved):
+    _, folder = saved
+    script = f"""
+import os
+from pathlib import Path
+import pyarrow.parquet
+from transformer.storage.saved import read_metrics
+before = len(os.listdir("/proc/self/task"))
+read_metrics(Path({str(folder / "metrics.parquet")!r}))
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"

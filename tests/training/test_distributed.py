@@ -147,7 +147,7 @@ from transformer.commands.launch import place
 from transformer.config import RunConfig
 from transformer.training.loop import train
 from transformer.training.distributed import Distributed
-from transformer.training.step import follow
+from transformer.training.loop import follow
 from transformer.training.state import TrainState
 
 source, result = map(Path, sys.argv[1:])

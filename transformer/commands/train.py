@@ -168,10 +168,8 @@ def _to_its_end(
     training.close()
     training.join()
     view = training.view
-    if distributed is not None and view.state in (
-        FINISHED,
-        STOPPED,
-    ):  # a failure ends the process, and tells
+    # Of a failure the others hear as this process ends.
+    if distributed is not None and view.state in (FINISHED, STOPPED):
         distributed.announce_end()
         distributed.leave()
     if arguments.json:
@@ -203,7 +201,7 @@ def _joined(config: RunConfig) -> tuple[RunConfig, Distributed | None]:
 
 def _take_part(config: RunConfig, distributed: Distributed) -> int:
     """What every process does but the one that leads."""
-    from transformer.training.step import follow
+    from transformer.training.loop import follow
 
     try:
         follow(config, distributed)

@@ -75,11 +75,9 @@ function thinned(layout, host, scale) {
 }
 
 // A head that is switched off: its weights are there, and nothing comes of them.
-const WIDEST = 4000; // pixels
-const lines = Array.from({ length: (2 * WIDEST) / 14 }, (_, i) => `M${14 * i - WIDEST} ${WIDEST}l${WIDEST} -${WIDEST}`).join("");
 const template = document.createElement("template");
 template.innerHTML = `<svg><rect width="100%" height="100%" fill="rgb(131,139,150)" fill-opacity=".82"/>
-  <path d="${lines}" stroke="rgb(236,238,242)" stroke-width="3"/></svg>`;
+  <path d="M0 0l4000 4000" stroke="rgb(236,238,242)" stroke-width="9000" stroke-dasharray="3 7"/></svg>`;
 const STRIPES = `data:image/svg+xml,${encodeURIComponent(new XMLSerializer().serializeToString(template.content))}`;
 
 // Stripes over rectangles of the axes [x0, x1, y0, y1]; the first row of a map stands at the top.

@@ -8,8 +8,8 @@ const CROWD = 500; // ms over which a crowd is spread
 const AGAIN = 5000; // ms between two questions for a ticket
 const mounted = new WeakMap(); // root element -> what is known of its player
 const PATIENT = 15000; // ms until Python has another ticket, on a busy machine
-const MINUTE = 60000; // ms
-const PLAYED = "headlight-played", RELOADED = "headlight-reloaded";
+const MINUTE = 60000; // ms that a page stands at least before it is loaded again
+const PLAYED = "headlight-played";
 const ASKED = ["word", "kind", "pinned", "step", "outline", "follow"];
 
 // What is told is numbered: Python says which it has heard, and whatever differs from that it has changed itself.
@@ -32,14 +32,6 @@ function playsNow(data) {
   return true;
 }
 
-// A server that has been started again knows nothing of this page, and Streamlit tells it nothing before a click.
-function begunAnew() {
-  const last = Number(sessionStorage.getItem(RELOADED));
-  if (Date.now() - last < MINUTE) return;
-  sessionStorage.setItem(RELOADED, Date.now());
-  location.reload();
-}
-
 function made(root, data, base) {
   const state = { data, changedTo: data.seen, asked: 0, number: data.heard, told: new Map(), since: performance.now() };
   const refused = async () => {
@@ -48,7 +40,10 @@ function made(root, data, base) {
     state.trigger("refused", true);
     const status = await source.answer("index").then((answer) => answer.status, () => 0);
     if (status !== 403) state.refusedAt = undefined;
-    else if (performance.now() - (state.refusedAt ??= performance.now()) > PATIENT) begunAnew();
+    // A server that has been started again knows nothing of this page, and Streamlit tells it nothing before a click.
+    else if (performance.now() - (state.refusedAt ??= performance.now()) > PATIENT && performance.now() > MINUTE) {
+      location.reload();
+    }
   };
   const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
   const { mayFollow, mass, fileName } = data;

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from io import BytesIO
 from operator import is_
 from pathlib import Path
 from typing import Any
@@ -234,19 +233,22 @@ def read_metrics(path: Path) -> Metrics:
     Raises:
         InputError: it cannot be read.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq  # without pandas, which takes longer to load than a first page to paint
 
     metrics = Metrics()
     try:
         data = path.read_bytes()  # at once: meanwhile another may take its place
-        file = pq.ParquetFile(BytesIO(data))
+        # From Arrow's own buffer, in this thread: threads of its pool that have called Python may abort the
+        # process when it exits (apache/arrow issue 34314).
+        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
         n_rows = file.metadata.num_rows
         if n_rows > min(len(data), MOST_ROWS):  # no two steps take the same time: a row is more than a byte
             raise ValueError(f"{n_rows:,} rows in {len(data):,} bytes")
         kinds = {str(file.schema_arrow.field(name).type) for name in COLUMNS}
         if not kinds <= {"int64", "double"}:
             raise ValueError(f"its columns hold {', '.join(sorted(kinds))}")
-        table = file.read(columns=list(COLUMNS))
+        table = file.read(columns=list(COLUMNS), use_threads=False)
         rows = np.column_stack([np.array(table[name].to_pylist(), dtype=np.float64) for name in COLUMNS])
     except Exception as error:  # Arrow has many names for what is wrong with a file
         raise InputError(f"{METRICS} of {path.parent.name} cannot be read ({str(error)[:200]}).") from error

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
+from transformer.config import RunConfig
 from transformer.evaluation import Evaluation
 from transformer.training.evaluation import LIVE_WORDS, evaluate
 from transformer.training.state import TrainState
 from transformer.training.step import take_step
+
+if TYPE_CHECKING:  # torch.distributed comes with it
+    from transformer.training.distributed import Distributed
 
 MARKS = (0.5, 0.9, 0.99)
 """Shares of exact words whose first step is noted."""
@@ -120,3 +126,15 @@ def _note_marks(state: TrainState, evaluation: Evaluation) -> None:
     for mark in MARKS:
         if evaluation.exact >= mark:
             state.first_step_at.setdefault(str(mark), evaluation.step)
+
+
+def follow(config: RunConfig, distributed: Distributed) -> None:
+    """Take part in a training that another process leads, until that one says that it has ended."""
+    for request in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(request, signal.SIG_IGN)  # the leader has it too, and decides for all
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    state = TrainState.begin(config, distributed)
+    while distributed.hear():
+        take_step(state, state.task.batch(config.seed, state.step))
+        state.unread.clear()  # the leader has the same numbers, and reads them

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-from transformer.config import RunConfig
 from transformer.tasks import Batch
 from transformer.training.evaluation import sum_of_losses
 from transformer.training.state import TrainState
-
-if TYPE_CHECKING:  # torch.distributed comes with it
-    from transformer.training.distributed import Distributed
 
 
 def take_step(state: TrainState, batch: Batch) -> int:
@@ -77,15 +70,3 @@ def learn(state: TrainState, src: Tensor, tgt_in: Tensor, labels: Tensor) -> Ten
         if distributed is not None:
             distributed.add_up(numbers[:2])  # the norm is that of the whole batch already
         return numbers
-
-
-def follow(config: RunConfig, distributed: Distributed) -> None:
-    """Take part in a training that another process leads, until that one says that it has ended."""
-    for request in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(request, signal.SIG_IGN)  # the leader has it too, and decides for all
-    if config.threads is not None:
-        torch.set_num_threads(config.threads)
-    state = TrainState.begin(config, distributed)
-    while distributed.hear():
-        take_step(state, state.task.batch(config.seed, state.step))
-        state.unread.clear()  # the leader has the same numbers, and reads them
