@@ -55,7 +55,7 @@ MAY_IMPORT = {
         "insight",
         "tasks",
     }
-    | {"player"},
+    | {"decoding", "player"},
     "app": set(),
 }
 DRAWING = {"numpy", "plotly"}
