@@ -10,7 +10,8 @@ import torch
 
 from transformer.decoding import greedy
 from transformer.interventions import Interventions
-from transformer.model.transformer import PAD_ID, LayerKVCache, Transformer
+from transformer.model.stack_layers import LayerKVCache
+from transformer.model.transformer import PAD_ID, Transformer
 from transformer.training.state import TrainState
 
 SOS, EOS = 1, 2

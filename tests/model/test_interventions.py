@@ -11,7 +11,7 @@ import torch
 
 from transformer.decoding import greedy
 from transformer.interventions import NOTHING, Block, Interventions
-from transformer.model.transformer import LayerKVCache
+from transformer.model.stack_layers import LayerKVCache
 from transformer.recording.tape import record
 
 SOS, EOS = 1, 2

@@ -10,7 +10,7 @@ from torch import nn
 
 from transformer.model.layers import Dropout, FeedForward, Residual, ScalarNorm
 from transformer.model.masks import causal_mask, padding_mask
-from transformer.model.transformer import DecoderLayer, SelfAttentionLayer
+from transformer.model.stack_layers import DecoderLayer, SelfAttentionLayer
 
 B, S, T = 3, 5, 4
 ACTIVATIONS = ["relu", "gelu"]

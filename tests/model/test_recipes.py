@@ -18,7 +18,8 @@ from torch import nn
 
 from transformer.config import ModelConfig, TrainConfig
 from transformer.interventions import NOTHING, Block, Interventions
-from transformer.model.transformer import LayerKVCache, Transformer
+from transformer.model.stack_layers import LayerKVCache
+from transformer.model.transformer import Transformer
 from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES, with_topology
 from transformer.size import parameter_count
 from transformer.training.loop import train

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.model.attention import KVCache
-from transformer.model.transformer import PAD_ID, LayerKVCache, Transformer
+from transformer.model.stack_layers import LayerKVCache
+from transformer.model.transformer import PAD_ID, Transformer
 
 NextLogits = Callable[[Tensor | None, Tensor | None], Tensor]
 """From the newest token (B,) of each row, and which row (B,) of the call before it continues, to the logits

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from transformer.config import ModelConfig
 from transformer.interventions import NOTHING, Interventions, forbidden
-from transformer.model.attention import KVCache, MultiHeadAttention
-from transformer.model.layers import Dropout, FeedForward, Residual, embedding, linear, norm
+from transformer.model.attention import MultiHeadAttention
+from transformer.model.initialisation import initialise
+from transformer.model.layers import Dropout, embedding, linear, norm
 from transformer.model.masks import causal_mask, padding_mask
 from transformer.model.packing import Packed, Packing
 from transformer.model.positions import sinusoid
+from transformer.model.stack_layers import DecoderLayer, LayerKVCache, SelfAttentionLayer
 
 PAD_ID = 0
 """Id of [PAD] in every vocabulary of this package."""
@@ -38,65 +40,6 @@ class Site:
     """Whether rows are kept from looking at later columns now."""
     padding: bool
     """Whether [PAD] is hidden from them now."""
-
-
-class SelfAttentionLayer(nn.Module):
-    """Self-attention, then the feed-forward part: the encoder's layer, and that of a decoder alone."""
-
-    def __init__(self, config: ModelConfig, *dropout_places: str) -> None:
-        super().__init__()
-        self.attention = MultiHeadAttention(config)
-        self.feed_forward = FeedForward(config)
-        self.attention_residual = Residual(config, *dropout_places)
-        self.feed_forward_residual = Residual(config)
-
-    def forward(self, x: Tensor, mask: Tensor | None, packed: Packed | None = None) -> Tensor:
-        """(B, S, D) to (B, S, D), with a mask broadcastable to (B, H, S, S); packed, (N, D) to (N, D)."""
-        x = self.attention_residual(x, lambda y: self.attention(y, mask=mask, packed=packed))
-        return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
-
-
-@dataclass
-class LayerKVCache:
-    """What decoding keeps of one decoder layer."""
-
-    own: KVCache = field(default_factory=KVCache)
-    cross: KVCache = field(default_factory=KVCache)
-
-
-class DecoderLayer(nn.Module):
-    """Masked self-attention over the target, cross-attention to the source, then the feed-forward part."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.self_attention = MultiHeadAttention(config)
-        self.cross_attention = MultiHeadAttention(config)
-        self.feed_forward = FeedForward(config)
-        self.self_residual = Residual(config)
-        self.cross_residual = Residual(config)
-        self.feed_forward_residual = Residual(config)
-
-    def forward(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        self_mask: Tensor | None,
-        cross_mask: Tensor | None,
-        cache: LayerKVCache | None = None,
-        packed: tuple[Packed | None, Packed | None] = (None, None),
-    ) -> Tensor:
-        """(B, T, D) and memory (B, S, D) to (B, T, D).
-
-        Args:
-            packed: in training, where the real tokens stand, for self- and cross-attention: (N, D) to (N, D).
-        """
-        own, cross = (cache.own, cache.cross) if cache else (None, None)
-        for_own, for_cross = packed
-        x = self.self_residual(x, lambda y: self.self_attention(y, mask=self_mask, cache=own, packed=for_own))
-        x = self.cross_residual(
-            x, lambda y: self.cross_attention(y, memory, cross_mask, cache=cross, packed=for_cross)
-        )
-        return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
 
 
 class Transformer(nn.Module):
@@ -142,39 +85,7 @@ class Transformer(nn.Module):
         self.packs = True
         """Whether training leaves hidden padding out, on a CPU; the results are the same."""
         self._id_of: Callable[[str], int] = int
-        with torch.no_grad():
-            self._initialise(generator or torch.Generator().manual_seed(0))
-
-    def _initialise(self, generator: torch.Generator) -> None:
-        """Draw every matrix and table anew; norms and biases begin at one and zero, except in `pytorch`."""
-        kind = self.config.initialisation
-        for module in self.modules():
-            if not isinstance(module, nn.Linear | nn.Embedding):
-                continue
-            weight = module.weight
-            if kind == "normal":
-                nn.init.normal_(weight, std=0.01, generator=generator)
-            elif kind == "xavier":
-                nn.init.xavier_uniform_(weight, generator=generator)
-            elif isinstance(module, nn.Linear):
-                nn.init.kaiming_uniform_(weight, a=math.sqrt(5), generator=generator)
-            else:
-                nn.init.normal_(weight, generator=generator)
-            if isinstance(module, nn.Linear) and module.bias is not None:
-                bound = 1.0 / math.sqrt(module.in_features) if kind == "pytorch" else 0.0
-                nn.init.uniform_(module.bias, -bound, bound, generator=generator)
-        if self.config.embedding_std is not None:
-            for table in self._tables():
-                nn.init.normal_(table.weight, std=self.config.embedding_std, generator=generator)
-        if self.config.padding_row:
-            written = self._tables()[-1]
-            written.weight[PAD_ID] = 0.0
-            written.padding_idx = PAD_ID  # keeps its gradient at zero too
-
-    def _tables(self) -> list[nn.Embedding]:
-        """The tables of token vectors, that of the stack that writes last."""
-        names = ("src_embedding", "tgt_embedding")
-        return list(dict.fromkeys(getattr(self, name) for name in names if hasattr(self, name)))
+        initialise(self, config, PAD_ID, generator or torch.Generator().manual_seed(0))
 
     def draw_from(self, generator: torch.Generator) -> None:
         """Let every dropout draw from this generator, which must live on the model's device."""

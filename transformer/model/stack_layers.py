@@ -1,0 +1,71 @@
+"""The two kinds of layer that stacks are made of: attention, residual and feed-forward part, put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor, nn
+
+from transformer.config import ModelConfig
+from transformer.model.attention import KVCache, MultiHeadAttention
+from transformer.model.layers import FeedForward, Residual
+from transformer.model.packing import Packed
+
+
+class SelfAttentionLayer(nn.Module):
+    """Self-attention, then the feed-forward part: the encoder's layer, and that of a decoder alone."""
+
+    def __init__(self, config: ModelConfig, *dropout_places: str) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(config)
+        self.feed_forward = FeedForward(config)
+        self.attention_residual = Residual(config, *dropout_places)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(self, x: Tensor, mask: Tensor | None, packed: Packed | None = None) -> Tensor:
+        """(B, S, D) to (B, S, D), with a mask broadcastable to (B, H, S, S); packed, (N, D) to (N, D)."""
+        x = self.attention_residual(x, lambda y: self.attention(y, mask=mask, packed=packed))
+        return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
+
+
+@dataclass
+class LayerKVCache:
+    """What decoding keeps of one decoder layer."""
+
+    own: KVCache = field(default_factory=KVCache)
+    cross: KVCache = field(default_factory=KVCache)
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention over the target, cross-attention to the source, then the feed-forward part."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config)
+        self.cross_attention = MultiHeadAttention(config)
+        self.feed_forward = FeedForward(config)
+        self.self_residual = Residual(config)
+        self.cross_residual = Residual(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        self_mask: Tensor | None,
+        cross_mask: Tensor | None,
+        cache: LayerKVCache | None = None,
+        packed: tuple[Packed | None, Packed | None] = (None, None),
+    ) -> Tensor:
+        """(B, T, D) and memory (B, S, D) to (B, T, D).
+
+        Args:
+            packed: in training, where the real tokens stand, for self- and cross-attention: (N, D) to (N, D).
+        """
+        own, cross = (cache.own, cache.cross) if cache else (None, None)
+        for_own, for_cross = packed
+        x = self.self_residual(x, lambda y: self.self_attention(y, mask=self_mask, cache=own, packed=for_own))
+        x = self.cross_residual(
+            x, lambda y: self.cross_attention(y, memory, cross_mask, cache=cross, packed=for_cross)
+        )
+        return self.feed_forward_residual(x, self.feed_forward)  # type: ignore[no-any-return]
