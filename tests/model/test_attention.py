@@ -148,20 +148,6 @@ def test_cross_attention_with_padding_equals_pytorch(ours, theirs, path):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_self_attention_with_causal_and_padding_masks_equals_pytorch(ours, theirs, path):
-    x = torch.randn(B, S, D, generator=torch.Generator().manual_seed(3))
-    upper = torch.tensor([[column > row for column in range(S)] for row in range(S)])
-    expected, weights = theirs(
-        x, x, x, key_padding_mask=~REAL, attn_mask=upper, need_weights=True, average_attn_weights=False
-    )
-    ours.recording = path
-    result = ours(x, mask=causal_mask(S) & REAL[:, None, None, :])
-    torch.testing.assert_close(result, expected, atol=1e-5, rtol=0)
-    if path:
-        torch.testing.assert_close(ours.attention_weights, weights, atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("path", PATHS)
 def test_scores_may_be_divided_by_the_root_of_the_whole_width(fill, path):
     """With 3 heads, that is what the paper's scale does to queries that are sqrt(3) shorter."""
     softer = fill(MultiHeadAttention(ModelConfig(d_model=D, n_heads=H, score_scale="sqrt_d_model")))

@@ -1,4 +1,4 @@
-"""The small parts and the two kinds of layer, against PyTorch's own with the same weights."""
+"""The small parts of a layer, by hand; whole layers are held against PyTorch's in test_recipes.py."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import torch
 from torch import nn
 
 from transformer.model.layers import Dropout, FeedForward, Residual, ScalarNorm
-from transformer.model.masks import causal_mask, padding_mask
-from transformer.model.stack_layers import DecoderLayer, SelfAttentionLayer
 
-B, S, T = 3, 5, 4
-ACTIVATIONS = ["relu", "gelu"]
+B, S = 3, 5
 
 
 @pytest.fixture
@@ -29,68 +26,6 @@ def copy_linear(ours, theirs):
     with torch.no_grad():
         theirs.weight.copy_(ours.weight)
         theirs.bias.copy_(ours.bias)
-
-
-def copy_attention(ours, theirs):
-    parts = (ours.to_query, ours.to_key, ours.to_value)
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
-        theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
-    copy_linear(ours.to_output, theirs.out_proj)
-
-
-def pytorch_layer(kind, config):
-    return kind(
-        config.d_model,
-        config.n_heads,
-        config.d_ff,
-        dropout=0.0,
-        activation=config.activation,
-        layer_norm_eps=config.norm_eps,
-        batch_first=True,
-        norm_first=config.norm_placement == "pre",
-    ).train()  # in eval mode PyTorch takes a path of its own that empties padded rows
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("placement", ["pre", "post"])
-def test_the_encoder_layer_equals_pytorch(tiny_model, fill, sentences, placement, activation):
-    config = replace(tiny_model, norm_placement=placement, activation=activation, norm_eps=1e-3)
-    ours = fill(SelfAttentionLayer(config, "encoder_attention"))
-    theirs = pytorch_layer(nn.TransformerEncoderLayer, config)
-    copy_attention(ours.attention, theirs.self_attn)
-    copy_linear(ours.feed_forward.widen, theirs.linear1)
-    copy_linear(ours.feed_forward.narrow, theirs.linear2)
-    copy_linear(ours.attention_residual.norm, theirs.norm1)
-    copy_linear(ours.feed_forward_residual.norm, theirs.norm2)
-    ids, x = sentences([5, 2, 4], 9), random(B, S, config.d_model)
-    expected = theirs(x, src_key_padding_mask=ids == 0)
-    torch.testing.assert_close(ours(x, padding_mask(ids, 0)), expected, atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("placement", ["pre", "post"])
-def test_the_decoder_layer_equals_pytorch(tiny_model, fill, sentences, placement, activation):
-    config = replace(tiny_model, norm_placement=placement, activation=activation, norm_eps=1e-3)
-    ours, theirs = fill(DecoderLayer(config)), pytorch_layer(nn.TransformerDecoderLayer, config)
-    copy_attention(ours.self_attention, theirs.self_attn)
-    copy_attention(ours.cross_attention, theirs.multihead_attn)
-    copy_linear(ours.feed_forward.widen, theirs.linear1)
-    copy_linear(ours.feed_forward.narrow, theirs.linear2)
-    copy_linear(ours.self_residual.norm, theirs.norm1)
-    copy_linear(ours.cross_residual.norm, theirs.norm2)
-    copy_linear(ours.feed_forward_residual.norm, theirs.norm3)
-    src, tgt = sentences([5, 2, 4], 9), sentences([1, 4, 3], 9)
-    x, memory = random(B, T, config.d_model, seed=1), random(B, S, config.d_model, seed=2)
-    expected = theirs(
-        x,
-        memory,
-        tgt_mask=torch.ones(T, T).triu(1).bool(),
-        tgt_key_padding_mask=tgt == 0,
-        memory_key_padding_mask=src == 0,
-    )
-    result = ours(x, memory, causal_mask(T) & padding_mask(tgt, 0), padding_mask(src, 0))
-    torch.testing.assert_close(result, expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(

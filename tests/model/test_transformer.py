@@ -1,4 +1,4 @@
-"""The whole Transformer: against PyTorch's, against properties, and its first weights."""
+"""The whole Transformer: properties, and its first weights; test_recipes.py holds it against PyTorch's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from transformer.model.positions import sinusoid
 from transformer.model.transformer import Transformer
 
 LENGTHS_SRC, LENGTHS_TGT = [6, 3, 5], [4, 7, 2]  # B = 3, S = 6, T = 7
@@ -23,68 +22,6 @@ def src(sentences, tiny_model):
 @pytest.fixture
 def tgt(sentences, tiny_model):
     return sentences(LENGTHS_TGT, tiny_model.tgt_vocab_size, seed=2)
-
-
-def pytorch_twin(model):
-    """nn.Transformer with the same weights, its parameters found by place."""
-    config = model.config
-    twin = nn.Transformer(
-        config.d_model,
-        config.n_heads,
-        config.n_encoder_layers,
-        config.n_decoder_layers,
-        config.d_ff,
-        dropout=0.0,
-        batch_first=True,
-        norm_first=True,
-    ).train()
-
-    def copy(theirs, *ours):
-        with torch.no_grad():
-            theirs.copy_(torch.cat([o.detach() for o in ours]))
-
-    def attention(theirs, ours):
-        for kind in ("weight", "bias"):
-            parts = [getattr(part, kind) for part in (ours.to_query, ours.to_key, ours.to_value)]
-            copy(getattr(theirs, f"in_proj_{kind}"), *parts)
-        theirs.out_proj.load_state_dict(ours.to_output.state_dict())
-
-    for theirs, ours in zip(twin.encoder.layers, model.encoder, strict=True):
-        attention(theirs.self_attn, ours.attention)
-        norms = [ours.attention_residual.norm, ours.feed_forward_residual.norm]
-        for name, part in zip(("norm1", "norm2"), norms, strict=True):
-            getattr(theirs, name).load_state_dict(part.state_dict())
-        theirs.linear1.load_state_dict(ours.feed_forward.widen.state_dict())
-        theirs.linear2.load_state_dict(ours.feed_forward.narrow.state_dict())
-    for theirs, ours in zip(twin.decoder.layers, model.decoder, strict=True):
-        attention(theirs.self_attn, ours.self_attention)
-        attention(theirs.multihead_attn, ours.cross_attention)
-        norms = [ours.self_residual.norm, ours.cross_residual.norm, ours.feed_forward_residual.norm]
-        for name, part in zip(("norm1", "norm2", "norm3"), norms, strict=True):
-            getattr(theirs, name).load_state_dict(part.state_dict())
-        theirs.linear1.load_state_dict(ours.feed_forward.widen.state_dict())
-        theirs.linear2.load_state_dict(ours.feed_forward.narrow.state_dict())
-    twin.encoder.norm.load_state_dict(model.encoder_norm.state_dict())
-    twin.decoder.norm.load_state_dict(model.decoder_norm.state_dict())
-    return twin
-
-
-@pytest.mark.filterwarnings("ignore:enable_nested_tensor")  # of PyTorch's norm_first encoder
-def test_the_whole_model_equals_pytorch(model, src, tgt):
-    width = model.config.d_model
-    read = model.src_embedding.weight[src] * math.sqrt(width) + sinusoid(src.size(1), width)
-    written = model.tgt_embedding.weight[tgt] * math.sqrt(width) + sinusoid(tgt.size(1), width)
-    stream = pytorch_twin(model)(
-        read,
-        written,
-        tgt_mask=torch.ones(tgt.size(1), tgt.size(1)).triu(1).bool(),
-        src_key_padding_mask=src == 0,
-        tgt_key_padding_mask=tgt == 0,
-        memory_key_padding_mask=src == 0,
-    )
-    expected = stream @ model.to_logits.weight.T + model.to_logits.bias
-    assert expected.shape == (3, 7, model.config.tgt_vocab_size)
-    torch.testing.assert_close(model(src, tgt), expected, atol=1e-5, rtol=1e-5)
 
 
 def test_no_position_reads_ahead(model, src, tgt):
