@@ -74,20 +74,16 @@ def test_a_cell_of_the_large_map_leads_to_how_it_came_about(watch):
     assert watch.plot("anatomy_picture", "gd.data[0].z[3][2]") == pytest.approx(weight, abs=2e-3)
 
 
-def test_who_has_pressed_a_chapter_walks_on_by_keyboard(watch):
+def test_the_keys_of_the_walk_go_on_from_a_chapter_and_rest_while_typing_or_on_the_step_control(watch):
     inside(watch)
     watch.page.locator(".st-key-chapter_cross button").click()
     watch.until(lambda: "the encoder" in shown_title(watch), what="the chapter on cross-attention")
     watch.page.keyboard.press("ArrowRight")
     watch.until(lambda: "Embeddings " in shown_title(watch), what="its next stage")
-
-
-def test_the_keys_of_the_walk_do_not_move_while_typing_or_on_the_step_control(watch):
-    inside(watch, "mask")
     box = watch.page.locator(".st-key-explore_text input")
     box.click()
     box.press("ArrowRight")
     watch.page.locator(".st-key-time_step input").focus()
     watch.page.keyboard.press("ArrowRight")
     watch.page.wait_for_timeout(600)
-    assert "Mask " in shown_title(watch)
+    assert "Embeddings " in shown_title(watch)

@@ -72,6 +72,7 @@ def test_files_that_are_no_pairs_are_refused_in_place_and_the_good_ones_stay(wat
         assert watch.page.get_by_role("button", name="Train on these").is_enabled()
 
 
+@pytest.mark.slow
 def test_the_newest_of_two_files_stands_by_itself_and_two_sides_stand_together(watch, tsv, tmp_path):
     data_of(watch, f"/?{TINY}&task=pairs")
     upload(watch, tsv)

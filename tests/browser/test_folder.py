@@ -22,7 +22,10 @@ def page(browser):
     context.close()
 
 
-@pytest.mark.parametrize("kept", [{}, {"STREAMLIT_SERVER_COOKIE_SECRET": 8 * "secret"}])
+SECRET = {"STREAMLIT_SERVER_COOKIE_SECRET": 8 * "secret"}
+
+
+@pytest.mark.parametrize("kept", [{}, pytest.param(SECRET, marks=pytest.mark.slow)])
 def test_a_page_that_stays_open_comes_back_by_itself_when_its_server_is_started_again(page, tmp_path, kept):
     """To the same run and step, whether or not its secret has stayed; the map is there all the time."""
     port = free_port()

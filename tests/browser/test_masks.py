@@ -11,6 +11,7 @@ PROBES = ("_stcore/health", "_stcore/host-config")
 PICTURES = ("mask_scores", "mask_layer", "mask_after", "mask_weights")
 
 
+@pytest.mark.slow
 def test_a_cold_deep_link_shows_the_masks_inside_the_app(browser):
     server, address = start_server()
     context = browser.new_context()
@@ -37,31 +38,7 @@ def masks_of(watch, link="/?word=cat"):
         watch.page.wait_for_selector(f".st-key-{key} svg.main-svg")
 
 
-def test_blocked_cells_have_no_weight_and_the_others_add_up_to_one(watch):
-    masks_of(watch)
-    before, after, weights = (
-        watch.plot(key, "gd.data[0].z") for key in ("mask_scores", "mask_after", "mask_weights")
-    )
-    n_real = len("cat") + 1  # [SOS] and three letters
-    for i, row in enumerate(weights):
-        for j, weight in enumerate(row):
-            blocked = j > i or j >= n_real
-            assert (weight is None) == (after[i][j] is None) == blocked
-            assert before[i][j] is not None
-        assert sum(w for w in row if w is not None) == pytest.approx(1, abs=2e-3)
-
-
-def test_a_row_under_the_pointer_says_what_it_may_look_at(watch):
-    masks_of(watch)
-    picture = watch.page.locator(".st-key-mask_layer .live-figure")
-
-    def told() -> str:
-        """In lines of its own, which the text runs together."""
-        return picture.locator(".hoverlayer").text_content().replace(" ", "")
-
-    watch.point("mask_layer", 0, 1, lambda: "maylookat" in told() and "future" in told())
-
-
+@pytest.mark.slow
 def test_the_causal_mask_is_switched_off_in_mid_run_and_both_losses_part(watch):
     masks_of(watch, "/?word=cat&steps=2000&goal=none")
     watch.click("run_start")
