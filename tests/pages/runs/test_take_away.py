@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import csv
 import io
 import json
@@ -170,14 +169,8 @@ def test_a_word_that_was_asked_late_is_taken_away_from_any_step(trained, offered
 def test_the_script_is_python_and_trains_this_very_experiment(trained, offered):
     text = offered["export_script"]["data"]()
     compile(text, "script.py", "exec")
-    numbers = {}
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
-            for name, value in zip(node.targets[0].elts, getattr(node.value, "elts", ()), strict=False):
-                numbers[name.id] = getattr(value, "value", None)
-    assert numbers["SEED"] == 7
-    assert numbers["D_MODEL"] == 8
-    assert numbers["STEPS"] == 22
+    settings = re.findall(r"^([A-Z_]+) = (\S+)", text, re.MULTILINE)
+    assert {("SEED", "7"), ("D_MODEL", "8"), ("STEPS", "22")} <= set(settings)
     assert "import torch" in text
     assert "streamlit" not in text
 
