@@ -14,7 +14,9 @@ from transformer.tasks.caesar import Caesar
 from transformer.tasks.copying import Copy
 from transformer.tasks.corpus import Corpus
 from transformer.tasks.dates import Dates
-from transformer.tasks.grammars import chinese, french, italian
+from transformer.tasks.grammars import chinese_words
+from transformer.tasks.grammars.chinese import chinese
+from transformer.tasks.grammars.romance import FRENCH, ITALIAN
 from transformer.tasks.numbers import Numbers
 from transformer.tasks.pairs.store import kept
 from transformer.tasks.reverse import Reverse
@@ -24,8 +26,12 @@ from transformer.tasks.task import Question, Task
 __all__ = ["PATTERNS", "Batch", "Question", "Task", "completed", "corpus_of", "make_task", "task_of"]
 
 LETTERS = {"reverse": Reverse, "copy": Copy, "sort": Sort}
-SENTENCES = {"en-fr": french.french, "en-it": italian.italian, "zh-en": chinese.chinese}
-PATTERNS = {"en-fr": french.PATTERNS, "en-it": italian.PATTERNS, "zh-en": chinese.PATTERNS}
+SENTENCES = {"en-fr": FRENCH.grammar, "en-it": ITALIAN.grammar, "zh-en": chinese}
+PATTERNS = {
+    "en-fr": FRENCH.lexicon.patterns,
+    "en-it": ITALIAN.lexicon.patterns,
+    "zh-en": chinese_words.PATTERNS,
+}
 """Task to its kinds of sentences, each with a sentence on what to look for."""
 _DECIDE = (
     *("task", "min_letters", "max_letters", "shift", "language", "digits", "to_words", "patterns"),

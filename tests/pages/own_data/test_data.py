@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from pages.own_data import tokenizer as data_tokenizer
 from transformer.errors import InputError
-from transformer.tasks.grammars import french
+from transformer.tasks import PATTERNS
 from transformer.tasks.letters import is_held_out
 from transformer.tasks.pairs.own import OwnPairs
 
@@ -179,7 +179,7 @@ def test_what_is_held_out_is_said_with_its_number(data, task, kept_back):
 
 def test_the_patterns_of_a_grammar_stand_with_what_each_shows(data):
     page = data(task="en-fr")
-    for name, look_for in french.PATTERNS.items():
+    for name, look_for in PATTERNS["en-fr"].items():
         assert page.says(f"**{name}** (")
         assert page.says(look_for)
     page.at.multiselect(key="patterns_en-fr").set_value(["question"])

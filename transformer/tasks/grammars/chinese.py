@@ -25,13 +25,11 @@ object, of thing and place, of name and kind, of two names compared, of this or 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
 
-from transformer.errors import InputError
-from transformer.tasks.grammars.chinese_patterns import ABOUT_AN_ADJECTIVE, WAYS, Way
+from transformer.tasks.grammars.chinese_patterns import ABOUT_AN_ADJECTIVE, WAYS
 from transformer.tasks.grammars.chinese_sentence import Sentence
-from transformer.tasks.grammars.grammar import Grammar
+from transformer.tasks.grammars.chinese_words import PATTERNS, PROBES
+from transformer.tasks.grammars.grammar import Grammar, checked
 from transformer.tasks.grammars.telling import Telling
 from transformer.tasks.writing import Writing
 
@@ -49,96 +47,38 @@ class ChineseWriting(Writing):
 
 CHINESE = ChineseWriting(lower=False)
 ENGLISH = Writing(lower=False)
-
-PATTERNS: dict[str, str] = {
-    "identity": "Names of several characters become one word or two, and 座 becomes nothing.",
-    "description": "The row of a or an looks ahead, at the word that comes after it.",
-    "negation": "不是 becomes is not: the two rows cross.",
-    "yes-no": "吗 at the very end decides the very first English word.",
-    "existence": "The place comes first in Chinese and last in English; are and the plural come from 三.",
-    "location": "下面 stands after the chair, under before it.",
-    "past": "The time moves to the end, and 了 makes the verb past.",
-    "predicate": "很 becomes is or are, and this or these depends on a number further on.",
-    "comparison": "The adjective moves from the end to before than, which is 比.",
-    "relative": "Everything before 的 moves behind the noun: the largest crossing of all.",
-    "wh": "什么 moves from the end to the beginning, followed by did, which is 了.",
-    "ba": "把 brings the object before the verb; English has it after.",
-}
-"""Each kind of sentence, with what to look for in the attention."""
-PROBES = {
-    "identity": NEW_YORK_IS_A_CITY,
-    "relative": "老师买的书很新",
-    "ba": "学生把雨伞丢了",
-    "existence": "桌子上有三本书",
-    "wh": "她丢了什么？",
-    "comparison": "伦敦比巴黎大",
-    "past": "我昨天买了两本书",
-    "location": "猫在椅子下面",
-    "yes-no": "伦敦是一座城市吗？",
-    "negation": "纽约不是一个国家",
-    "predicate": "这三本书很贵",
-    "description": "巴黎是一座漂亮的城市",
-}
-"""A question of each pattern, the most telling first."""
 N_PROBES = 5
 
 
-@dataclass(frozen=True)
-class ChineseRules:
-    """The rules of some patterns.
-
-    Args:
-        patterns: in `PATTERNS`; each is as likely as any other.
-        adjectives: most that a sentence has.
-    """
-
-    patterns: tuple[str, ...]
-    adjectives: int
-
-    def __call__(self, telling: Telling) -> None:
-        """Tell a sentence."""
-        pattern, _ = telling.pick(self.patterns)
-        way, _ = telling.pick(ways_with(pattern, self.adjectives))
-        telling.pattern = pattern
-        way(Sentence(telling, self.adjectives - (way in ABOUT_AN_ADJECTIVE)))
-
-
-@cache
-def ways_with(pattern: str, adjectives: int) -> tuple[Way, ...]:
-    """The sentences of a pattern that can be told with so many adjectives."""
-    return tuple(way for way in WAYS[pattern] if adjectives or way not in ABOUT_AN_ADJECTIVE)
-
-
-def chinese(patterns: Sequence[str] | None, adjectives: int) -> Grammar:
+def chinese(patterns: Sequence[str] | None = None, adjectives: int = 1) -> Grammar:
     """Sentences of these patterns.
 
     Args:
-        patterns: in `PATTERNS`; None: all of them.
+        patterns: in `PATTERNS`, drawn each as often; None: all of them.
         adjectives: most that a sentence has, at most two of them before a noun. Without any, descriptions,
-            predicates, comparisons and relatives cannot be said and are left out.
+            predicates, comparisons and relatives cannot be said.
 
     Raises:
         InputError: there is no such pattern, or it cannot be said without an adjective.
     """
-    chosen = tuple(dict.fromkeys(PATTERNS if patterns is None else patterns))
-    unknown = [pattern for pattern in chosen if pattern not in PATTERNS]
-    if unknown or not chosen:
-        wrong = f"{', '.join(unknown)}: no pattern of Chinese sentences" if unknown else "There is no pattern"
-        raise InputError(f"{wrong}; choose from {', '.join(PATTERNS)}.", "patterns")
-    possible = tuple(pattern for pattern in chosen if ways_with(pattern, adjectives))
-    if patterns is not None and possible != chosen:
-        mute = ", ".join(pattern for pattern in chosen if pattern not in possible)
-        raise InputError(
-            f"{mute}: no such sentence without an adjective; allow at least 1, or choose other patterns.",
-            "adjectives",
-        )
-    chosen = possible
+    mute = [pattern for pattern, ways in WAYS.items() if set(ways) <= set(ABOUT_AN_ADJECTIVE)]
+    chosen = checked(PATTERNS, patterns, adjectives, mute)
+    possible = {
+        pattern: tuple(way for way in WAYS[pattern] if adjectives or way not in ABOUT_AN_ADJECTIVE)
+        for pattern in chosen
+    }
+
+    def tell(telling: Telling) -> None:
+        telling.pattern, _ = telling.pick(chosen)
+        way, _ = telling.pick(possible[telling.pattern])
+        way(Sentence(telling, adjectives - (way in ABOUT_AN_ADJECTIVE)))
+
     probes = sorted(PROBES, key=lambda pattern: pattern not in chosen)[:N_PROBES]
     return Grammar(
         "zh-en",
         CHINESE,
         ENGLISH,
-        ChineseRules(chosen, adjectives),
+        tell,
         probes=[PROBES[pattern] for pattern in probes],
         always_held_out=(NEW_YORK_IS_A_CITY,),
     )

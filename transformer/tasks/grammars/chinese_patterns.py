@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from transformer.tasks.grammars.chinese_scenes import ALIKE, PLACES, THINGS
 from transformer.tasks.grammars.chinese_sentence import ALL_NOUNS, NOWHERE, THIS_OR_THAT, Sentence
 from transformer.tasks.grammars.chinese_words import (
     AGE,
+    ALIKE,
     CITIES,
     COUNTRIES,
-    DISPOSED,
     FAME,
     HANDLED,
-    IN_RELATIVES,
     LOOKS,
     OTHERS,
     PLACE,
+    PLACES,
     PRICE,
     SIZE,
+    THINGS,
     VERBS,
     adjectives,
 )
@@ -213,7 +213,7 @@ def _things_compared(to: Sentence) -> None:
 def _relative(to: Sentence) -> None:
     """老师买的书很新."""
     (_, who), when = to.person(), to.time()
-    verb, at = to.verb(IN_RELATIVES)
+    verb, at = to.verb([verb for verb in VERBS if "relative" in verb.uses])
     that = to.say("的")
     thing = to.bare(verb.objects, (*verb.without, SIZE))  # a size is left to be said of everything
     to.combine(thing.noun.text, verb.text)
@@ -236,7 +236,7 @@ def _object_first(to: Sentence) -> None:
     (_, who), when = to.person(), to.time()
     to.say("把")
     thing = to.known(HANDLED)
-    verb, at = to.verb([verb for verb in DISPOSED if thing.noun in verb.objects])
+    verb, at = to.verb([verb for verb in VERBS if "ba" in verb.uses and thing.noun in verb.objects])
     did = to.say("了")
     to.combine(thing.noun.text, verb.text)
     to.write(who, [(verb.past, at + did)], thing.words, when)

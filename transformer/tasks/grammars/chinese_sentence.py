@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from transformer.tasks.grammars.chinese_scenes import PLACES
 from transformer.tasks.grammars.chinese_words import (
     COLOUR,
     NAMES,
@@ -14,6 +13,7 @@ from transformer.tasks.grammars.chinese_words import (
     NOUNS,
     NUMBERS,
     PERSONS,
+    PLACES,
     POSTPOSITIONS,
     PRICE,
     TIMES,
@@ -192,7 +192,7 @@ class Sentence:
     def person(self, persons: Sequence[Person] = PERSONS) -> tuple[Person, Words]:
         """Who."""
         person, at = self.pick(persons, _text)
-        return person, [*([("the", NOWHERE)] if person.definite else []), (person.english, at)]
+        return person, [(word, NOWHERE if word == "the" else at) for word in person.english.split()]
 
     def time(self) -> Words:
         """When; or nothing."""

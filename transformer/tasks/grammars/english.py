@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from transformer.tasks.grammars.clause import Clause, Phrase, Pronoun
 from transformer.tasks.grammars.lexicon import (
     ALL,
     ANIMATE,
@@ -32,6 +31,53 @@ from transformer.tasks.grammars.lexicon import (
 )
 from transformer.tasks.grammars.telling import Places, Telling
 from transformer.tasks.writing import Writing
+
+
+class Phrase(NamedTuple):
+    """A noun with what belongs to it."""
+
+    determiner: str
+    determiner_at: Places
+    adjectives: tuple[tuple[Adjective, Places], ...]
+    noun: Noun
+    noun_at: Places
+    plural: bool
+    owner: Phrase | None = None
+    of_at: Places = ()
+
+    @property
+    def agreement(self) -> int:
+        """Which of four forms agrees: masculine and feminine, then both in the plural."""
+        return 2 * self.plural + (self.noun.gender == "f")
+
+
+class Pronoun(NamedTuple):
+    """He, she, they, I, we."""
+
+    word: str
+    plural: bool
+    first: bool
+    at: Places = ()
+
+
+class Clause(NamedTuple):
+    """A whole sentence: what was said, and at which places."""
+
+    subject: Phrase | Pronoun
+    verb: tuple[Verb | None, Places]
+    """None stands for "is" and "are"."""
+    object: Phrase | None = None
+    adjective: tuple[Adjective, Places] | None = None
+    """What the subject is said to be."""
+    not_at: Places = ()
+    does_at: Places = ()
+    """In a question only; beside "not" it says nothing."""
+    asked_at: Places = ()
+    and_at: Places = ()
+    again: tuple[Verb, Places] | None = None
+    """What is done to the same object besides."""
+    it_at: Places = ()
+
 
 Word = TypeVar("Word", Adjective, Counted)
 ENGLISH = Writing()

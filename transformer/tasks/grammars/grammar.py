@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import random
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -19,6 +19,38 @@ from transformer.tasks.writing import Writing
 PATIENCE = 5000
 """Draws in a row without a new held-out sentence, after which there are taken to be no more."""
 FULL_STOPS = ".。"
+
+
+def checked(
+    known: Iterable[str], patterns: Sequence[str] | None, adjectives: int, about_an_adjective: Container[str]
+) -> tuple[str, ...]:
+    """The patterns to draw from, each once.
+
+    Args:
+        known: the patterns of a grammar.
+        patterns: those that are asked for; None: all that can be said.
+        adjectives: most that a sentence has.
+        about_an_adjective: patterns that cannot be said without one.
+
+    Raises:
+        InputError: there is no such pattern, or it cannot be said without an adjective.
+    """
+    names = tuple(known)
+    if patterns is None:
+        return tuple(name for name in names if adjectives or name not in about_an_adjective)
+    unknown = [name for name in patterns if name not in names]
+    if unknown:
+        raise InputError(
+            f"The pattern {', '.join(unknown)} does not exist; choose from: {', '.join(names)}.", "patterns"
+        )
+    mute = [name for name in patterns if not adjectives and name in about_an_adjective]
+    if mute:
+        raise InputError(
+            f"The pattern {', '.join(mute)} cannot be said without an adjective; allow at least 1, or leave "
+            "the pattern out.",
+            "patterns",
+        )
+    return tuple(dict.fromkeys(patterns))
 
 
 class Grammar:
@@ -50,7 +82,7 @@ class Grammar:
         always_held_out: Sequence[str] = (),
     ) -> None:
         self.name, self.src, self.tgt = name, src, tgt
-        self._rules = rules
+        self.rules = rules
         self._probes = tuple(map(src.clean, probes))
         self._always_held_out = dict.fromkeys(map(src.clean, always_held_out))  # a set in its own order
 
@@ -83,7 +115,7 @@ class Grammar:
             InputError: there is no word, or one that the grammar never uses.
         """
         cleaned = self.src.clean(text)
-        if cleaned[-1:] in FULL_STOPS and cleaned[-1:] not in self._words:
+        if cleaned[-1:] in FULL_STOPS and cleaned[-1:] not in self.words:
             cleaned = self.src.clean(cleaned[:-1])
         units = self.src.units(cleaned)
         if not units:
@@ -93,14 +125,14 @@ class Grammar:
                 "probe_words",
                 self._example,
             )
-        unknown = [unit for unit in dict.fromkeys(units) if unit not in self._words]
+        unknown = [unit for unit in dict.fromkeys(units) if unit not in self.words]
         if unknown:
             raise self._unknown(units, unknown)
         return cleaned
 
     def find(self, source: str) -> Pair | None:
         """The sentence with its translation and links; None where the rules do not make it."""
-        pairs = recognised(self._rules, self.src, self.tgt, source)
+        pairs = recognised(self.rules, self.src, self.tgt, source)
         return self._kept(pairs[0]) if pairs else None
 
     def references(self, source: str) -> Sequence[str]:
@@ -133,12 +165,12 @@ class Grammar:
         return self._to_begin_with[0] if self._to_begin_with else self._draw(random.Random(0)).source
 
     @cached_property
-    def _words(self) -> frozenset[str]:
+    def words(self) -> frozenset[str]:
         """Every unit of a source."""
-        return frozenset(heard(self._rules, self.src))
+        return frozenset(heard(self.rules, self.src))
 
     def _draw(self, chance: random.Random) -> Pair:
-        return self._kept(drawn(self._rules, self.src, self.tgt, chance))
+        return self._kept(drawn(self.rules, self.src, self.tgt, chance))
 
     def _kept(self, pair: Pair) -> Pair:
         """The pair, held out where its sentence always is."""
@@ -146,10 +178,10 @@ class Grammar:
 
     def _unknown(self, units: Sequence[str], unknown: Sequence[str]) -> InputError:
         """What to say of words that the grammar never uses, with the nearest that it does."""
-        nearest = {word: difflib.get_close_matches(word, sorted(self._words), n=1) for word in unknown}
+        nearest = {word: difflib.get_close_matches(word, sorted(self.words), n=1) for word in unknown}
         known = {word: near[0] for word, near in nearest.items() if near}
         named = ", ".join(f'"{word}"' for word in unknown)
-        message = f"{named}: not among the {len(self._words)} words that sentences are made of here. "
+        message = f"{named}: not among the {len(self.words)} words that sentences are made of here. "
         if not known:
             return InputError(f"{message}Use those, for example: {self._example}", "probe_words")
         hints = ", ".join(f'"{near}" for "{word}"' for word, near in known.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,14 +40,14 @@ class Adjective:
     """A quality, and where it stands."""
 
     en: str
-    forms: tuple[str, str, str, str]
+    forms: tuple[str, ...]
     """Masculine and feminine, then both in the plural."""
-    before: bool = False
+    before: bool
     """Whether it stands before its noun; after it otherwise."""
-    kinds: Kinds = ALL
-    about: str = ""
-    """What it speaks of, such as colour: nothing is said to be two of those. By default of itself only."""
-    never: tuple[str, ...] = ()
+    kinds: Kinds
+    about: str
+    """What it speaks of, such as colour: nothing is said to be two of those. Nothing: of itself only."""
+    never: tuple[str, ...]
     """English nouns with which it would mean something else."""
 
     def goes_with(self, noun: Noun) -> bool:
@@ -67,57 +68,89 @@ class Verb:
     """As in "he sees"."""
     forms: tuple[str, ...]
     """Of he and they; then of I and we, where the language says so without a pronoun."""
-    objects: Kinds = ()
+    objects: Kinds
     """To what; nothing where it is done to nothing."""
-    subjects: Kinds = ANIMATE
-    takes_a: bool = True
+    subjects: Kinds
+    takes_a: bool
     """Whether its object may be any one, as in "sees a cat"; liking is of what one knows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """All words with a meaning of their own that sentences are made of."""
+    """The words of English and another language, with what the other one's words look at."""
 
     nouns: tuple[Noun, ...]
     adjectives: tuple[Adjective, ...]
     verbs: tuple[Verb, ...]
+    sounds: dict[str, re.Pattern[str]]
+    """What a word may begin with that the word before it looks at."""
+    forms: dict[tuple[str, str], tuple[str, ...]]
+    """By an English word and the sound of what follows: masculine and feminine, then both in the plural."""
+    contractions: dict[str, str]
+    """What the word for "of" and a determiner behind it become together."""
+    patterns: dict[str, str]
+    """The kinds of sentences that the other language has, each with what to look for in the attention."""
+    probes: tuple[str, ...]
+    """Questions to begin with, the most telling first."""
+
+    def forms_before(self, english: str, following: str) -> tuple[str, ...]:
+        """The forms of a word before another one; none where it has none of its own there."""
+        for sound, beginning in self.sounds.items():
+            if beginning.match(following) and (english, sound) in self.forms:
+                return self.forms[english, sound]
+        return self.forms.get((english, ""), ())
+
+
+def read_rows(language: str) -> dict[str, list[list[str]]]:
+    """Lines of a file in `words/` by their first word, cut at the tabs; its comments say what is where."""
+    rows: dict[str, list[list[str]]] = {}
+    for line in (WORDS / f"{language}.tsv").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            what, *cells = line.split("\t")
+            rows.setdefault(what, []).append(cells)
+    return rows
 
 
 def read_lexicon(language: str) -> Lexicon:
-    """The words of a file in `words/`, a line each with tabs between; it says itself what stands where."""
-    nouns, adjectives, verbs = [], [], []
-    for line in (WORDS / f"{language}.tsv").read_text(encoding="utf-8").splitlines():
-        if line.startswith("#"):
-            continue
-        what, en, *rest = line.split("\t")
-        if what == "noun":
-            nouns.append(Noun(en, *rest))
-        elif what == "adjective":
-            forms, place, kinds, about, never = rest
-            one, its, many, theirs = forms.split(" ")
-            adjectives.append(
-                Adjective(
-                    en,
-                    (one, its, many, theirs),
-                    before=place == "before",
-                    kinds=tuple(kinds.split(" ")),
-                    about=about,
-                    never=tuple(never.split()),
-                )
-            )
-        else:
-            en_one, forms, objects, subjects, which = rest
-            verbs.append(
-                Verb(
-                    en,
-                    en_one,
-                    tuple(forms.split(" ")),
-                    tuple(objects.split()),
-                    tuple(subjects.split(" ")),
-                    takes_a=which == "any",
-                )
-            )
-    return Lexicon(tuple(nouns), tuple(adjectives), tuple(verbs))
+    """The words of English and this language."""
+    rows = read_rows(language)
+    return Lexicon(
+        nouns=tuple(Noun(*row) for row in rows["noun"]),
+        adjectives=tuple(_adjective(*row) for row in rows["adjective"]),
+        verbs=tuple(_verb(*row) for row in rows["verb"]),
+        sounds={name: re.compile(beginning) for name, beginning in rows["sound"]},
+        forms={(en, sound): _four(forms) for en, sound, *forms in rows["form"]},
+        contractions=dict(rows["contraction"]),
+        patterns=dict(rows["pattern"]),
+        probes=tuple(probe for (probe,) in rows["probe"]),
+    )
+
+
+def _adjective(en: str, forms: str, place: str, kinds: str, about: str = "", never: str = "") -> Adjective:
+    return Adjective(
+        en,
+        tuple(forms.split()),
+        before=place == "before",
+        kinds=tuple(kinds.split()),
+        about=about,
+        never=tuple(never.split()),
+    )
+
+
+def _verb(en: str, en_one: str, forms: str, objects: str, subjects: str, which: str) -> Verb:
+    return Verb(
+        en,
+        en_one,
+        tuple(forms.split()),
+        tuple(objects.split()),
+        tuple(subjects.split()),
+        takes_a=which == "any",
+    )
+
+
+def _four(forms: list[str]) -> tuple[str, ...]:
+    """One form for all, or two for both numbers, as four; a dash is a word that is not said."""
+    return tuple((["" if form == "-" else form for form in forms] * 4)[:4])
 
 
 class Counted(NamedTuple):

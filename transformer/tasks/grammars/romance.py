@@ -1,84 +1,89 @@
-"""What French and Italian share: agreement, the order of words, and which English word each word comes from.
+"""English to French and Italian: how what an English sentence says is written; what differs are the words.
 
-Conventions of the links, for both languages:
+Conventions of the links:
 
 - A word comes from the word that it translates: "chat" from "cat", "est" from "is", "et" from "and", "?" from
   "?"; "ne" and "pas", or "non", from "not".
-- A determiner comes from the English determiner, with all its words: "il mio" from "my". In "the boy's house"
-  it is 's that makes the house a certain one: the article comes from 's, and so does the word for "of".
+- A determiner comes from the English determiner, with all its words: "il mio" from "my", the "de" of
+  "pas de" from "a". In "the boy's house" it is 's that makes the house a certain one: the article comes from
+  's, and so does the word for "of".
 - What is one word here and was two there comes from both: "du" from 's and "the", "vedono" from "they" and
   "see".
 - A pronoun comes from "it" or "them" alone. Its gender comes from the noun, as that of articles and
   adjectives does, and elided forms from the next word: that is agreement and no translation. So it is no
   link, and a map that shows attention there shows something that was not put in.
-- "Does" and "do" say nothing beside "not"; in a question each language says what they become.
+- "Does" and "do" say nothing beside "not". In a question "est-ce que" comes from them; Italian asks with its
+  voice, and no word comes from them.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from transformer.tasks.grammars.clause import Clause, Phrase, Pronoun
-from transformer.tasks.grammars.lexicon import Adjective, Verb
+from transformer.tasks.grammars.english import (
+    ENGLISH,
+    MORE,
+    PATTERNS,
+    PLAIN,
+    Clause,
+    Phrase,
+    Pronoun,
+    Speaker,
+)
+from transformer.tasks.grammars.grammar import Grammar, checked
+from transformer.tasks.grammars.lexicon import Lexicon, Verb, read_lexicon
 from transformer.tasks.grammars.telling import Places, Telling
+from transformer.tasks.writing import Writing
 
+ABOUT_AN_ADJECTIVE = ("copula",)
+"""Patterns that cannot be said without one."""
 Words = list[tuple[str, Places]]
 """Words of the target, each with the places of the source that it comes from."""
 
 
-def agreed(adjective: Adjective, gender: str, plural: bool) -> str:
-    """The form of an adjective."""
-    return adjective.forms[2 * plural + (gender == "f")]
+@dataclass(frozen=True, eq=False)
+class Romance:
+    """One of the two languages. Its words look at the next word: phrases grow from their end."""
 
+    name: str
+    """Of the task."""
+    lexicon: Lexicon
+    writing: Writing
 
-class Romance(ABC):
-    """Writes what an English sentence said. Words look at the next word: phrases grow from their end."""
-
-    @abstractmethod
-    def determiner(self, name: str, gender: str, plural: bool, following: str, denied: bool) -> str:
-        """A determiner before a word.
+    def grammar(self, patterns: Sequence[str] | None = None, adjectives: int = 1) -> Grammar:
+        """English sentences with their translations.
 
         Args:
-            name: the English one.
-            denied: whether it is not seen, found, liked.
+            patterns: drawn each as often; None: all. With "determiners" among them, "this", "my" and "three"
+                may come in sentences of every pattern.
+            adjectives: how many a sentence may have at most.
+
+        Raises:
+            InputError: a pattern that does not exist, or cannot be said without an adjective.
         """
+        known, probes = self.lexicon.patterns, self.lexicon.probes
+        asked = checked(known, patterns, adjectives, ABOUT_AN_ADJECTIVE)
+        chosen = tuple(name for name in known if name in asked)
+        determiners = PLAIN + MORE if "determiners" in chosen else PLAIN
 
-    @abstractmethod
-    def before(self, adjective: Adjective, gender: str, plural: bool, following: str) -> str:
-        """An adjective before its noun, or before another adjective."""
+        def tell(telling: Telling) -> None:
+            telling.pattern, _ = telling.pick(chosen)
+            speaker = Speaker(telling, self.lexicon, determiners, adjectives)
+            self._write(telling, PATTERNS[telling.pattern](speaker))
 
-    @abstractmethod
-    def of(self, owner: Words, of_at: Places) -> Words:
-        """An owner, made one with the word for "of" where that is how it is said."""
+        return Grammar(self.name, ENGLISH, self.writing, tell, probes=probes, always_held_out=probes)
 
-    @abstractmethod
-    def denial(self, verb: tuple[str, Places], not_at: Places) -> Words:
-        """A verb that is denied."""
-
-    @abstractmethod
-    def again(
-        self, verb: tuple[str, Places], gender: str, plural: bool, and_at: Places, it_at: Places
-    ) -> Words:
-        """What is done to the same thing besides."""
-
-    @abstractmethod
-    def is_or_are(self, plural: bool) -> str:
-        """The verb between a subject and what it is said to be."""
-
-    @abstractmethod
-    def asked(self, words: Words, does_at: Places) -> Words:
-        """A statement as a question, without its sign."""
-
-    def __call__(self, telling: Telling, clause: Clause) -> None:
-        """Write the translation."""
+    def _write(self, telling: Telling, clause: Clause) -> None:
         words = self._statement(clause)
         if clause.asked_at:
-            words = [*self.asked(words, clause.does_at), ("?", clause.asked_at)]
+            does = self._said("does", clause.does_at, words[0][0])
+            words = [*does, *words, ("?", clause.asked_at)]
         for text, places in words:
             telling.write(text, places)
 
     def _statement(self, clause: Clause) -> Words:
-        subject, (verb, at) = clause.subject, clause.verb
+        subject, (verb, at), thing = clause.subject, clause.verb, clause.object
         if isinstance(subject, Pronoun):
             words: Words = []  # dropped: the ending of the verb says it
             at = subject.at + at
@@ -86,40 +91,61 @@ class Romance(ABC):
             words = self._phrase(subject)
         if clause.adjective and isinstance(subject, Phrase):
             adjective, adjective_at = clause.adjective
-            said = agreed(adjective, subject.noun.gender, subject.plural)
-            return [*words, (self.is_or_are(subject.plural), at), (said, adjective_at)]
+            form = adjective.forms[subject.agreement]
+            return [*words, *self._said("are" if subject.plural else "is", at), (form, adjective_at)]
         assert verb, "Only what is said to be something does nothing."
-        does = self._form(verb, subject), at
-        words += self.denial(does, clause.not_at) if clause.not_at else [does]
-        if clause.object:
-            words += self._phrase(clause.object, denied=bool(clause.not_at))
-        if clause.object and clause.again:
-            more, more_at = clause.again
-            thing = clause.object
-            words += self.again(
-                (self._form(more, subject), more_at),
-                thing.noun.gender,
-                thing.plural,
-                clause.and_at,
-                clause.it_at,
-            )
+        words += self._done(_form(verb, subject), at, clause.not_at)
+        if thing:
+            words += self._phrase(thing, denied=bool(clause.not_at))
+        if thing and clause.again:
+            verb, at = clause.again
+            form = _form(verb, subject)
+            words += self._said("and", clause.and_at)
+            words += self._said("them" if thing.plural else "it", clause.it_at, form, thing)
+            words.append((form, at))
         return words
 
-    @staticmethod
-    def _form(verb: Verb, subject: Phrase | Pronoun) -> str:
-        first = isinstance(subject, Pronoun) and subject.first
-        return verb.forms[2 * first + subject.plural]
+    def _done(self, verb: str, at: Places, not_at: Places) -> Words:
+        """What is done, or not done: n'aime pas, non vede."""
+        if not not_at:
+            return [(verb, at)]
+        return [*self._said("not", not_at, verb), (verb, at), *self._said("not behind", not_at)]
 
     def _phrase(self, said: Phrase, denied: bool = False) -> Words:
         """Determiner, adjectives before, noun, adjectives after, owner."""
-        noun, plural = said.noun, said.plural
-        words: Words = [(noun.many if plural else noun.one, said.noun_at)]
+        noun = said.noun
+        words: Words = [(noun.many if said.plural else noun.one, said.noun_at)]
         for adjective, at in said.adjectives:
             if not adjective.before:
-                words.append((agreed(adjective, noun.gender, plural), at))
+                words.append((adjective.forms[said.agreement], at))
         for adjective, at in reversed(said.adjectives):
             if adjective.before:
-                words.insert(0, (self.before(adjective, noun.gender, plural, words[0][0]), at))
-        determiner = self.determiner(said.determiner, noun.gender, plural, words[0][0], denied)
-        words[:0] = [(word, said.determiner_at) for word in determiner.split()]
-        return words + self.of(self._phrase(said.owner), said.of_at) if said.owner else words
+                forms = self.lexicon.forms_before(adjective.en, words[0][0]) or adjective.forms
+                words.insert(0, (forms[said.agreement], at))
+        determiner = "not a" if denied and said.determiner == "a" else said.determiner
+        words[:0] = self._said(determiner, said.determiner_at, words[0][0], said)
+        if said.owner:
+            words += self._of(self._phrase(said.owner), said.of_at)
+        return words
+
+    def _of(self, owner: Words, of_at: Places) -> Words:
+        """The owner, made one with the word for "of" where that is how it is said: du garçon, d'un chat."""
+        (first, first_at), *rest = owner
+        if first in self.lexicon.contractions:
+            return [(self.lexicon.contractions[first], of_at + first_at), *rest]
+        return [*self._said("of", of_at, first), *owner]
+
+    def _said(self, english: str, at: Places, following: str = "", agrees: Phrase | None = None) -> Words:
+        """The words for an English one before the following word; none where it is not said."""
+        forms = self.lexicon.forms_before(english, following)
+        form = forms[agrees.agreement if agrees else 0]
+        return [(word, at) for word in form.split()]
+
+
+def _form(verb: Verb, subject: Phrase | Pronoun) -> str:
+    first = isinstance(subject, Pronoun) and subject.first
+    return verb.forms[2 * first + subject.plural]
+
+
+FRENCH = Romance("en-fr", read_lexicon("french"), Writing(spaced="?!;:"))
+ITALIAN = Romance("en-it", read_lexicon("italian"), Writing())
