@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pages.settings.presets import OF_TASK, PRESETS
-from pages.settings.task_settings import ABOUT
 from transformer.config import LETTER_TASKS, TrainConfig
 from transformer.tasks import PATTERNS
+from transformer.tasks.about import ABOUT
 from transformer.tasks.corpus import Corpus
 from transformer.tasks.dates import FORMS
 from transformer.tasks.grammars.chinese import NEW_YORK_IS_A_CITY
@@ -20,7 +20,7 @@ _COMBINATIONS = (
 def what_it_is(task: str) -> str:
     """What a task is, and one sentence on what to look for in attention."""
     preset = OF_TASK[task]
-    return f"**{preset}**: {ABOUT[task]}. **Look for:** {PRESETS[preset].look_for}"
+    return f"**{preset}**: {ABOUT[task].what}. **Look for:** {PRESETS[preset].look_for}"
 
 
 def supply(corpus: Corpus, settings: TrainConfig) -> str:

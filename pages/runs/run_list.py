@@ -13,12 +13,13 @@ from pages.runs.open_run import open_run
 from pages.settings.beginnings import fill
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, refuse
-from pages.shared.wording import TASK_NAMES, told_apart
+from pages.shared.wording import told_apart
 from transformer.errors import InputError
 from transformer.player.sentences import STATE_SIGNS
 from transformer.recording.view import ENDED, IDLE, MAX_NAME, RunFacts
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
+from transformer.tasks.about import ABOUT
 
 MOST = 12
 """The newest; older ones are found by their links."""
@@ -107,7 +108,7 @@ def _label(view: RunFacts, differs: str) -> str:
         right = f" · {100 * view.right[0] // view.right[1]}% right"  # 999 of 1,000 are not all
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
     recipe, task = view.config.recipe, view.config.train.task
-    what = TASK_NAMES[task] if recipe == "default" else f"{plain(recipe)}, {TASK_NAMES[task]}"
+    what = ABOUT[task].name if recipe == "default" else f"{plain(recipe)}, {ABOUT[task].name}"
     name = f"**{plain(view.name)}**" if view.name else what
     return f"{STATE_SIGNS[view.state]} {name} · {plain(differs)} · {now}"
 

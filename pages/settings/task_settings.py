@@ -12,24 +12,12 @@ import streamlit as st
 from pages.own_data.brought import brought
 from pages.shared import ownership
 from pages.shared.plain import plain, refuse
-from pages.shared.wording import TASK_NAMES, in_words
+from pages.shared.wording import in_words
 from transformer.config import GRAMMARS, LANGUAGES, LETTER_TASKS, TASKS, TOKENIZERS
 from transformer.errors import InputError
 from transformer.tasks import PATTERNS
+from transformer.tasks.about import ABOUT
 
-ABOUT = {
-    "reverse": "random letters, written backwards",
-    "copy": "random letters, written as they are",
-    "sort": "random letters, in alphabetical order",
-    "caesar": "random letters, each moved on in the alphabet",
-    "dates": "English dates, written as 2021-03-12",
-    "numbers": "number words, written as digits, or the other way round",
-    "en-fr": "English sentences, in French",
-    "en-it": "English sentences, in Italian",
-    "zh-en": "Chinese sentences, in English",
-    "pairs": "your own pairs of sentences",
-}
-"""What each task is, in a few words."""
 OWN = {
     "max_letters": LETTER_TASKS,
     "shift": ("caesar",),
@@ -49,9 +37,9 @@ def task_choice(on_change: Callable[[], None]) -> str:
         TASKS,
         key="task",
         persist_state="session",
-        format_func=TASK_NAMES.get,
+        format_func=lambda task: ABOUT[task].name,
         on_change=on_change,
-        help="What is learned. " + "; ".join(f"**{TASK_NAMES[one]}**: {ABOUT[one]}" for one in TASKS) + ".",
+        help="What is learned. " + "; ".join(f"**{name}**: {what}" for name, what in ABOUT.values()) + ".",
     )
     if task != TASKS[0]:
         st.query_params["task"] = task  # Streamlit itself would put the label into the link

@@ -8,19 +8,8 @@ from typing import Any
 
 from transformer.config import RunConfig
 from transformer.runs.watched import Watched
+from transformer.tasks.about import ABOUT
 
-TASK_NAMES = {
-    "reverse": "words backwards",
-    "copy": "copying",
-    "sort": "sorting",
-    "caesar": "Caesar cipher",
-    "dates": "dates",
-    "numbers": "numbers",
-    "en-fr": "English to French",
-    "en-it": "English to Italian",
-    "zh-en": "Chinese to English",
-    "pairs": "your own pairs",
-}
 MOST_CHANGED = 4
 """Changed settings that are named: more would not fit in two lines."""
 MOST_NAMED = 4
@@ -108,7 +97,7 @@ def said(name: str, value: Any) -> str:
     if name == "pairs":
         return "none" if value is None else "your own"
     if name == "task":
-        return TASK_NAMES[value]
+        return ABOUT[value].name
     if name == "causal_mask" and value is None:
         return "on"  # as the topology has it: a stack that reads alone has no future to hide
     if isinstance(value, bool):

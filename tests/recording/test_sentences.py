@@ -16,6 +16,7 @@ from transformer.interventions import NOTHING
 from transformer.recording.frame import reading_sites
 from transformer.recording.tape import record
 from transformer.recording.weights import Snapshot
+from transformer.tasks.corpus import Corpus
 from transformer.tasks.pair import Pair
 from transformer.tasks.writing import Writing
 from transformer.training.state import TrainState
@@ -32,7 +33,7 @@ BIAS = {"encoder-decoder": 8.0, "decoder-only": 3.0}
 LATER = ["the cat sees the dog", "dog sees cat", "the dog", "a dog"]  # the second and the last are not known
 
 
-class Sentences:
+class Sentences(Corpus):
     name = "sentences"
     src = tgt = Writing()
     same_length = False

@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transformer import tasks
-from transformer.config import TrainConfig
-from transformer.errors import InputError
-from transformer.tasks import completed, make_task
+from transformer.tasks import completed
 from transformer.tasks.arrange import arrange, sequence_limit
-from transformer.tasks.reverse import Reverse
 from transformer.tasks.tokenizer import characters
 
 PAD, SOS, EOS, SEP = 0, 1, 2, 7
@@ -102,23 +98,3 @@ def test_a_run_s_configuration_is_completed_with_what_its_layout_needs(tiny, top
     assert (config.model.src_vocab_size, config.model.tgt_vocab_size) == (tokens, tokens)
     assert config.model.max_len == (21 if topology == "decoder-only" else 10)
     assert config.train == tiny(max_letters=4).train
-
-
-def test_a_task_with_answers_of_other_lengths_is_refused_by_an_encoder_alone(monkeypatch, tiny):
-    class Shortening(Reverse):
-        same_length = False
-
-    monkeypatch.setattr(tasks, "corpus_of", lambda config: Shortening(1, 12))
-    for topology in ("encoder-decoder", "decoder-only"):
-        assert isinstance(make_task(TrainConfig(), topology).corpus, Shortening)
-    for refused in (
-        lambda: make_task(TrainConfig(), "encoder-only"),
-        lambda: completed(tiny(topology="encoder-only")),
-    ):
-        with pytest.raises(InputError) as error:
-            refused()
-        assert error.value.field == "topology"
-        assert str(error.value) == (
-            "The task reverse has answers of other lengths than their questions, and encoder-only "
-            "writes one token in the place of each; choose encoder-decoder or decoder-only."
-        )

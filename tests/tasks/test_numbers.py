@@ -11,8 +11,7 @@ import pytest
 from tokenizers import Regex, pre_tokenizers
 
 from transformer.errors import InputError
-from transformer.tasks.numbers import Numbers
-from transformer.tasks.numbers.corpus import LANGUAGES, is_held_out
+from transformer.tasks.numbers.corpus import LANGUAGES, Numbers, is_held_out
 
 CODES = ("en", "fr", "de")
 SOME = [*range(1300), *range(1300, 1_000_000, 997), *range(79_000, 102_000, 50), 999_999]

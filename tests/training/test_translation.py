@@ -9,6 +9,7 @@ import pytest
 import sacrebleu
 
 from transformer import tasks
+from transformer.tasks.corpus import Corpus
 from transformer.tasks.pair import Pair
 from transformer.tasks.writing import Writing
 from transformer.training.evaluation import SAMPLES, evaluate
@@ -88,7 +89,7 @@ HELD_OUT = [
 ]
 
 
-class Sentences:
+class Sentences(Corpus):
     name = "sentences"
     src = tgt = Writing()
     same_length = False

@@ -17,7 +17,7 @@ from transformer.tasks.dates import Dates
 from transformer.tasks.grammars import chinese_words
 from transformer.tasks.grammars.chinese import chinese
 from transformer.tasks.grammars.romance import FRENCH, ITALIAN
-from transformer.tasks.numbers import Numbers
+from transformer.tasks.numbers.corpus import Numbers
 from transformer.tasks.pairs.store import kept
 from transformer.tasks.reverse import Reverse
 from transformer.tasks.sorting import Sort

@@ -5,7 +5,6 @@ from __future__ import annotations
 from string import ascii_lowercase
 
 from transformer.tasks.letters import Letters
-from transformer.tasks.pair import Links
 
 
 class Caesar(Letters):
@@ -27,7 +26,3 @@ class Caesar(Letters):
     def answer(self, word: str) -> str:
         """The word in cipher."""
         return word.translate(self._key)
-
-    def links(self, word: str) -> Links:
-        """Each letter from the one in its place."""
-        return tuple((i,) for i in range(len(word)))

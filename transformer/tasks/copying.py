@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from transformer.tasks.letters import Letters
-from transformer.tasks.pair import Links
 
 
 class Copy(Letters):
@@ -14,7 +13,3 @@ class Copy(Letters):
     def answer(self, word: str) -> str:
         """The word itself."""
         return word
-
-    def links(self, word: str) -> Links:
-        """Each letter from the one in its place."""
-        return tuple((i,) for i in range(len(word)))

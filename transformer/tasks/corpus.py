@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,41 +18,68 @@ HELD_OUT_SEED = 20_171_206
 """Any fixed number: what is held out is the same for every run."""
 
 
-class Corpus(Protocol):
+class Corpus:
     """Examples of one task, as text. Pure: the same arguments give the same examples."""
 
-    name: str
+    name = ""
     src: Writing
     tgt: Writing
-    same_length: bool
+    same_length = False
     """Whether every answer has as many units as its question."""
-    translates: bool
+    translates = False
     """Whether answers are sentences, to be measured by BLEU and chrF too."""
-
-    @property
-    def size(self) -> int | None:
-        """Number of training examples; None where the supply is endless."""
+    size: int | None = None
+    """Number of training examples; None where the supply is endless."""
+    longest: int | None = None
+    """Units of the longest example of both sides, where it need not be drawn to be known."""
+    shortest = 0
+    """Units of the shortest training example; 0 where a shorter question is nothing special."""
 
     def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
         """Examples to train on, none of them held out; of a finite corpus all, in a fixed order."""
+        raise NotImplementedError
 
     def held_out(self) -> Sequence[Pair]:
         """`N_HELD_OUT` fixed and different examples that training never sees, in a fixed random order."""
+        raise NotImplementedError
 
     def probes(self) -> Sequence[str]:
         """About five questions to begin with, the most telling first."""
+        raise NotImplementedError
 
     def everyday(self) -> Sequence[Pair]:
         """What a person would ask first, where that is not what training draws; often nothing."""
+        return ()
 
     def read(self, text: str) -> str:
         """Check and clean what a person typed. Raises InputError, with an offer where there is one."""
+        raise NotImplementedError
 
     def find(self, source: str) -> Pair | None:
         """A cleaned question with its answer and links; None where the answer is not known."""
+        raise NotImplementedError
 
     def references(self, source: str) -> Sequence[str]:
-        """Every answer to a question of this corpus that counts as right."""
+        """Every answer to a question of this corpus that counts as right; here the only one."""
+        pair = self.find(source)
+        return (pair.target,) if pair else ()
+
+    def length(self, text: str) -> int:
+        """Units of a question."""
+        return len(self.src.units(text))
+
+    def report_lengths(self) -> tuple[int, ...]:
+        """Lengths on which accuracy is reported, ascending: those of the held-out questions."""
+        lengths = {self.length(pair.source) for pair in self.held_out()}
+        return tuple(range(min(lengths), max(lengths) + 1))
+
+    def words_of_length(self, length: int, count: int) -> list[str]:
+        """Fixed questions of one length; of trained lengths such as training never sees."""
+        return [pair.source for pair in self.held_out() if self.length(pair.source) == length][:count]
+
+    def hardest(self, tokens: Sequence[str]) -> list[str]:
+        """Questions that have the least left to look at where these tokens are blocked."""
+        return sorted((pair.source for pair in self.held_out()), key=self.length)[:50]
 
 
 def chosen_by_hash(*names: str, one_in: int = 10) -> bool:

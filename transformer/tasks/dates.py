@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, held_out_by_hash
+from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, Corpus, held_out_by_hash
 from transformer.tasks.pair import Links, Pair
 from transformer.tasks.writing import LETTERS
 
@@ -31,18 +31,15 @@ def _ordinal_ending(day: int) -> str:
     return "th" if 11 <= day <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
 
 
-def _any_of(names: Sequence[str]) -> str:
-    return "|".join(names)
-
-
+_SHORT_MONTHS = "|".join(map(_short, MONTHS))
 # What may stand in the place of each part, as regular expressions.
 _PARTS = {
-    "weekday": f"(?:{_any_of(WEEKDAYS)})",
-    "wkd": f"(?:{_any_of([_short(name) for name in WEEKDAYS])})",
+    "weekday": f"(?:{'|'.join(WEEKDAYS)})",
+    "wkd": f"(?:{'|'.join(map(_short, WEEKDAYS))})",
     "day": "(?P<day>[1-9][0-9]?)",
     "th": "(?:st|nd|rd|th)",
-    "month": f"(?P<month>{_any_of(MONTHS)})",
-    "mon": f"(?P<month>{_any_of([_short(name) for name in MONTHS])})",
+    "month": f"(?P<month>{'|'.join(MONTHS)})",
+    "mon": f"(?P<month>{_SHORT_MONTHS})",
     "year": "(?P<year>[0-9]{4})",
 }
 
@@ -140,7 +137,7 @@ def _written(form: Form, day: date) -> Pair:
     return pair
 
 
-class Dates:
+class Dates(Corpus):
     """Read a date in English, write it as year-month-day.
 
     Held out are days of months, such as the 12th of march, in all years and forms. Each day, month, year and
@@ -149,9 +146,6 @@ class Dates:
 
     name = "dates"
     src = tgt = LETTERS
-    same_length = False
-    translates = False
-    size: int | None = None
 
     def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
         """Dates of a hundred years and forms, both uniform, without held-out days."""
@@ -179,10 +173,6 @@ class Dates:
             "the 29th of february 2024",
         )
 
-    def everyday(self) -> Sequence[Pair]:
-        """Nothing: training draws what a person would ask."""
-        return ()
-
     def read(self, text: str) -> str:
         """Clean and check a typed date. A wrong weekday is no fault: nothing depends on it.
 
@@ -201,7 +191,8 @@ class Dates:
             if match:
                 return _checked(source, form, match)
         offer = _understood(source)
-        advice = f"Try {offer}." if offer else "Type one like “{}”, “{}” or “{}”.".format(*_examples())
+        examples = "Type one like “{}”, “{}” or “{}”.".format(*(FORMS[i].name for i in (0, 1, 4)))
+        advice = f"Try {offer}." if offer else examples
         raise InputError(
             f"“{source[:60]}” is not written in a form that this task learns. {advice}", "probe_words", offer
         )
@@ -209,11 +200,6 @@ class Dates:
     def find(self, source: str) -> Pair | None:
         """A date in any of the forms with its ISO date."""
         return _found(source)
-
-    def references(self, source: str) -> Sequence[str]:
-        """The one right answer."""
-        pair = self.find(source)
-        return (pair.target,) if pair else ()
 
 
 @lru_cache(maxsize=1)
@@ -226,10 +212,6 @@ def _held_out() -> tuple[Pair, ...]:
         pair = _written(FORMS[rng.integers(len(FORMS))], days[rng.integers(len(days))])
         found[pair.source] = pair
     return tuple(found.values())
-
-
-def _examples() -> list[str]:
-    return [FORMS[i].name for i in (0, 1, 4)]
 
 
 def _checked(source: str, form: Form, match: re.Match[str]) -> str:
@@ -254,7 +236,7 @@ def _checked(source: str, form: Form, match: re.Match[str]) -> str:
 
 def _understood(text: str) -> str | None:
     """A date in a form of its own, such as 2021 March 12, in the plainest of ours."""
-    month = re.findall(rf"\b({_any_of([_short(name) for name in MONTHS])})[a-z]*", text)
+    month = re.findall(rf"\b({_SHORT_MONTHS})[a-z]*", text)
     day, year = re.findall(r"\b([0-9]{1,2})(?![0-9])", text), re.findall(r"\b([0-9]{4})\b", text)
     if not len(month) == len(day) == len(year) == 1:
         return None

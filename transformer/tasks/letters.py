@@ -7,17 +7,19 @@ import string
 import unicodedata
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from pathlib import Path
 
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, chosen_by_hash
-from transformer.tasks.everyday import EVERYDAY_WORDS
+from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, Corpus, chosen_by_hash
 from transformer.tasks.pair import Links, Pair
 from transformer.tasks.writing import LETTERS
 
 HOLD_OUT_FROM = 3
 """Shorter words are too few to keep any from training."""
+EVERYDAY_WORDS = tuple((Path(__file__).parent / "everyday.txt").read_text(encoding="utf-8").split())
+"""Written for this project: what a person would type first."""
 _PROBES = ("playground", "banana", "strawberry", "kayak", "cat")
 _UNSPLIT = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"})
 """Letters that Unicode does not decompose into one of a to z and an accent."""
@@ -45,7 +47,7 @@ def _held_out_words(shortest: int, longest: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-class Letters:
+class Letters(Corpus):
     """A corpus of random words; a subclass says what the answer to a word is, and where its letters are from.
 
     Every such task has the same words in the same order, so that tasks can be compared.
@@ -55,22 +57,20 @@ class Letters:
         longest: letters of the longest, L; at least three.
     """
 
-    name = ""
     src = tgt = LETTERS
     same_length = True
-    translates = False
-    size: int | None = None
 
     def __init__(self, shortest: int, longest: int) -> None:
-        self.shortest, self.longest = shortest, longest
+        self.shortest: int = shortest
+        self.longest: int = longest
 
     def answer(self, word: str) -> str:
         """The right answer to a word, of as many letters."""
         raise NotImplementedError
 
     def links(self, word: str) -> Links:
-        """For each letter of the answer, the letter of the word that it comes from."""
-        raise NotImplementedError
+        """For each letter of the answer, the letter of the word that it comes from: the one in its place."""
+        return tuple((i,) for i in range(len(word)))
 
     def drawn(self, rng: np.random.Generator, count: int) -> list[Pair]:
         """Words to train on: lengths uniform, letters uniform, none of them held out."""
@@ -136,10 +136,6 @@ class Letters:
         """Any string of letters with its answer, of whatever length."""
         return self._pair(source) if re.fullmatch("[a-z]+", source) else None
 
-    def references(self, source: str) -> Sequence[str]:
-        """The one right answer."""
-        return (self.answer(source),)
-
     def report_lengths(self) -> tuple[int, ...]:
         """Lengths on which accuracy is reported: from the shortest word to a third more than L letters."""
         return tuple(range(self.shortest, self.longest + max(2, self.longest // 3) + 1))
@@ -153,6 +149,11 @@ class Letters:
             if is_held_out(word) or length < HOLD_OUT_FROM:
                 found.append(word)
         return found
+
+    def hardest(self, tokens: Sequence[str]) -> list[str]:
+        """Words of one letter that is blocked, of every trained length."""
+        letters = sorted(token for token in tokens if len(token) == 1) or ["a"]
+        return [letter * n for letter in letters for n in range(self.shortest, self.longest + 1)]
 
     def _fits(self, word: str) -> bool:
         return self.shortest <= len(word) <= self.longest

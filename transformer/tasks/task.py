@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from transformer.config import TrainConfig
 from transformer.errors import InputError
 from transformer.tasks.arrange import Batch, arrange, sequence_limit
 from transformer.tasks.corpus import Array, Corpus
-from transformer.tasks.letters import Letters
 from transformer.tasks.pair import Links, Pair, token_links
 from transformer.tasks.vocabularies import tokenizers_of
 
@@ -54,19 +53,17 @@ class Task:
     ) -> None:
         self.corpus, self.topology, self.name = corpus, topology, corpus.name
         self.batch_size, self.pad_to = config.batch_size, config.pad_to
-        alone = topology == "decoder-only"
-        letters = isinstance(corpus, Letters)
-        sample = () if letters else sampled(corpus)
+        sample = () if corpus.longest else sampled(corpus)
         self.src_tokenizer, self.tgt_tokenizer = tokenizers_of(
             config,
             corpus.src,
             corpus.tgt,
             sample,
-            separator=alone,
+            separator=topology == "decoder-only",
             one=one_vocabulary or topology != "encoder-decoder",
         )
-        if isinstance(corpus, Letters):
-            self.longest, longest_answer = corpus.longest, corpus.longest
+        if corpus.longest:
+            self.longest = longest_answer = corpus.longest
             least = 0, 0
         else:
             self.longest, longest_answer = self._longest_of(sample)
@@ -90,9 +87,8 @@ class Task:
         """Size of the finite training set; None where the supply is endless."""
         self.steps_per_epoch = None if self.examples is None else -(-self.examples // self.batch_size)
         self._find = lru_cache(maxsize=KEPT_FINDS)(corpus.find)
-        # Of the finite set: drawn once, not at every batch. Each is replaced whole, so threads may share it.
-        self._kept_set: tuple[int, list[Pair]] | None = None
-        self._kept_order: tuple[tuple[int, int], Array] | None = None
+        self._finite_set = lru_cache(maxsize=1)(partial(_finite_set, corpus, self.examples or 0))
+        self._order = lru_cache(maxsize=1)(partial(_order, self.examples or 0))
 
     @property
     def same_length(self) -> bool:
@@ -111,8 +107,6 @@ class Task:
             return "mirror"
         return "focus" if self._held_out[0].links is None else "gold"
 
-    # Examples.
-
     def pairs(self, seed: int, k: int) -> list[Pair]:
         """The examples of training batch k, none of them held out.
 
@@ -125,20 +119,6 @@ class Task:
         chosen = self._order(seed, epoch)[part * self.batch_size : (part + 1) * self.batch_size]
         every = self._finite_set(seed)
         return [every[i] for i in chosen.tolist()]
-
-    def _finite_set(self, seed: int) -> list[Pair]:
-        kept = self._kept_set
-        if kept is None or kept[0] != seed:
-            drawn = self.corpus.drawn(np.random.default_rng([seed, _FINITE]), self.examples or 0)
-            kept = self._kept_set = seed, drawn
-        return kept[1]
-
-    def _order(self, seed: int, epoch: int) -> Array:
-        kept = self._kept_order
-        if kept is None or kept[0] != (seed, epoch):
-            rng = np.random.default_rng([seed, _FINITE, epoch])
-            kept = self._kept_order = (seed, epoch), rng.permutation(self.examples or 0)
-        return kept[1]
 
     def words(self, seed: int, k: int) -> list[str]:
         """The questions of that batch, as text."""
@@ -155,7 +135,8 @@ class Task:
 
     @cached_property
     def _known(self) -> dict[str, Pair]:
-        return {pair.source: pair for pair in [*self._held_out, *self.corpus.everyday()]}
+        """Held-out examples, where they have to be drawn in any case: to find them anew takes longer."""
+        return {} if self.corpus.longest else {pair.source: pair for pair in self._held_out}
 
     def held_out(self) -> list[str]:
         """Fixed questions that training never sees, in a fixed random order."""
@@ -171,8 +152,6 @@ class Task:
 
     def pair(self, text: str) -> Pair | None:
         """A question with its answer and alignment; None where the answer is not known."""
-        if isinstance(self.corpus, Letters):  # knows every word at once; those held out need not be drawn
-            return self._find(text)
         return self._known.get(text) or self._find(text)
 
     def answer(self, text: str) -> str | None:
@@ -191,31 +170,22 @@ class Task:
         answer = self.answer(text)  # without end there is one to each: no need to recognise it again
         return () if answer is None else (answer,)
 
-    # By length.
-
     def length(self, text: str) -> int:
         """Units of a question."""
-        return len(self.corpus.src.units(text))
+        return self.corpus.length(text)
 
-    @cached_property
+    @property
     def longest_question(self) -> int:
         """Units of the longest question of the training, or of those that are held out from it."""
-        return self.longest if isinstance(self.corpus, Letters) else self.report_lengths()[-1]
+        return self.corpus.longest or self.report_lengths()[-1]
 
     def report_lengths(self) -> tuple[int, ...]:
         """Lengths on which accuracy is reported, ascending; of letters some beyond those trained on."""
-        if isinstance(self.corpus, Letters):
-            return self.corpus.report_lengths()
-        lengths = {self.length(text) for text in self.held_out()}
-        return tuple(range(min(lengths), max(lengths) + 1))
+        return self.corpus.report_lengths()
 
     def words_of_length(self, length: int, count: int) -> list[str]:
         """Fixed questions of one length; of trained lengths such as training never sees."""
-        if isinstance(self.corpus, Letters):
-            return self.corpus.words_of_length(length, count)
-        return [text for text in self.held_out() if self.length(text) == length][:count]
-
-    # What a person asks.
+        return self.corpus.words_of_length(length, count)
 
     def question(self, text: str) -> Question:
         """Check and clean what a person typed.
@@ -232,7 +202,7 @@ class Task:
                 "probe_words",
             )
         pair = self.pair(clean)
-        short = isinstance(self.corpus, Letters) and n < self.corpus.shortest
+        short = n < self.corpus.shortest
         held_out = pair is not None and pair.held_out
         return Question(clean, None if pair is None else pair.target, held_out, n > self.longest, short)
 
@@ -242,13 +212,7 @@ class Task:
         Args:
             tokens: that are blocked wherever they stand.
         """
-        if isinstance(self.corpus, Letters):
-            lengths = range(self.corpus.shortest, self.corpus.longest + 1)
-            letters = sorted(token for token in tokens if len(token) == 1) or ["a"]
-            return [letter * n for letter in letters for n in lengths]
-        return sorted(self.held_out(), key=self.length)[:50]
-
-    # Tokens.
+        return self.corpus.hardest(tokens)
 
     def n_tokens(self, text: str) -> int:
         """Tokens of a question, special ones left out."""
@@ -320,3 +284,12 @@ class Task:
 def sampled(corpus: Corpus) -> list[Pair]:
     """Of what training reads: all of a finite corpus, and enough of an endless one."""
     return corpus.drawn(np.random.default_rng([_SAMPLED]), corpus.size or SAMPLE)
+
+
+def _finite_set(corpus: Corpus, examples: int, seed: int) -> list[Pair]:
+    return corpus.drawn(np.random.default_rng([seed, _FINITE]), examples)
+
+
+def _order(examples: int, seed: int, epoch: int) -> Array:
+    """In which an epoch goes through a finite set."""
+    return np.random.default_rng([seed, _FINITE, epoch]).permutation(examples)

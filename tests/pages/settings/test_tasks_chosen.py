@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from pages.settings.presets import OF_TASK, PRESETS
-from pages.shared.wording import TASK_NAMES
 from transformer.config import TASKS
 from transformer.fitting import FITTING
 from transformer.tasks import PATTERNS, corpus_of
+from transformer.tasks.about import ABOUT
 
 FEW = {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "width": 8, "steps": 3, "goal": "none"}
 SENTENCES = ("en-fr", "en-it", "zh-en")
@@ -42,7 +42,7 @@ def test_choosing_a_task_fills_in_what_fits_it_and_says_what_to_look_for(visit, 
 
 def test_a_task_is_called_by_its_name_and_keeps_its_short_one_in_the_link(visit):
     visitor = visit({"task": "zh-en"})
-    assert visitor.at.selectbox(key="task").options == list(TASK_NAMES.values())
+    assert visitor.at.selectbox(key="task").options == [about.name for about in ABOUT.values()]
     assert visitor.at.selectbox(key="task").options[TASKS.index("zh-en")] == "Chinese to English"
     assert visitor.link["task"] == "zh-en"
     visitor.set("task", "sort")

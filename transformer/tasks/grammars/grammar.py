@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT
+from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, Corpus
 from transformer.tasks.grammars.telling import Rules, drawn, heard, recognised
 from transformer.tasks.pair import Pair
 from transformer.tasks.writing import Writing
@@ -53,7 +53,7 @@ def checked(
     return tuple(dict.fromkeys(patterns))
 
 
-class Grammar:
+class Grammar(Corpus):
     """Sentences of a grammar with their translations: a `Corpus`.
 
     Args:
@@ -67,9 +67,7 @@ class Grammar:
             them.
     """
 
-    same_length = False
     translates = True
-    size = None
 
     def __init__(
         self,
@@ -104,10 +102,6 @@ class Grammar:
         """The questions to begin with; held-out sentences stand in for those that the rules cannot make."""
         return self._to_begin_with
 
-    def everyday(self) -> Sequence[Pair]:
-        """Nothing: what a person would ask is what training draws."""
-        return ()
-
     def read(self, text: str) -> str:
         """Clean what a person typed. Words have to be known; the order of words is free.
 
@@ -134,11 +128,6 @@ class Grammar:
         """The sentence with its translation and links; None where the rules do not make it."""
         pairs = recognised(self.rules, self.src, self.tgt, source)
         return self._kept(pairs[0]) if pairs else None
-
-    def references(self, source: str) -> Sequence[str]:
-        """The one translation, if it is known."""
-        pair = self.find(source)
-        return (pair.target,) if pair else ()
 
     @cached_property
     def _held_out(self) -> tuple[Pair, ...]:

@@ -11,7 +11,7 @@ from typing import NoReturn
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, held_out_by_hash
+from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, Corpus, held_out_by_hash
 from transformer.tasks.numbers.english import ENGLISH
 from transformer.tasks.numbers.french import FRENCH
 from transformer.tasks.numbers.german import GERMAN
@@ -49,7 +49,7 @@ def _held_out_numbers(digits: int) -> tuple[int, ...]:
     return tuple(rng.permutation(np.array(in_turn, dtype=np.int64)).tolist())
 
 
-class Numbers:
+class Numbers(Corpus):
     """Read a number in words, write it in digits; or the other way round.
 
     Args:
@@ -59,9 +59,6 @@ class Numbers:
     """
 
     name = "numbers"
-    same_length = False
-    translates = False
-    size: int | None = None
 
     def __init__(self, language: str, digits: int, to_words: bool) -> None:
         self.language, self.digits, self.to_words = LANGUAGES[language], digits, to_words
@@ -90,10 +87,6 @@ class Numbers:
     def probes(self) -> Sequence[str]:
         """Three digits, zeros that no word tells, what is odd in French and in German, a long one."""
         return tuple(self._pair(number).source for number in _PROBES if number <= self.largest)[:5]
-
-    def everyday(self) -> Sequence[Pair]:
-        """Nothing: training draws what a person would ask."""
-        return ()
 
     def read(self, text: str) -> str:
         """Clean and check a typed number; words may be put as a person would, if they say a number.
@@ -175,11 +168,6 @@ class Numbers:
             number = self.language.number(self.src.units(source))
         pair = None if number is None else self._pair(number)
         return pair if pair and pair.source == source else None
-
-    def references(self, source: str) -> Sequence[str]:
-        """The one right answer."""
-        pair = self.find(source)
-        return (pair.target,) if pair else ()
 
     def _pair(self, number: int) -> Pair:
         """A number with each digit linked to the words that tell it, or each word to the digits it tells."""

@@ -11,7 +11,7 @@ from dataclasses import asdict
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import N_HELD_OUT, chosen_by_hash
+from transformer.tasks.corpus import N_HELD_OUT, Corpus, chosen_by_hash
 from transformer.tasks.pair import Pair
 from transformer.tasks.pairs.caps import Capped
 from transformer.tasks.pairs.limits import FIELD
@@ -33,7 +33,7 @@ def is_held_out(source: str) -> bool:
     return chosen_by_hash("pairs", source, one_in=ONE_IN)
 
 
-class OwnPairs:
+class OwnPairs(Corpus):
     """Pairs that are kept, as the corpus of the task "pairs".
 
     Raises:
@@ -41,7 +41,6 @@ class OwnPairs:
     """
 
     name = "pairs"
-    same_length = False
     translates = True
 
     def __init__(self, capped: Capped) -> None:
@@ -97,10 +96,6 @@ class OwnPairs:
             return sum(unit not in known for unit in units[source]), abs(len(units[source]) - usual)
 
         return sorted(units, key=oddity)[:N_PROBES]
-
-    def everyday(self) -> Sequence[Pair]:
-        """None: these are what a person would ask."""
-        return ()
 
     def read(self, text: str) -> str:
         """Clean what a person typed.

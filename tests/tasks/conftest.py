@@ -1,0 +1,73 @@
+"""Five pairs of sentences to train on, their sources longer than their targets, and three held out."""
+
+from __future__ import annotations
+
+import pytest
+
+from transformer import tasks
+from transformer.config import TrainConfig
+from transformer.errors import InputError
+from transformer.tasks import make_task
+from transformer.tasks.corpus import Corpus
+from transformer.tasks.pair import Pair
+from transformer.tasks.writing import Writing
+
+TRAINED = [
+    Pair("the cat sees the dog", "le chat voit", ((0,), (1,), (2,))),
+    Pair("a dog sees", "voit", ((2,),)),
+    Pair("a dog sees", "un chat", ((0,), (1,))),  # another answer to the same question
+    Pair("the dog", "le chien", ((0,), (1,))),
+    Pair("cat", "chat", ((0,),)),
+]
+HELD_OUT = [
+    Pair("the cat", "le chat", ((0,), (1,)), held_out=True),
+    Pair("a cat sees the dog", "un chat voit", ((0,), (1,), (2,)), held_out=True),
+    Pair("a cat", "un chat", ((0,), (1,)), held_out=True),
+]
+
+
+class Sentences(Corpus):
+    """What is not among these pairs may be asked, but nobody knows it."""
+
+    name = "sentences"
+    src = tgt = Writing()
+    translates = True
+
+    def __init__(self, endless=False, kept=None):
+        self.size = None if endless else len(TRAINED)
+        self.kept = kept or HELD_OUT
+        self.asked = []
+
+    def drawn(self, rng, count):
+        return [TRAINED[i] for i in rng.integers(0, 5, count)] if self.size is None else list(TRAINED)
+
+    def held_out(self):
+        return self.kept
+
+    def probes(self):
+        return ["the cat", "cat"]
+
+    def read(self, text):
+        if not text.strip():
+            raise InputError("There is nothing to ask.", "probe_words")
+        return self.src.clean(text)
+
+    def find(self, source):
+        self.asked.append(source)
+        return next((pair for pair in [*TRAINED, *self.kept] if pair.source == source), None)
+
+    def references(self, source):
+        return tuple(pair.target for pair in [*TRAINED, *self.kept] if pair.source == source)
+
+
+@pytest.fixture
+def task(monkeypatch):
+    """The task of these sentences, whatever a configuration says that it is."""
+
+    def make(topology="encoder-decoder", corpus=None, one_vocabulary=False, **settings):
+        corpus = corpus or Sentences()
+        monkeypatch.setattr(tasks, "corpus_of", lambda config: corpus)
+        config = TrainConfig(**{"task": "en-fr", "batch_size": 2, **settings})
+        return make_task(config, topology, one_vocabulary=one_vocabulary)
+
+    return make

@@ -1,0 +1,27 @@
+"""What the tasks are called, and what they are, wherever people read of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class About(NamedTuple):
+    """A task in words."""
+
+    name: str
+    what: str
+    """What it reads and writes."""
+
+
+ABOUT = {
+    "reverse": About("words backwards", "random letters, written backwards"),
+    "copy": About("copying", "random letters, written as they are"),
+    "sort": About("sorting", "random letters, in alphabetical order"),
+    "caesar": About("Caesar cipher", "random letters, each moved on in the alphabet"),
+    "dates": About("dates", "English dates, written as 2021-03-12"),
+    "numbers": About("numbers", "number words, written as digits, or the other way round"),
+    "en-fr": About("English to French", "English sentences, in French"),
+    "en-it": About("English to Italian", "English sentences, in Italian"),
+    "zh-en": About("Chinese to English", "Chinese sentences, in English"),
+    "pairs": About("your own pairs", "your own pairs of sentences"),
+}
