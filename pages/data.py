@@ -7,7 +7,7 @@ import streamlit as st
 from pages.own_data.brought import brought
 from pages.own_data.examples import draw_examples
 from pages.own_data.facts import what_it_is
-from pages.own_data.pairs import bring_pairs
+from pages.own_data.pairs import upload_pairs
 from pages.own_data.report import go_to_watch, pairs_report
 from pages.own_data.sidebar import chosen, data_settings
 from pages.own_data.tokenizer import bring_tokenizer
@@ -33,9 +33,9 @@ if values["task"] == "pairs":
     with st.container(key="pairs"):
         left, right = st.columns([1, 1.75], gap="medium")
         with left:
-            bring_pairs()
+            upload, refusal = upload_pairs()
         with right, st.container(key="pairs_report"):
-            pairs_report()
+            pairs_report(upload, refusal)
     own = brought().pairs
     values["pairs"] = own.digest if own else None  # as the report has just made them
 else:

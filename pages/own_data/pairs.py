@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.own_data.caps import put_caps, suggested
+from pages.own_data.caps import put_caps
 from pages.shared.plain import plain
 from transformer.errors import InputError
-from transformer.tasks.pairs.limits import MAX_BYTES, MAX_LINES, MIN_PAIRS
-from transformer.tasks.pairs.reading import Reading, read_pairs
-from transformer.tasks.pairs.sides import shortened
+from transformer.tasks.pairs.caps import suggested
+from transformer.tasks.pairs.reading import MAX_BYTES, MIN_PAIRS, Reading, read_pairs
+from transformer.tasks.pairs.text import MAX_LINES, shortened
 
-PASTED = "what you pasted"
 MOST_PASTED = 100_000
 """Characters: a box sends all of its text each time anything on the page changes."""
 FORMATS = """The cat sleeps.⇥Le chat dort.
@@ -26,10 +25,11 @@ or: {"src": "The cat sleeps.", "tgt": "Le chat dort."}
 
 
 @dataclass(frozen=True)
-class Brought:
-    """What was read last, and from where."""
+class Upload:
+    """The files that were read last."""
 
     name: str
+    """Of all of them, as Markdown."""
     reading: Reading
 
 
@@ -38,15 +38,19 @@ def most_megabytes() -> int:
     return min(MAX_BYTES // 10**6, int(st.get_option("server.maxUploadSize")))
 
 
-def bring_pairs() -> None:
-    """Draw the uploader and the box to paste into."""
+def upload_pairs() -> tuple[Upload | None, str]:
+    """Draw the uploader and the box to paste into.
+
+    Returns:
+        What was read last, if anything was; and why what came after it could not be used, or nothing.
+    """
     most = most_megabytes()
     st.file_uploader(
         "A file with both languages, or two files with one each",
         key="pairs_upload",
         accept_multiple_files=True,
         max_upload_size=most,
-        on_change=_asked,
+        on_change=_ask,
         args=("pairs_upload",),
         help="TSV of 2 to 4 columns (ManyThings, Tatoeba), CSV, JSON lines, or two text files whose lines "
         f"belong together, sources first. UTF-8, up to {most} MB and {MAX_LINES:,} lines, at "
@@ -57,7 +61,7 @@ def bring_pairs() -> None:
         key="pairs_paste",
         placeholder=FORMATS,
         height=142,
-        on_change=_asked,
+        on_change=_ask,
         args=("pairs_paste",),
         help="A sentence and its translation on each line, with a tab between them as tables copy it (⇥), or "
         f"a comma; or JSON lines. Up to {MOST_PASTED:,} characters; upload more as a file. Ctrl+Enter reads "
@@ -71,70 +75,55 @@ def bring_pairs() -> None:
     asked = st.session_state.pop("pairs_to_read", None)
     if asked is not None:  # here and not in the callback: a page can say that it reads
         with st.spinner("Reading your pairs…"):
-            _take(_files() if asked == "pairs_upload" else _text())
+            _take(asked)
+    return st.session_state.get("pairs_read"), st.session_state.get("pairs_refused", "")
 
 
-def brought() -> Brought | None:
-    """What was read last, if anything was."""
-    return st.session_state.get("pairs_brought")
-
-
-def refusal() -> str | None:
-    """Why what was brought last could not be used."""
-    return st.session_state.get("pairs_refused")
-
-
-def _asked(key: str) -> None:
+def _ask(key: str) -> None:
     st.session_state["pairs_to_read"] = key
 
 
-def _files() -> list[tuple[str, bytes]]:
-    return [(file.name, file.getvalue()) for file in st.session_state["pairs_upload"] or ()]
-
-
-def _text() -> list[tuple[str, bytes]]:
-    text = st.session_state["pairs_paste"] or ""
-    return [(PASTED, text.encode("utf-8", "replace"))] if text.strip() else []
-
-
-def _take(files: Sequence[tuple[str, bytes]]) -> None:
-    """Read files; those that cannot be used leave everything as it was, and so does taking them away."""
-    if not files:
-        st.session_state.pop("pairs_refused", None)
-        return
+def _take(key: str) -> None:
+    """Read what a widget holds; what was read before stays where it holds nothing that can be used."""
+    st.session_state["pairs_refused"] = ""
     try:
-        if files[0][0] == PASTED and len(files[0][1].decode()) > MOST_PASTED:
-            raise InputError(
-                f"That is too much to paste; at most {MOST_PASTED:,} characters. Upload it as a file."
-            )
-        found = _read(files)
+        found = _uploaded() if key == "pairs_upload" else _pasted()
     except InputError as error:
         st.session_state["pairs_refused"] = str(error)
         return
-    st.session_state["pairs_brought"] = found
-    st.session_state.pop("pairs_refused", None)
-    put_caps(suggested(found.reading))
+    if found is not None:
+        st.session_state["pairs_read"] = found
+        put_caps(suggested(found.reading))
 
 
-def _read(files: Sequence[tuple[str, bytes]]) -> Brought:
+def _pasted() -> Upload | None:
+    text = st.session_state["pairs_paste"] or ""
+    if len(text) > MOST_PASTED:
+        raise InputError(
+            f"That is too much to paste; at most {MOST_PASTED:,} characters. Upload it as a file."
+        )
+    name = "what you pasted"
+    return Upload(name, read_pairs([(name, text.encode("utf-8", "replace"))])) if text.strip() else None
+
+
+def _uploaded() -> Upload | None:
     """Read the newest two files as two sides; where that cannot be, the newest by itself.
 
     Raises:
         InputError: neither can be read; of two files what is wrong with both, of more with the newest.
     """
-    newest = files[-2:]
+    files = [(file.name, file.getvalue()) for file in st.session_state["pairs_upload"] or ()]
+    if len(files) < 2:
+        return _read(files) if files else None
     try:
-        return Brought(" and ".join(_named(name) for name, _ in newest), read_pairs(newest))
-    except InputError:
-        if len(files) == 1:
-            raise
+        return _read(files[-2:])
+    except InputError as of_both:
         try:
-            return Brought(_named(files[-1][0]), read_pairs(files[-1:]))
-        except InputError:
-            if len(files) > 2:
-                raise
-        raise
+            return _read(files[-1:])
+        except InputError as of_newest:
+            raise (of_both if len(files) == 2 else of_newest) from None
 
 
-def _named(name: str) -> str:
-    return name if name == PASTED else f"“{plain(shortened(name))}”"
+def _read(files: Sequence[tuple[str, bytes]]) -> Upload:
+    names = " and ".join(f"“{plain(shortened(name))}”" for name, _ in files)
+    return Upload(names, read_pairs(files))

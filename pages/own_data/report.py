@@ -5,60 +5,49 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.controls.pressing import ask
-from pages.own_data.brought import bring_pairs
-from pages.own_data.brought import brought as brought_before
-from pages.own_data.caps import caps_widgets, checked
-from pages.own_data.pairs import Brought, brought, refusal
+from pages.own_data.brought import bring_pairs, brought
+from pages.own_data.caps import chosen_caps
+from pages.own_data.pairs import Upload
 from pages.settings.beginnings import OWN, reset, task_chosen
 from pages.shared.plain import plain, refuse
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, capped
 from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.reading import Reading
 from transformer.tasks.pairs.store import keep
 
 
-def pairs_report() -> None:
-    """Draw the report; the pairs that it ends with are those of the task from then on."""
-    refused, found = refusal(), brought()
-    if refused:
-        refuse(refused)
-        if found is not None:
-            st.caption(f"The pairs of {found.name} stay in use.")
-    own = brought_before().pairs
-    if found is None and own is not None:
+def pairs_report(upload: Upload | None, refusal: str) -> None:
+    """Draw the report; the pairs that it ends with are those of the task from then on.
+
+    Args:
+        upload: what was read last.
+        refusal: why what came after it could not be used.
+    """
+    if refusal:
+        refuse(refusal)
+        if upload is not None:
+            st.caption(f"The pairs of {upload.name} stay in use.")
+    own = brought().pairs
+    if upload is not None:
+        _say_what_was_read(upload)
+        caps = chosen_caps()
+        own = None if caps is None else _made(upload.reading, caps)
+        if own is not None:
+            bring_pairs(own)
+    elif own is None:
+        if not refusal:
+            _invite()
+        return
+    if own is not None:
         st.markdown(kept_line(own))
-        _train_button(ready=True)
-        return
-    if found is None:
-        if not refused:
-            st.info(
-                "Bring sentences with their translations, and a small Transformer learns them in minutes: a "
-                "table of 2 to 4 columns as ManyThings and Tatoeba give it (TSV), CSV, JSON lines, or two "
-                "text files whose lines belong together. Some 100 different sentences teach it something; "
-                "a few thousand short ones learn well. What was read and what is kept stands here then.",
-                icon=":material/upload_file:",
-            )
-        return
-    _read(found)
-    values, boxes = caps_widgets()
-    caps = checked(values, boxes)
-    made = None if caps is None else _made(found, caps)
-    if isinstance(made, OwnPairs):
-        bring_pairs(made)
-        st.markdown(kept_line(made))
-    elif made is not None:
-        refuse(made)
-    _train_button(ready=isinstance(made, OwnPairs))
-
-
-def _train_button(*, ready: bool) -> None:
     st.button(
         "Train on these",
         key="pairs_train",
         type="primary",
         icon=":material/play_arrow:",
         width="stretch",
-        disabled=not ready,
+        disabled=own is None,
         on_click=_to_training,
         help="Train on these pairs, with settings that fit them, and watch.",
     )
@@ -71,18 +60,28 @@ def go_to_watch() -> None:
         st.switch_page("train.py", query_params={})
 
 
-def _read(found: Brought) -> None:
-    reading = found.reading
+def _invite() -> None:
+    st.info(
+        "Bring sentences with their translations, and a small Transformer learns them in minutes: a "
+        "table of 2 to 4 columns as ManyThings and Tatoeba give it (TSV), CSV, JSON lines, or two "
+        "text files whose lines belong together. Some 100 different sentences teach it something; "
+        "a few thousand short ones learn well. What was read and what is kept stands here then.",
+        icon=":material/upload_file:",
+    )
+
+
+def _say_what_was_read(upload: Upload) -> None:
+    reading = upload.reading
     st.markdown(
-        f"**{reading.format}**, {found.name}: **{reading.read:,}** pairs read of {reading.seen:,} "
+        f"**{plain(reading.format)}**, {upload.name}: **{reading.read:,}** pairs read of {reading.seen:,} "
         f"{'line' if reading.seen == 1 else 'lines'}."
     )
     if not reading.skipped:
         return
     n_skipped = sum(some.count for some in reading.skipped)
-    with st.expander(
-        f"{n_skipped:,} skipped: {plain(reading.skipped[0].reason)}{_more(found)}", key="pairs_skipped"
-    ):
+    others = len(reading.skipped) - 1
+    more = f" and {others} other reason{'s' if others > 1 else ''}" if others else ""
+    with st.expander(f"{n_skipped:,} skipped: {plain(reading.skipped[0].reason)}{more}", key="pairs_skipped"):
         st.table(
             {
                 "left out because of": [plain(some.reason) for some in reading.skipped],
@@ -95,23 +94,21 @@ def _read(found: Brought) -> None:
         )
 
 
-def _more(found: Brought) -> str:
-    others = len(found.reading.skipped) - 1
-    return f" and {others} other reason{'s' if others > 1 else ''}" if others else ""
-
-
-def _made(found: Brought, caps: Caps) -> OwnPairs | InputError:
-    """What these caps leave, made once and not at every turn of the page."""
+def _made(reading: Reading, caps: Caps) -> OwnPairs | None:
+    """What these caps leave, made once and not at every turn of the page; None where that is too little."""
     kept = st.session_state.get("pairs_made")
-    if kept is None or kept[0] is not found or kept[1] != caps:
+    if kept is None or kept[0] is not reading or kept[1] != caps:
         made: OwnPairs | InputError
         try:
             with st.spinner("Counting words…"):
-                made = keep(OwnPairs(capped(found.reading, caps)))
+                made = keep(OwnPairs(capped(reading, caps)))
         except InputError as error:
             made = error
-        kept = st.session_state["pairs_made"] = found, caps, made
-    return kept[2]
+        kept = st.session_state["pairs_made"] = reading, caps, made
+    if isinstance(kept[2], OwnPairs):
+        return kept[2]
+    refuse(kept[2])
+    return None
 
 
 def kept_line(own: OwnPairs) -> str:

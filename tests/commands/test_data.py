@@ -80,7 +80,7 @@ def test_a_file_of_pairs_is_reported_in_one_line(command, pairs_file):
     ("content", "found"),
     [
         (b"<!DOCTYPE html><html><body>go\tva</body></html>", "HTML"),
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "PNG"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "UTF-8"),
         (b"only one column\n" * 40, "one column"),
         (b"", "empty"),
     ],

@@ -12,11 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from transformer.errors import InputError
-from transformer.tasks.pairs.caps import Capped, Caps, capped
-from transformer.tasks.pairs.frequency import frequent, frequent_few
+from transformer.tasks.pairs.caps import Capped, Caps, capped, suggested
+from transformer.tasks.pairs.frequency import Candidate, frequent, frequent_few
 from transformer.tasks.pairs.reading import Reading
-from transformer.tasks.pairs.sides import plain
 from transformer.tasks.pairs.spelling import cleaner, spaced_signs
+from transformer.tasks.pairs.text import plain
 from transformer.tasks.writing import Writing
 
 QUICK = settings(max_examples=300, deadline=None, derandomize=True, database=None)
@@ -26,9 +26,13 @@ def reading(*pairs):
     return Reading(pairs, "TSV, 2 columns", len(pairs))
 
 
-def words(sentence):
+def sentences(texts):
     """Every letter is a word."""
-    return sentence
+    return [Candidate((text, text), len(text), len(text), tuple(map(ord, text))) for text in texts]
+
+
+def texts(candidates):
+    return [candidate.pair[0] for candidate in candidates]
 
 
 def steps(made: Capped):
@@ -89,11 +93,10 @@ def test_lengths_are_counted_in_words_and_signs_and_chinese_characters_after_swa
     ]
 
 
-def test_a_sentence_that_goes_for_a_rare_word_may_take_others_along():
+@pytest.mark.parametrize(("least", "left"), [(1, ["ab", "bc", "cd", "aa", "ee"]), (2, ["aa", "ee"]), (3, [])])
+def test_a_sentence_that_goes_for_a_rare_word_may_take_others_along(least, left):
     # d is rare; without "cd" c is rare; without "bc" b is; without "ab" a is left twice.
-    assert frequent(["ab", "bc", "cd", "aa", "ee"], words, 2) == ["aa", "ee"]
-    assert frequent(["ab", "bc", "cd", "aa", "ee"], words, 3) == []
-    assert frequent(["ab", "bc", "cd", "aa", "ee"], words, 1) == ["ab", "bc", "cd", "aa", "ee"]
+    assert texts(frequent(sentences(["ab", "bc", "cd", "aa", "ee"]), least)) == left
 
 
 def test_a_word_is_counted_on_its_own_side_only():
@@ -143,11 +146,6 @@ def test_a_cap_that_is_no_whole_number_from_1_is_refused(name, value):
     assert refused.value.field == name
 
 
-def test_caps_that_leave_nothing_leave_nothing():
-    made = capped(reading(("one two", "un deux")), Caps(longest_source=1, min_frequency=2, most_pairs=3))
-    assert (made.pairs, made.src_words, made.tgt_words) == ((), 0, 0)
-
-
 WORD = st.text(alphabet="aAsSéİß'’-３Ａ々纽9", min_size=1, max_size=5)
 SENTENCE = st.lists(WORD | st.sampled_from([",", "?", "!", "'s", "l'", ".", "_", "-"]), max_size=8).flatmap(
     lambda words: st.sampled_from(
@@ -181,21 +179,23 @@ def test_frequent_sentences_are_left_when_those_with_rare_words_are_taken_away_a
         if len(good) == len(left):
             break
         left = good
-    assert frequent(made, words, least) == left
+    assert texts(frequent(sentences(made), least)) == left
 
 
-def test_few_are_chosen_among_sentences_of_more_frequent_words():
-    # To be there 5 times in 10 of 115, a word must occur 58 times.
-    made = ["z", "y", "x"] * 5 + ["y", "x"] * 15 + ["x"] * 70
-    assert frequent_few(made, words, 5, 10) == ["x"] * 10
-    assert frequent_few(made, words, 5, 105) == ["y", "x"] * 20 + ["x"] * 65, "without z, 5.5 times"
-    assert frequent_few(made, words, 5, 114) == made[:114], "without z there are only 110"
-
-
-def test_where_a_part_has_no_frequent_words_a_smaller_one_that_has_is_kept():
-    made = [*"abcdefghij"] * 5 + ["xx"] * 4  # in the first 40 each letter occurs 4 times
-    assert frequent_few(made, words, 5, 40) == ["xx"] * 4
-    assert frequent_few(made, words, 5, 50) == [*"abcdefghij"] * 5
+@pytest.mark.parametrize(
+    ("made", "most", "left"),
+    [
+        # To be there 5 times in 10 of 115, a word must occur 58 times.
+        (["z", "y", "x"] * 5 + ["y", "x"] * 15 + ["x"] * 70, 10, ["x"] * 10),
+        # Without z, 5.5 times.
+        (["z", "y", "x"] * 5 + ["y", "x"] * 15 + ["x"] * 70, 105, ["y", "x"] * 20 + ["x"] * 65),
+        # In the first 40 each letter occurs 4 times: a smaller part is kept that has frequent words.
+        ([*"abcdefghij"] * 5 + ["xx"] * 4, 40, ["xx"] * 4),
+        ([*"abcdefghij"] * 5 + ["xx"] * 4, 50, [*"abcdefghij"] * 5),
+    ],
+)
+def test_few_are_chosen_among_sentences_of_more_frequent_words(made, most, left):
+    assert texts(frequent_few(sentences(made), 5, most)) == left
 
 
 def test_a_small_part_of_many_pairs_is_nearly_as_large_as_the_cap_allows():
@@ -205,3 +205,38 @@ def test_a_small_part_of_many_pairs_is_nearly_as_large_as_the_cap_allows():
     made = capped(reading(*made_of), Caps(min_frequency=5, most_pairs=1000))
     assert 950 < len(made.pairs) <= 1000
     assert min(rarest(made)) >= 5
+
+
+def skewed(n, words, lengths, *, numbered):
+    """So many pairs of words drawn by chance, a few of them far more often than most, as in any language."""
+    chance = random.Random(0)
+
+    def side(length, sign):
+        return " ".join(f"{sign}{min(int(chance.paretovariate(0.9)), words)}" for _ in range(length))
+
+    drawn = [(side(k, "a"), side(k, "b")) for k in (chance.randint(*lengths) for _ in range(n))]
+    return reading(*((f"{s} {i}" if numbered else s, t) for i, (s, t) in enumerate(drawn)))
+
+
+SHORT = {"longest_source": 8, "longest_target": 12}
+ANY = {"longest_source": None, "longest_target": None}
+
+
+@pytest.mark.parametrize(
+    ("n", "words", "lengths", "numbered", "caps", "least", "most"),
+    [
+        # A number makes every source different: no word of it is frequent, and most is kept all the same.
+        (60, 300, (3, 7), True, SHORT, 0.9, 1),
+        (3000, 300, (3, 7), True, SHORT, 0.9, 1),
+        (600, 200, (20, 40), True, ANY, 1, 1),
+        (800, 60, (3, 13), False, SHORT, 0.4, 0.99),
+        (12_000, 3000, (3, 20), False, SHORT | {"min_frequency": 5, "most_pairs": 5_000}, 2 / 12, 5 / 12),
+    ],
+)
+def test_caps_are_suggested_that_leave_short_sentences_of_frequent_words_and_enough_of_them(
+    n, words, lengths, numbered, caps, least, most
+):
+    found = skewed(n, words, lengths, numbered=numbered)
+    chosen = suggested(found)
+    assert {name: getattr(chosen, name) for name in caps} == caps
+    assert least * n <= len(capped(found, chosen).pairs) <= most * n

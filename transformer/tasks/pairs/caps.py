@@ -5,19 +5,28 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from itertools import product
 
 from transformer.errors import InputError
-from transformer.tasks.pairs.frequency import frequent, frequent_few
+from transformer.tasks.pairs.frequency import Candidate, frequent, frequent_few
+from transformer.tasks.pairs.layout import Sides
 from transformer.tasks.pairs.reading import Reading
 from transformer.tasks.pairs.spelling import cleaner, writing_of
 from transformer.tasks.writing import Writing
 
 SHUFFLE_SEED = 20_171_206
 """Any fixed number: the same file and caps give the same pairs."""
-Sides = tuple[str, str]
+LENGTHS = ((8, 12), (16, 24), (None, None))
+"""Longest source and target that are suggested: short sentences first, which are learned in minutes."""
+FREQUENCIES = (5, 3, 2, 1)
+"""Rare words cannot be learned, so the more often each occurs, the better."""
+ENOUGH, LEAST_SHARE = 2_000, 0.4
+"""Pairs that should remain, or of a small file this share."""
+MOST_PAIRS = 5_000
+LOOKED_AT = 20_000
+"""Pairs of a large file from which its caps are told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +92,16 @@ def _vocabulary(writing: Writing, texts: Iterable[str]) -> int:
     return len({unit for text in texts for unit in writing.units(text)})
 
 
-class _Candidate(NamedTuple):
-    pair: Sides
-    n_source: int
-    n_target: int
-    words: tuple[int, ...]
-    """The units of both sides as numbers, which differ between the sides."""
+@dataclass(frozen=True)
+class _Spelled:
+    """Pairs as they are spelled, from which caps choose."""
+
+    read: int
+    """Pairs before they were spelled."""
+    src: Writing
+    tgt: Writing
+    candidates: list[Candidate]
+    """In a fixed random order."""
 
 
 def capped(reading: Reading, caps: Caps) -> Capped:
@@ -98,21 +111,46 @@ def capped(reading: Reading, caps: Caps) -> Capped:
     length. Words are rarer in fewer pairs, so with a frequency the number is chosen among pairs of more
     frequent words. All caps hold together for what is kept.
     """
-    sources = [source for source, _ in reading.pairs]
-    targets = [target for _, target in reading.pairs]
-    if caps.swap:
-        sources, targets = targets, sources
-    src, tgt = (writing_of(texts, lower=caps.lower) for texts in (sources, targets))
-    spelled = dict.fromkeys(zip(map(cleaner(src), sources), map(cleaner(tgt), targets), strict=True))
-    steps = [Step("read", reading.read)]
+    return _kept(_spelled(reading, swap=caps.swap, lower=caps.lower), caps)
 
-    def after(cap: str, left: list[_Candidate]) -> list[_Candidate]:
-        steps.append(Step(cap, len(left)))
-        return left
 
-    left = _candidates(spelled, src, tgt)
-    random.Random(SHUFFLE_SEED).shuffle(left)
-    if len(left) < reading.read:
+def suggested(reading: Reading) -> Caps:
+    """The strictest caps that leave enough to learn from; of a small file they leave most of it."""
+    some = reading.pairs[:: -(-reading.read // LOOKED_AT)]
+    spelled = _spelled(replace(reading, pairs=some), swap=False, lower=True)
+    enough = min(ENOUGH, LEAST_SHARE * len(some))
+    for (source, target), often in product(LENGTHS, FREQUENCIES):
+        caps = Caps(longest_source=source, longest_target=target, min_frequency=often)
+        if len(_kept(spelled, caps).pairs) >= enough:
+            break
+    return replace(caps, most_pairs=MOST_PAIRS)
+
+
+def _spelled(reading: Reading, *, swap: bool, lower: bool) -> _Spelled:
+    pairs = [(target, source) for source, target in reading.pairs] if swap else reading.pairs
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    src, tgt = (writing_of(texts, lower=lower) for texts in (sources, targets))
+    different = dict.fromkeys(zip(map(cleaner(src), sources), map(cleaner(tgt), targets), strict=True))
+    in_sources: defaultdict[str, int] = defaultdict(lambda: len(in_sources))
+    in_targets: defaultdict[str, int] = defaultdict(lambda: ~len(in_targets))  # negative
+    candidates = []
+    for pair in different:
+        source_units, target_units = src.units(pair[0]), tgt.units(pair[1])
+        words = *map(in_sources.__getitem__, source_units), *map(in_targets.__getitem__, target_units)
+        candidates.append(Candidate(pair, len(source_units), len(target_units), words))
+    random.Random(SHUFFLE_SEED).shuffle(candidates)
+    return _Spelled(reading.read, src, tgt, candidates)
+
+
+def _kept(spelled: _Spelled, caps: Caps) -> Capped:
+    left = spelled.candidates
+    steps = [Step("read", spelled.read)]
+
+    def after(cap: str, kept: list[Candidate]) -> list[Candidate]:
+        steps.append(Step(cap, len(kept)))
+        return kept
+
+    if len(left) < spelled.read:
         after("different once spelled alike", left)
     if (longest := caps.longest_source) is not None:
         left = after(f"source of at most {longest:,} words", [one for one in left if one.n_source <= longest])
@@ -120,25 +158,10 @@ def capped(reading: Reading, caps: Caps) -> Capped:
         left = after(f"target of at most {longest:,} words", [one for one in left if one.n_target <= longest])
     least, most = caps.min_frequency, caps.most_pairs
     if least > 1:
-        left = after(f"every word at least {least:,} times", frequent(left, _words, least))
+        left = after(f"every word at least {least:,} times", frequent(left, least))
     if most is not None and least > 1 and len(left) > most:
-        few = frequent_few(left, _words, least, most)
+        few = frequent_few(left, least, most)
         left = after(f"at most {most:,} pairs, every word still {least:,} times", few)
     elif most is not None:
         left = after(f"at most {most:,} pairs", left[:most])
-    return Capped(tuple(one.pair for one in left), caps, src, tgt, tuple(steps))
-
-
-def _candidates(spelled: Iterable[Sides], src: Writing, tgt: Writing) -> list[_Candidate]:
-    in_sources: defaultdict[str, int] = defaultdict(lambda: len(in_sources))
-    in_targets: defaultdict[str, int] = defaultdict(lambda: ~len(in_targets))  # negative
-    made = []
-    for pair in spelled:
-        read, written = src.units(pair[0]), tgt.units(pair[1])
-        words = *map(in_sources.__getitem__, read), *map(in_targets.__getitem__, written)
-        made.append(_Candidate(pair, len(read), len(written), words))
-    return made
-
-
-def _words(candidate: _Candidate) -> tuple[int, ...]:
-    return candidate.words
+    return Capped(tuple(one.pair for one in left), caps, spelled.src, spelled.tgt, tuple(steps))

@@ -14,8 +14,7 @@ from transformer.errors import InputError
 from transformer.tasks.corpus import N_HELD_OUT, Corpus, chosen_by_hash
 from transformer.tasks.pair import Pair
 from transformer.tasks.pairs.caps import Capped
-from transformer.tasks.pairs.limits import FIELD
-from transformer.tasks.pairs.sides import plain, shortened
+from transformer.tasks.pairs.text import FIELD, plain, shortened
 
 ONE_IN = 10
 """Of the sources, so many is one held out."""

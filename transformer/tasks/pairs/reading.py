@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from transformer.tasks.pairs.file_text import lines_of
-from transformer.tasks.pairs.formats import layout_of_one, layout_of_two
-from transformer.tasks.pairs.limits import EXPECTED, MAX_BYTES, MAX_SIDE, MIN_PAIRS, named, refused
-from transformer.tasks.pairs.record import Record
-from transformer.tasks.pairs.sides import plain, shortened
+from transformer.tasks.pairs.layout import MAX_LINE, MOST, Layout, Sides, aligned, layout_of
+from transformer.tasks.pairs.text import EXPECTED, lines_of, named, plain, refused, shortened
 
-EMPTY_SIDE = "an empty side"
-LONG_SIDE = f"a sentence longer than {MAX_SIDE:,} characters"
-AGAIN = "the same pair as before"
+MAX_BYTES = 20_000_000
+"""Of all files together."""
+MAX_SIDE = 1_000
+"""Characters of one sentence."""
+MIN_PAIRS = 20
 EXAMPLES = 3
 """Shown for each reason."""
+EMPTY_LINE = "an empty line"
+EMPTY_SIDE = "an empty side"
+OTHER_FORM = "another form than most lines"
+LONG = f"a sentence longer than {MAX_SIDE:,} characters"
+AGAIN = "the same pair as before"
 
 
 class Example(NamedTuple):
@@ -41,13 +46,13 @@ class Skipped:
 class Reading:
     """What was found in the files. Another target for the same source is a pair like any other."""
 
-    pairs: tuple[tuple[str, str], ...]
+    pairs: tuple[Sides, ...]
     """Sentences and their translations, in the order of the file, spelled as there but for spaces."""
     format: str
     """What the files turned out to be, for a person to read."""
     seen: int
-    """Lines or records, a header not counted: those that gave a pair and those that were skipped."""
-    skipped: tuple[Skipped, ...] = field(default=())
+    """Lines, a header not counted: those that gave a pair and those that were skipped."""
+    skipped: tuple[Skipped, ...] = ()
     """The most frequent reason first."""
 
     @property
@@ -73,52 +78,60 @@ def read_pairs(files: Sequence[tuple[str, bytes]]) -> Reading:
             f"{size / 1e6:.1f} MB is too much; at most {MAX_BYTES / 1e6:.0f} MB can be read. "
             "Upload a part of it."
         )
-    lines = [lines_of(name, data) for name, data in files]
+    name, lines = files[0][0], lines_of(*files[0])
     if len(files) == 1:
-        layout = layout_of_one(files[0][0], lines[0])
+        layout = layout_of(name, lines)
     else:
-        layout = layout_of_two((files[0][0], files[1][0]), *lines)
-    pairs, skipped = _sifted(layout.records)
-    reading = Reading(pairs, layout.format, len(layout.records), skipped)
-    if reading.read < MIN_PAIRS:
-        raise refused(_too_few(files, reading))
-    return reading
+        layout, lines = aligned((name, files[1][0]), (lines, lines_of(*files[1])))
+    numbered = list(enumerate(lines, 1))
+    if layout.header:
+        numbered.remove(next(one for one in numbered if one[1].strip()))
+    return _read(name, layout, numbered)
 
 
-def _sifted(records: Sequence[Record]) -> tuple[tuple[tuple[str, str], ...], tuple[Skipped, ...]]:
+def _read(name: str, layout: Layout, lines: Sequence[tuple[int, str]]) -> Reading:
     """The pairs that can be used, and the rest by reason."""
-    pairs: dict[tuple[str, str], None] = {}
-    left_out: dict[str, list[Record]] = {}
-    for record in records:
-        fault = record.fault
-        if record.sides is not None:
-            # A text beyond this is too long whatever its spaces, and is not worth the time.
-            if max(map(len, record.sides)) > 4 * MAX_SIDE:
-                fault = LONG_SIDE
-            else:
-                source, target = plain(record.sides[0]), plain(record.sides[1])
-                fault = _fault(source, target) or (AGAIN if (source, target) in pairs else "")
-        if fault:
-            left_out.setdefault(fault, []).append(record)
+    pairs: dict[Sides, None] = {}
+    count: Counter[str] = Counter()
+    examples: defaultdict[str, list[Example]] = defaultdict(list)
+    for number, line in lines:
+        found = _pair(layout, line)
+        if isinstance(found, str) or found in pairs:
+            reason = found if isinstance(found, str) else AGAIN
+            count[reason] += 1
+            if count[reason] <= EXAMPLES:
+                examples[reason].append(Example(number, shortened(line)))
         else:
-            pairs[source, target] = None
-    skipped = [
-        Skipped(reason, len(found), tuple(Example(r.line, shortened(r.raw)) for r in found[:EXAMPLES]))
-        for reason, found in left_out.items()
-    ]
-    return tuple(pairs), tuple(sorted(skipped, key=lambda some: -some.count))
+            pairs[found] = None
+    fitting = 1 - count[OTHER_FORM] / max(1, len(lines) - count[EMPTY_LINE])
+    if fitting < MOST:
+        odd = examples[OTHER_FORM][0]
+        raise refused(
+            f"Only {fitting:.0%} of the lines of {named(name)} are {layout.format}; line {odd.line:,} is "
+            f"“{odd.text}”. {EXPECTED}."
+        )
+    if len(pairs) < MIN_PAIRS:
+        reasons = "; ".join(f"{times:,} × {reason}" for reason, times in count.most_common())
+        raise refused(
+            f"{named(name)}, read as {layout.format}, has {len(pairs)} pairs that can be used; at least "
+            f"{MIN_PAIRS} are needed{f' (left out: {reasons})' if reasons else ''}. Add more sentences."
+        )
+    skipped = (
+        Skipped(reason, times, tuple(examples[reason])) for reason, times in count.most_common() if times
+    )
+    return Reading(tuple(pairs), layout.format, len(lines), tuple(skipped))
 
 
-def _fault(source: str, target: str) -> str:
+def _pair(layout: Layout, line: str) -> Sides | str:
+    """The pair on a line, or why there is none."""
+    if not line.strip():
+        return EMPTY_LINE
+    if len(line) > MAX_LINE:
+        return LONG
+    sides = layout.sides(line)
+    if sides is None:
+        return OTHER_FORM
+    source, target = map(plain, sides)
     if not source or not target:
         return EMPTY_SIDE
-    return LONG_SIDE if max(len(source), len(target)) > MAX_SIDE else ""
-
-
-def _too_few(files: Sequence[tuple[str, bytes]], reading: Reading) -> str:
-    where = " and ".join(named(name) for name, _ in files)
-    reasons = "; ".join(f"{some.count:,} × {some.reason}" for some in reading.skipped)
-    return (
-        f"{where}, read as {reading.format}, has {reading.read} pairs that can be used; at least {MIN_PAIRS} "
-        f"are needed{f' (left out: {reasons})' if reasons else ''}. Add more sentences. {EXPECTED}."
-    )
+    return LONG if max(len(source), len(target)) > MAX_SIDE else (source, target)

@@ -6,8 +6,8 @@ import threading
 import weakref
 
 from transformer.errors import InputError
-from transformer.tasks.pairs.limits import FIELD
 from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.text import FIELD
 
 _KEPT: weakref.WeakValueDictionary[str, OwnPairs] = weakref.WeakValueDictionary()
 _LOCK = threading.Lock()  # two threads that keep the same pairs get the same one

@@ -8,9 +8,9 @@ from typing import Any
 
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Capped, Caps
-from transformer.tasks.pairs.limits import FIELD
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.spelling import FRENCH
+from transformer.tasks.pairs.text import FIELD
 from transformer.tasks.writing import Writing
 
 FORMAT = 1

@@ -1,0 +1,82 @@
+"""The bytes of a file as lines of text, text without what nobody sees, and the way to refuse an upload."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+
+from transformer.errors import InputError
+
+FIELD = "pairs_upload"
+"""The setting that every refusal is about."""
+MAX_LINES = 300_000
+EXPECTED = (
+    "Expected is UTF-8 text with a sentence and its translation on each line, separated by a tab (or CSV, or "
+    'JSON lines with "src" and "tgt", or two files with one sentence a line each)'
+)
+_MARKUP = re.compile(r"\s*<([!?]|(html|head|body|table|div|tmx)\b)", re.IGNORECASE)
+_NO_SIGNS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\ud800-\udfff\ufeff\ufffe\uffff]+")
+"""Controls that are no spaces, halves of characters, and what has no width: nobody sees or types them."""
+
+
+def lines_of(name: str, data: bytes) -> list[str]:
+    """The lines of a text file, without their ends.
+
+    Lines end at CR LF, LF or, where there is no LF, at CR; U+0085 and U+2028 end none.
+
+    Raises:
+        InputError: it is no text, is a web page, is empty, or has too many lines.
+    """
+    utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = data.decode("utf-16" if utf16 else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _no_text(name, data.count(b"\n", 0, error.start)) from error
+    if "\0" in text:  # valid UTF-8, and in no text
+        raise _no_text(name, text.count("\n", 0, text.index("\0")))
+    if not text.strip():
+        raise refused(f"{named(name)} is empty. {EXPECTED}.")
+    if _MARKUP.match(text):
+        raise refused(f"{named(name)} is a saved web page (HTML) or XML: save its table as text. {EXPECTED}.")
+    # Before a line feed CR is a space at the end of a line, of no account.
+    text = text.replace("\r", " " if "\n" in text else "\n").removesuffix("\n")
+    n_lines = text.count("\n") + 1
+    if n_lines > MAX_LINES:
+        raise refused(
+            f"{named(name)} has {n_lines:,} lines; at most {MAX_LINES:,} can be read. Upload a part of it."
+        )
+    return text.split("\n")
+
+
+def _no_text(name: str, n_lines_before: int) -> InputError:
+    return refused(
+        f"{named(name)} is no text in UTF-8, as line {n_lines_before + 1:,} shows. Unpack an archive, save a "
+        f"table as “CSV UTF-8”, and text with the encoding UTF-8. {EXPECTED}."
+    )
+
+
+def plain(text: str) -> str:
+    """Composed characters (NFC) and single plain spaces; U+00A0, U+202F and U+2028 are spaces too."""
+    if not text.isascii() or not text.isprintable():
+        # First, since two characters may compose once nothing stands between them.
+        text = unicodedata.normalize("NFC", _NO_SIGNS.sub("", text))
+    return " ".join(text.split())
+
+
+def shortened(text: str, longest: int = 60) -> str:
+    """The beginning of a text, as an example of it."""
+    beginning = plain(text[: 4 * longest])
+    if len(beginning) <= longest and len(text) <= 4 * longest:
+        return beginning
+    return beginning[: longest - 1] + "…"
+
+
+def named(name: str) -> str:
+    """A file's name as an error shows it."""
+    return f"“{shortened(name, 40) or 'the file'}”"
+
+
+def refused(message: str) -> InputError:
+    """The error of an upload that cannot be used."""
+    return InputError(message, FIELD)
