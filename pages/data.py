@@ -28,7 +28,7 @@ def bring_your_own() -> None:
     task_chosen()
 
 
-values = data_settings()
+values, boxes = data_settings()
 if values["task"] == "pairs":
     with st.container(key="pairs"):
         left, right = st.columns([1, 1.75], gap="medium")
@@ -49,7 +49,7 @@ else:
         on_click=bring_your_own,
         help="Upload or paste sentences with their translations, and train on them.",
     )
-data = chosen(values)
+data = chosen(values, boxes)
 with st.container(key="data_examples"):
     example = draw_examples(data)
 with st.container(key="data_tokens"):

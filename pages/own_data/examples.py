@@ -18,9 +18,10 @@ from transformer.tasks.corpus import Corpus
 from transformer.tasks.pair import Pair, token_links
 from transformer.tasks.writing import CHARACTERS
 
-TRAINED, HELD_OUT = "trained on", "held out"
-KEYS = {TRAINED: "data_trained", HELD_OUT: "data_held_out"}
-N_SHOWN = {TRAINED: 12, HELD_OUT: 6}
+TRAINED, HELD_OUT = "data_trained", "data_held_out"
+"""Keys of the two lists."""
+N_TRAINED, N_HELD_OUT = 12, 6
+"""Examples that they show."""
 N_SAMPLE = 1000
 """Training examples of which lengths and tokens are counted."""
 MOST_DRAWN = 60
@@ -44,13 +45,14 @@ def draw_examples(chosen: Chosen) -> Pair | None:
     if corpus is None or settings is None:
         st.caption("Examples stand here as soon as there is something to draw them from.")
         return None
-    shown = {side: _shown(corpus, side) for side in N_SHOWN}
+    shown = _shown(corpus)
     picture = st.container()
     left, right = st.columns([1.35, 1], gap="medium")
     with left:
-        _list(TRAINED, "Trained on", shown)
+        _list("Trained on", TRAINED, HELD_OUT, shown)
+        _lengths(corpus)
     with right:
-        _list(HELD_OUT, "Held out: training never sees these", shown)
+        _list("Held out: training never sees these", HELD_OUT, TRAINED, shown)
         st.button(
             "Draw others",
             key="data_others",
@@ -61,12 +63,10 @@ def draw_examples(chosen: Chosen) -> Pair | None:
         st.markdown(f"{supply(corpus, settings)} {held_out(settings)}")
         if chosen.task in PATTERNS:
             _patterns(chosen.task, settings.patterns, sample(corpus))
-    with left:
-        _lengths(corpus)
-    side, row = _place(shown)
-    pair = shown[side][row]
+    key = TRAINED if st.session_state[HELD_OUT] is None else HELD_OUT
+    pair = shown[key][st.session_state[key] or 0]
     with picture:
-        _alignment(corpus, chosen.tokens, pair, side)
+        _alignment(corpus, chosen.tokens, pair)
     return pair
 
 
@@ -78,19 +78,18 @@ def _picked(corpus: Corpus, count: int, rng: np.random.Generator) -> list[Pair]:
     return [drawn[i] for i in rng.choice(len(drawn), count, replace=False)]
 
 
-def _shown(corpus: Corpus, side: str) -> list[Pair]:
+def _shown(corpus: Corpus) -> dict[str, list[Pair]]:
+    """The examples of both lists, the same until others are asked for."""
     seed = st.session_state.get("data_seed", 0)
-    kept, pairs = st.session_state.get(f"data_shown_{side}", (None, []))
-    if kept is None or kept[0] is not corpus or kept[1] != seed:
-        rng, count = np.random.default_rng([seed, 1]), N_SHOWN[side]
-        if side == TRAINED:
-            pairs = _picked(corpus, count, rng)
-        else:
-            every = corpus.held_out()
-            pairs = [every[i] for i in rng.permutation(len(every))[:count]]
-        st.session_state[f"data_shown_{side}"] = (corpus, seed), pairs
-        st.session_state[KEYS[side]] = _most_telling(pairs) if side == TRAINED else None
-    return pairs
+    kept, drawn_by, shown = st.session_state.get("data_shown", (None, 0, {}))
+    if kept is not corpus or drawn_by != seed:
+        every = corpus.held_out()
+        some = np.random.default_rng([seed, 1]).permutation(len(every))[:N_HELD_OUT]
+        trained = _picked(corpus, N_TRAINED, np.random.default_rng([seed, 1]))
+        shown = {TRAINED: trained, HELD_OUT: [every[i] for i in some]}
+        st.session_state["data_shown"] = corpus, seed, shown
+        st.session_state[TRAINED], st.session_state[HELD_OUT] = _most_telling(trained), None
+    return shown
 
 
 def _most_telling(pairs: Sequence[Pair]) -> int:
@@ -107,25 +106,14 @@ def _others() -> None:
     st.session_state["data_seed"] = st.session_state.get("data_seed", 0) + 1
 
 
-def _place(shown: dict[str, list[Pair]]) -> tuple[str, int]:
-    """Which row of which list is looked at."""
-    row = st.session_state.get(KEYS[HELD_OUT])
-    if row is not None and row < len(shown[HELD_OUT]):
-        return HELD_OUT, row
-    row = st.session_state.get(KEYS[TRAINED]) or 0
-    return TRAINED, min(row, len(shown[TRAINED]) - 1)
-
-
-def _list(side: str, label: str, shown: dict[str, list[Pair]]) -> None:
+def _list(label: str, key: str, other: str, shown: dict[str, list[Pair]]) -> None:
     """The pairs of one side, one of which can be chosen: of both lists together, as the callback sees to."""
-    pairs = shown[side]
-    st.session_state[KEYS[side]] = st.session_state.get(KEYS[side])  # one from another page has forgotten it
-    other = KEYS[HELD_OUT if side == TRAINED else TRAINED]
+    st.session_state[key] = st.session_state.get(key)  # one from another page has forgotten it
     st.radio(
         label,
-        range(len(pairs)),
-        format_func=lambda row: _row(pairs[row]),
-        key=KEYS[side],
+        range(len(shown[key])),
+        format_func=lambda row: _row(shown[key][row]),
+        key=key,
         persist_state="session",
         on_change=lambda: st.session_state.update({other: None}),
         help="Question → answer, and what kind of example it is. The one that is chosen is drawn above.",
@@ -156,7 +144,7 @@ def aligned(corpus: Corpus, task: Task | None, pair: Pair) -> Aligned:
     )
 
 
-def _alignment(corpus: Corpus, task: Task | None, pair: Pair, side: str) -> None:
+def _alignment(corpus: Corpus, task: Task | None, pair: Pair) -> None:
     tokens = aligned(corpus, task, pair)
     if tokens.links is None:
         st.caption(nobody_knows())
@@ -164,6 +152,7 @@ def _alignment(corpus: Corpus, task: Task | None, pair: Pair, side: str) -> None
     if max(len(tokens.source), len(tokens.target)) > MOST_DRAWN:
         st.info(f"Of more than {MOST_DRAWN} tokens no alignment is drawn; choose a shorter example.")
         return
+    side = "held out" if pair.held_out else "trained on"
     with st.container(key="data_alignment"):
         live_figure(
             alignment(tokens, title=f"<b>Where each token comes from</b> · {side}"),
@@ -180,7 +169,7 @@ def _alignment(corpus: Corpus, task: Task | None, pair: Pair, side: str) -> None
 
 def _lengths(corpus: Corpus) -> None:
     pairs = sample(corpus)
-    units = tuple(
+    src, tgt = (
         "characters" if writing.unit == CHARACTERS else "words and signs"
         for writing in (corpus.src, corpus.tgt)
     )
@@ -189,7 +178,7 @@ def _lengths(corpus: Corpus) -> None:
             length_histogram(
                 [len(corpus.src.units(pair.source)) for pair in pairs],
                 [len(corpus.tgt.units(pair.target)) for pair in pairs],
-                unit=(units[0], units[1]),
+                unit=(src, tgt),
                 title=f"<b>Lengths</b> of {len(pairs):,} training examples",
             ),
             key="data_lengths_figure",

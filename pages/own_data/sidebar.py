@@ -26,11 +26,11 @@ class Chosen:
     """The corpus in tokens."""
 
 
-def data_settings() -> dict[str, Any]:
+def data_settings() -> tuple[dict[str, Any], dict[str, Any]]:
     """Draw the widgets.
 
     Returns:
-        Their values by the configuration's names; "boxes" says where a message about each of them goes.
+        Their values by the configuration's names, and where a message about each of them goes.
     """
     begin()
     defaults = values_of(base())
@@ -46,12 +46,11 @@ def data_settings() -> dict[str, Any]:
         task_settings(values["task"], defaults, values, boxes)
         tokenizer_settings(defaults, values, boxes)
         st.caption("Task and tokens are the same choices as on Watch: what is changed here is changed there.")
-    return {**values, "boxes": boxes}
+    return values, boxes
 
 
-def chosen(values: dict[str, Any]) -> Chosen:
+def chosen(values: dict[str, Any], boxes: dict[str, Any]) -> Chosen:
     """The task that these values mean; mistakes are answered beside the widget that they stand in."""
-    boxes, values = values["boxes"], {name: value for name, value in values.items() if name != "boxes"}
     config, corpus, task = None, None, None
     try:
         config = base().with_changes(**values)

@@ -29,11 +29,7 @@ def keep_tokenizer(content: str) -> TokenizerFile:
     """
     backend_of(content)
     digest = hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
-    held = _HELD.get(digest)
-    if held is None:
-        held = TokenizerFile(content, digest)
-        _HELD[digest] = held
-    return held
+    return _HELD.setdefault(digest, TokenizerFile(content, digest))
 
 
 def kept(digest: str | None) -> TokenizerFile:

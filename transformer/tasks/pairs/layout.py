@@ -60,7 +60,8 @@ def layout_of(name: str, lines: Sequence[str]) -> Layout:
             f"“{shortened((sample or lines)[0])}”. {EXPECTED}."
         )
     width = len(rows[0])
-    by_name = _by_name(rows[0])
+    first = _cells(sample[0], separator)
+    by_name = _by_name(first) if len(first) == width else None
     columns = by_name or _by_content(rows)
     if columns is None:
         raise _unclear(name, sample[0])

@@ -1,0 +1,126 @@
+"""Examples of a task: the lists, their pictures, and one selection with Watch."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pages.own_data import facts
+from tests.pages.own_data.conftest import examples
+from transformer.config import TrainConfig
+from transformer.tasks.grammars import french
+from transformer.tasks.letters import is_held_out
+
+
+def choose(visitor, key, row):
+    radio = visitor.at.radio(key=key)
+    radio.set_value(row)
+    return visitor.look()
+
+
+def test_the_page_opens_with_right_examples_of_the_task_that_watch_has(data):
+    page = data()
+    assert page.value("task") == "reverse"
+    for key, held_out, n in (("data_trained", False, 12), ("data_held_out", True, 6)):
+        assert len(examples(page, key)) == n
+        for word, answer in examples(page, key):
+            assert answer == word[::-1]
+            assert is_held_out(word) == held_out
+
+
+def test_a_link_to_the_page_arrives(visit):
+    page = visit({"task": "dates"}, page="data")
+    assert page.says("English dates, written as")
+
+
+def test_others_are_drawn_on_request_and_stay_until_then(data):
+    page = data(task="dates")
+    before = examples(page, "data_trained"), examples(page, "data_held_out")
+    page.look()
+    assert (examples(page, "data_trained"), examples(page, "data_held_out")) == before
+    page.press("data_others")
+    assert not set(before[0]) & set(examples(page, "data_trained"))
+    assert examples(page, "data_held_out") != before[1]
+
+
+def joined(drawn):
+    """The tokens of a drawn alignment: for each of the answer those that it is joined to."""
+    below, above = ([re.sub("<.*?>", "", text) for text in trace["text"]] for trace in drawn.data[:2])
+    visible = [shape["opacity"] > 0 for shape in drawn.layout["shapes"]]
+    n = len(above)
+    return above, below, [[i for i in range(n) if visible[row * n + i]] for row in range(len(below))]
+
+
+def test_one_example_of_both_lists_is_chosen_and_its_letters_are_joined_to_their_mirrors(data):
+    page = data()
+    for key, other, row in (("data_held_out", "data_trained", 2), ("data_trained", "data_held_out", 3)):
+        choose(page, key, row)
+        assert page.at.radio(key=other).value is None
+        word, _ = examples(page, key)[row]
+        above, below, lines = joined(page.drawn("data_alignment_figure"))
+        assert "".join(above) == word
+        assert "".join(below) == word[::-1]
+        assert lines == [[len(word) - 1 - i] for i in range(len(word))]
+
+
+def test_the_alignment_is_drawn_in_the_tokens_that_are_chosen(data):
+    page = data(task="en-fr").set("tokenizer_kind", "characters")
+    above, below, _ = joined(page.drawn("data_alignment_figure"))
+    assert all(len(token) == 1 for token in above + below)
+
+
+@pytest.mark.parametrize(
+    ("task", "kept_back"),
+    [
+        ("reverse", "word"),
+        ("dates", "day of a month"),
+        ("numbers", "number"),
+        ("en-it", "combination"),
+        ("zh-en", "纽约是一座城市"),
+        ("pairs", "source"),
+    ],
+)
+def test_each_task_says_what_is_held_out(task, kept_back):
+    assert kept_back in facts.held_out(TrainConfig(task=task))
+
+
+def test_the_patterns_of_a_grammar_stand_with_what_each_shows_and_go_from_page_to_page(data):
+    page = data(task="en-fr")
+    for name, look_for in french.PATTERNS.items():
+        assert page.says(f"**{name}** (")
+        assert page.says(look_for)
+    page.set("patterns_en-fr", ["question"])
+    assert not page.says("**clitic** (")
+    assert all(source.endswith("?") for source, _ in examples(page, "data_trained"))
+    page.go("train")
+    assert page.run.config.train.patterns == ("question",)
+    page.go("data")
+    assert page.at.multiselect(key="patterns_en-fr").value == ["question"]
+
+
+def test_the_bars_count_every_example_once(data):
+    drawn = data().drawn("data_lengths_figure")
+    assert [sum(trace["y"]) for trace in drawn.data] == [1000, 1000]
+    assert drawn.data[0]["y"] == drawn.data[1]["y"]  # a reversed word is as long
+    assert len(drawn.data[0]["x"]) == 6  # letters of the longest
+
+
+def test_what_is_chosen_here_is_chosen_on_watch_and_stays(data):
+    page = data(task="numbers")
+    assert page.says("**967** different held-out examples")
+    page.set("language", "de").set("digits", 2).go("train")
+    assert (page.value("task"), page.value("language"), page.value("digits")) == ("numbers", "de", 2)
+    page.set("digits", 3).go("data")
+    assert page.value("digits") == 3
+    assert page.value("width") == 8  # of Watch alone, and still as the link had it
+
+
+def test_what_cannot_be_is_answered_in_place_and_examples_are_shown_all_the_same(data):
+    page = data(task="dates", topology="encoder-only")
+    assert len(page.errors) == 1
+    assert "encoder-only" in page.errors[0]
+    assert len(examples(page, "data_trained")) == 12
+    page = data(task="numbers").set("digits", 9)
+    assert len(page.errors) == 1
+    assert "Digits: 9 is outside" in page.errors[0]

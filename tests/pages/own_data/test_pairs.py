@@ -1,0 +1,214 @@
+"""One's own pairs: brought, capped, trained on, and seen by nobody else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.pages.own_data.conftest import PAIRS, TSV, examples, paste, upload
+from transformer.tasks.pairs.own import OwnPairs
+
+PICTURE = "picture.png", b"\x89PNG\r\n\x1a\n\0\0"
+
+
+def test_one_button_leads_to_ones_own_pairs(data):
+    page = data(task="dates")
+    assert not page.at.file_uploader
+    page.press("pairs_bring")
+    assert page.value("task") == "pairs"
+    assert page.value("preset") == "Your own pairs"
+    assert page.at.file_uploader(key="pairs_upload").accept_multiple_files
+    assert page.errors == []
+    assert page.says("Bring sentences with their translations")
+
+
+def test_pasted_pairs_are_reported_step_by_step_and_become_the_examples(bring):
+    page = bring(text=TSV + "\n\t\nalone\t\n" + TSV.splitlines()[0])
+    assert page.errors == []
+    n = len(PAIRS)
+    assert page.says(f"**TSV, 2 columns**, what you pasted: **{n}** pairs read of {n + 3} lines")
+    skipped = page.at.table[0].value
+    assert "the same pair as before" in set(skipped["left out because of"])
+    assert any(f"line {n + 2}: alone" in text for text in skipped["such as"])
+    own = page.value("brought").pairs
+    assert page.says(f"{n} read")
+    assert page.says(f"**{len(own.capped.pairs)} kept**")
+    assert page.says(f"**{len(own.held_out())}** are held out")
+    known = dict(own.capped.pairs)
+    for key in ("data_trained", "data_held_out"):
+        for source, target in examples(page, key):
+            assert known[source] == target
+    assert page.says("Nobody knows the right alignment here")
+
+
+def test_the_newest_of_the_uploaded_files_are_read_as_two_sides_or_by_itself(bring):
+    page = bring(("both.tsv", TSV.encode()))
+    assert page.says("“both.tsv”")
+    digest = page.value("brought").pairs.digest
+    sides = ["\n".join(side).encode() for side in zip(*PAIRS, strict=True)]
+    upload(page, ("a.en", sides[0]), ("a.fr", sides[1]))
+    assert page.says("two aligned files**, “a.en” and “a.fr”")
+    assert page.value("brought").pairs.digest == digest  # the same pairs by another way
+    newest = "\n".join(TSV.splitlines()[:120]).encode()
+    upload(page, ("both.tsv", TSV.encode()), ("newest.tsv", newest))
+    assert page.errors == []
+    assert page.says("“newest.tsv”: **120** pairs")
+    upload(page, ("a.en", sides[0]), ("short.fr", b"un\n" * 30))
+    assert "has 180 lines and “short.fr” has 30" in page.errors[0]
+
+
+def test_a_file_that_cannot_be_used_is_refused_in_place_and_the_last_good_pairs_stay(bring):
+    page = bring()
+    own = page.value("brought").pairs
+    upload(page, PICTURE)
+    assert len(page.errors) == 1
+    assert "“picture.png” is no text" in page.errors[0]
+    assert page.says("The pairs of what you pasted stay in use.")
+    assert page.value("brought").pairs is own
+    assert page.enabled("pairs_train")
+    upload(page)
+    assert page.errors == []  # taken off the list
+
+
+def test_more_than_may_be_pasted_is_refused_whatever_the_browser_says(bring):
+    page = bring(text="The cat sees it.\tLe chat le voit.\n" * 4000)
+    assert "too much to paste" in page.errors[0]
+    assert "brought" not in page.at.session_state
+
+
+def test_a_refused_file_does_not_touch_a_run_that_is_training(bring, slow):
+    page = bring(**{name: slow[name] for name in ("steps", "pace")}).go("train").press("run_start")
+    run = page.run
+    assert run.config.train.task == "pairs"
+    upload(page.go("data"), PICTURE)
+    assert page.run is run
+    assert run.view.state in ("queued", "training")
+
+
+def test_each_cap_works_at_once_and_one_that_cannot_be_leaves_the_last_pairs(bring):
+    page = bring()
+    before = page.value("brought").pairs
+    page.set("pairs_most", 150)
+    assert len(page.value("brought").pairs.capped.pairs) == 150
+    assert page.says("150 at most 150 pairs")
+    page.set("pairs_most", None).set("pairs_longest_source", 5)
+    assert page.says("at least 5 must")  # nothing is left
+    assert not page.enabled("pairs_train")
+    page.set("pairs_longest_source", 8).set("pairs_swap", True)
+    swapped = page.value("brought").pairs.capped
+    assert {(t, s) for s, t in swapped.pairs} == set(before.capped.pairs)
+    page.set("pairs_lower", False)
+    own = page.value("brought").pairs
+    assert all(source.startswith("Le ") for source, _ in own.capped.pairs)
+    page.set("pairs_min_frequency", 0)
+    assert len(page.errors) == 1
+    assert "min_frequency=0" in page.errors[0]
+    assert page.value("brought").pairs is own
+    assert not page.enabled("pairs_train")
+
+
+def test_what_was_brought_and_its_caps_outlive_a_visit_to_another_page(bring):
+    page = bring().set("pairs_longest_target", 9).set("pairs_swap", True)
+    own = page.value("brought").pairs
+    page.go("masks").go("data")
+    assert (page.value("pairs_longest_target"), page.value("pairs_swap")) == (9, True)
+    assert page.value("brought").pairs is own
+    assert page.says("what you pasted")
+
+
+def test_text_of_a_file_is_shown_as_text(bring):
+    marked = [(f"**{a}** <i>x</i> $y$ [{i}](http://z)", f"`{b}` ![p](q)") for i, (a, b) in enumerate(PAIRS)]
+    page = bring(text="\n".join("\t".join(pair) for pair in marked))
+    page.set("pairs_longest_source", None).set("pairs_longest_target", None).set("pairs_min_frequency", 1)
+    known = dict(page.value("brought").pairs.capped.pairs)
+    assert all(known[source] == target for source, target in examples(page, "data_trained"))
+    for option in page.at.radio(key="data_trained").options:
+        assert "](" not in option
+        assert re.search(r"(?<!\\)[<$`]", option) is None
+
+
+def test_train_on_these_trains_on_them_and_goes_to_watch(bring):
+    page = bring(steps=3)
+    own = page.value("brought").pairs
+    page.press("pairs_train")
+    assert "run_start" in page.keys  # it is Watch now, of which the test's own browser is to be told
+    page.go("train").until("finished")
+    assert page.run.config.train.pairs == own.digest
+    frame = page.run.view.frame
+    assert frame.step == 3
+    known = {word for source, _ in own.capped.pairs for word in own.src.units(source)}
+    assert set(frame.probes[0].src_tokens[1:-1]) <= known
+
+
+def test_train_on_these_leaves_a_topology_that_cannot_translate(bring):
+    page = bring(topology="encoder-only").press("pairs_train").go("train")
+    assert page.value("topology") == "encoder-decoder"
+    assert page.value("width") == 64  # of the preset, and not of what was left
+    assert page.errors == []
+    page.press("run_stop").until("stopped")
+
+
+@pytest.mark.parametrize("task", ["en-fr", "pairs"])
+def test_every_control_has_a_help_text(data, task):
+    page = data(task=task, tokenizer_kind="file")
+    if task == "pairs":
+        paste(page, TSV)
+    kinds = ("button", "selectbox", "number_input", "text_input", "toggle", "multiselect", "text_area")
+    elements = [element for kind in (*kinds, "radio", "file_uploader") for element in page.at.get(kind)]
+    assert len(elements) > 8
+    for element in elements:
+        assert element.proto.help, element.key
+
+
+def reloaded(visit, page, link, path="train"):
+    """A new session of the browser that this page is in: it tells what it has kept."""
+    session = page.at.session_state
+    runs = [[id_, token, 0] for id_, token in session["tokens"].items() if id_ != session.get("draft")]
+    visitor = visit(link).go(path)
+    return visitor.send("keyring", "found", [runs, session["brought_name"]])
+
+
+def test_uploaded_pairs_are_there_again_after_a_reload(bring, visit):
+    page = bring()
+    again = reloaded(visit, page, {"task": "pairs"}, "data")
+    assert again.errors == []
+    assert again.value("brought").pairs is page.value("brought").pairs
+    assert again.says("kept**")
+    own = again.value("brought").pairs  # as a run's folder gives it back: what was read before is not known
+    again.at.session_state["brought"] = replace(
+        again.value("brought"), pairs=OwnPairs(replace(own.capped, steps=()))
+    )
+    assert again.look().says(f"**{len(own.capped.pairs)} kept**")
+    again.press("pairs_train")
+    assert again.errors == []
+    assert again.go("train").until("finished").run.config.train.pairs == page.value("brought").pairs.digest
+
+
+def test_a_run_on_uploaded_pairs_goes_on_after_a_reload_as_if_nothing_had_happened(bring, visit):
+    page = bring().press("pairs_train").go("train").set("steps", 2).press("run_start").until("finished")
+    del page.at.session_state["brought_name"]  # held for the run alone
+    page.at.session_state["brought_name"] = "another"
+    again = reloaded(visit, page, {"run": page.run.id})
+    assert again.errors == []
+    assert not again.says("**Changed:**")
+    again.press("run_start").once(lambda: again.run is not page.run).until("finished")
+    assert again.run.config == page.run.config
+
+
+def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_pairs(bring, visit):
+    page = bring().press("pairs_train").go("train").set("steps", 2).press("run_start").until("finished")
+    viewer = visit({"run": page.run.id})
+    assert viewer.errors == []
+    assert viewer.says("This run learns pairs that its owner brought")
+    assert viewer.news["newest"] == 2
+    assert not viewer.enabled("run_start")
+    assert next(b for b in viewer.at.get("download_button") if b.key == "run_download").proto.disabled
+    viewer.go("data")
+    assert viewer.errors == []
+    assert "brought" not in viewer.at.session_state
+    assert not any(source in text for text in viewer.texts for source, _ in PAIRS)
+    forged = visit({"task": "pairs", "pairs": page.run.config.train.pairs}).go("data")
+    assert forged.says("Bring sentences with their translations")
+    assert "brought" not in forged.at.session_state
