@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import streamlit as st
 
@@ -49,7 +50,7 @@ def bring_tokenizer() -> None:
     name = st.session_state.pop("tokenizer_asked", None)
     if name is not None:  # here and not in the callback: a page can say that it waits
         with st.spinner("Asking the hub…"):
-            _fetched(name)
+            _take(name, lambda: _fetched(name))
         if "tokenizer_refused" not in st.session_state:
             st.rerun()  # the sidebar has been read without it
     if "tokenizer_refused" in st.session_state:
@@ -62,35 +63,33 @@ def _uploaded() -> None:
     file = st.session_state.get("tokenizer_upload")
     if file is None:  # taken off the list: what was read stays
         st.session_state.pop("tokenizer_refused", None)
-        return
-    try:
-        _keep(file.getvalue().decode(), file.name)
-    except UnicodeDecodeError:
-        _refuse("This is no text; a tokenizer.json is JSON in UTF-8. Choose another file.")
-    except InputError as error:
-        _refuse(str(error))
+    else:
+        _take(file.name, lambda: _text(file.getvalue()))
 
 
 def _asked() -> None:
     st.session_state["tokenizer_asked"] = (st.session_state.get("tokenizer_name") or "").strip()
 
 
-def _fetched(name: str) -> None:
-    try:
-        if not _NAME.fullmatch(name):
-            raise InputError(
-                f"“{name[:60]}” is no name of a tokenizer; type one such as bert-base-uncased, or "
-                "owner/name.",
-            )
-        _keep(from_hub(name), name)
-    except InputError as error:
-        _refuse(str(error))
-
-
-def _keep(content: str, name: str) -> None:
-    hold_tokenizer(keep_tokenizer(content), name)
+def _take(name: str, content: Callable[[], str]) -> None:
+    """Have this tokenizer from now on; one that cannot be had leaves the last one."""
     st.session_state.pop("tokenizer_refused", None)
+    try:
+        hold_tokenizer(keep_tokenizer(content()), name)
+    except InputError as error:
+        st.session_state["tokenizer_refused"] = str(error)
 
 
-def _refuse(message: str) -> None:
-    st.session_state["tokenizer_refused"] = message
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise InputError("This is no text; a tokenizer.json is JSON in UTF-8. Choose another file.") from None
+
+
+def _fetched(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"“{name[:60]}” is no name of a tokenizer; type one such as bert-base-uncased, or owner/name."
+        )
+    return from_hub(name)

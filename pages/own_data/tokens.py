@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import streamlit as st
 
@@ -29,42 +28,6 @@ _CSS = """<style>
 .hl-chips .unknown { border: 2px dashed currentColor; background: none; }
 .hl-chips .unknown b { font-style: italic; text-decoration: line-through; }
 </style>"""
-
-
-@dataclass(frozen=True)
-class Chip:
-    """One token as it is shown."""
-
-    text: str
-    """Of an unknown one what stands in the text."""
-    number: int
-    kind: str = ""
-    """special, unknown, or empty."""
-
-
-def chips(text: str, tokenizer: TextTokenizer) -> list[Chip]:
-    """A text as the tokens of one side, from [SOS] to [EOS]."""
-    ids = tokenizer.encode([text])[0]
-    names, spans = tokenizer.tokens(ids), tokenizer.spans(text)
-    found = []
-    for place, (number, name) in enumerate(zip(ids, names, strict=True)):
-        if number == tokenizer.unk_id and len(spans) == len(ids) - 2:
-            begin, end = spans[place - 1]
-            found.append(Chip(text[begin:end].strip() or name, number, "unknown"))
-        else:
-            found.append(Chip(name, number, "special" if name in SPECIALS else ""))
-    return found
-
-
-def chips_html(shown: Sequence[Chip]) -> str:
-    """Tokens beside each other, each with its id; an unknown one dashed, slanted and struck through."""
-    cells = []
-    for chip in shown:
-        below = f"[UNK] {chip.number}" if chip.kind == "unknown" else str(chip.number)
-        cells.append(
-            f'<span class="{chip.kind}"><b>{html.escape(chip.text)}</b><small>{below}</small></span>'
-        )
-    return f'<div class="hl-chips">{"".join(cells)}</div>'
 
 
 def draw_tokens(task: Task | None, example: Pair | None) -> None:
@@ -99,56 +62,58 @@ def draw_tokens(task: Task | None, example: Pair | None) -> None:
 
 
 def _row(side: str, text: str, writing: Writing, tokenizer: TextTokenizer) -> None:
-    shown = chips(writing.clean(text), tokenizer)
-    unknown = sum(chip.kind == "unknown" for chip in shown)
-    n = len(shown) - 2  # without [SOS] and [EOS]
-    counted = f"{n} token{'' if n == 1 else 's'}" + (f", **{unknown} unknown**" if unknown else "")
+    """A text as the tokens of one side, each with its id below; an unknown one as it stands in the text."""
+    text = writing.clean(text)
+    ids = tokenizer.encode([text])[0]
+    names, spans = tokenizer.tokens(ids), tokenizer.spans(text)
+    each_has_a_span = len(spans) == len(ids) - 2  # all but [SOS] and [EOS]
+    cells, n_unknown = [], 0
+    for place, (number, name) in enumerate(zip(ids, names, strict=True)):
+        kind, below = "special" if name in SPECIALS else "", str(number)
+        if number == tokenizer.unk_id and each_has_a_span:
+            begin, end = spans[place - 1]
+            kind, below, name = "unknown", f"[UNK] {number}", text[begin:end].strip() or name
+            n_unknown += 1
+        cells.append(f'<span class="{kind}"><b>{html.escape(name)}</b><small>{below}</small></span>')
+    n = len(ids) - 2
+    counted = f"{n} token{'' if n == 1 else 's'}" + (f", **{n_unknown} unknown**" if n_unknown else "")
     st.markdown(f"{side}: {counted}")
-    st.html(chips_html(shown))
+    st.html(f'<div class="hl-chips">{"".join(cells)}</div>')
 
 
 def _vocabularies(task: Task, same: bool) -> None:
     """Both vocabularies, as tables that can be searched."""
     pairs = sample(task.corpus)
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     if same:
-        texts = [text for pair in pairs for text in (pair.source, pair.target)]
-        sides = [("Vocabulary of both sides", task.src_tokenizer, texts)]
+        sides = [("Vocabulary of both sides", task.src_tokenizer, sources + targets)]
     else:
         sides = [
-            ("Vocabulary of questions", task.src_tokenizer, [pair.source for pair in pairs]),
-            ("Vocabulary of answers", task.tgt_tokenizer, [pair.target for pair in pairs]),
+            ("Vocabulary of questions", task.src_tokenizer, sources),
+            ("Vocabulary of answers", task.tgt_tokenizer, targets),
         ]
     for column, (name, tokenizer, texts) in zip(st.columns(2, gap="small"), sides, strict=False):
         with column:
-            n = tokenizer.size - len(SPECIALS)
-            st.markdown(f"**{name}: {n:,} tokens** and {len(SPECIALS)} special ones")
-            _vocabulary(name, tokenizer, counts(tokenizer, texts), len(pairs))
+            _vocabulary(name, tokenizer, texts, len(pairs))
     st.caption(
         f"**times**: in {len(pairs):,} training examples. The magnifying glass of a table searches, a click "
         "on the name of a column sorts."
     )
 
 
-def counts(tokenizer: TextTokenizer, texts: Sequence[str]) -> Counter[int]:
-    """How often each id stands in these texts."""
-    return Counter(number for ids in tokenizer.encode(texts) for number in ids)
-
-
-def _vocabulary(name: str, tokenizer: TextTokenizer, times: Counter[int], n: int) -> None:
-    ids = range(tokenizer.size)
+def _vocabulary(name: str, tokenizer: TextTokenizer, texts: Sequence[str], n_examples: int) -> None:
+    st.markdown(f"**{name}: {tokenizer.size - len(SPECIALS):,} tokens** and {len(SPECIALS)} special ones")
+    times = Counter(number for ids in tokenizer.encode(texts) for number in ids)
+    ids = list(range(tokenizer.size))
     st.dataframe(
-        {
-            "token": list(tokenizer.tokens(ids)),
-            "id": list(ids),
-            "times": [times[i] for i in ids],
-        },
+        {"token": list(tokenizer.tokens(ids)), "id": ids, "times": [times[i] for i in ids]},
         hide_index=True,
         height=248,
         width="stretch",
         column_config={
             "times": st.column_config.NumberColumn(
-                "times", help=f"How often it stands in {n:,} training examples.", format="%d"
+                "times", help=f"How often it stands in {n_examples:,} training examples.", format="%d"
             )
         },
-        alt=f"{name}: token, id, and how often it stands in {n:,} training examples.",
+        alt=f"{name}: token, id, and how often it stands in {n_examples:,} training examples.",
     )

@@ -67,24 +67,20 @@ def test_every_target_is_a_training_example_and_counts_as_right(own):
         i = int(pair.source.split()[-1][:-1])
         assert set(corpus.references(pair.source)) == {f"le chat {k} du {i} !" for k in range(1 + i % 3)}
         assert pair.target in corpus.references(pair.source)
+        known = corpus.find(pair.source)
+        assert known.target == corpus.references(pair.source)[0]
+        assert known.held_out == pair.held_out
     assert corpus.references("the cat no 400!") == ()
+    assert corpus.find("the cat no 400!") is None
 
 
-def test_no_more_than_1000_are_held_out_and_the_others_are_not_trained_on_either(own):
-    corpus = own(12_000)
+def test_no_more_than_1000_are_held_out_and_the_others_are_not_trained_on_either(found):
+    sources = [f"cat {i}" for i in range(12_000)]
+    corpus = OwnPairs(capped(found([(source, "chat") for source in sources]), Caps()))
     assert len(corpus.held_out()) == 1000
-    unseen = sum(map(held_out_by_hand, {f"the cat no {i}!" for i in range(12_000)}))
+    unseen = sum(map(held_out_by_hand, sources))
     assert unseen > 1100
-    assert len({pair.source for pair in corpus.drawn(RNG, 0)}) == 12_000 - unseen
-
-
-def test_finding_a_source_says_whether_it_was_held_out(own):
-    corpus = own()
-    assert corpus.find(corpus.held_out()[0].source) == corpus.held_out()[0]
-    pair = corpus.drawn(RNG, 0)[0]
-    assert corpus.find(pair.source).target == corpus.references(pair.source)[0]
-    assert not corpus.find(pair.source).held_out
-    assert corpus.find("the dog") is None
+    assert corpus.size == 12_000 - unseen
 
 
 def test_probes_are_five_held_out_sources_of_usual_length_and_known_words(found):
@@ -101,17 +97,14 @@ def test_probes_are_five_held_out_sources_of_usual_length_and_known_words(found)
 
 
 def test_what_a_person_types_is_spelled_as_the_sources_are(own):
-    corpus = own()
-    assert corpus.read("  THE\u00a0Cat no\t7 !\u200b") == "the cat no 7!"
+    assert own().read("  THE\u00a0Cat no\t7 !\u200b") == "the cat no 7!"
     assert own(lower=False).read("The cat no 7!") == "The cat no 7!"
 
 
 @pytest.mark.parametrize("text", ["", " \u00a0\n", "\ufeff"])
 def test_an_empty_question_is_refused_with_an_example(own, text):
     corpus = own()
-    with pytest.raises(
-        InputError, match="^There is no sentence to ask; type one, such as “the cat no "
-    ) as refused:
+    with pytest.raises(InputError, match="no sentence") as refused:
         corpus.read(text)
     assert refused.value.offer == corpus.probes()[0]
 
@@ -120,11 +113,8 @@ def test_a_question_may_be_twice_as_long_as_the_longest_source(own):
     corpus = own()
     assert (corpus.longest_source, corpus.longest_target) == (5, 6)
     assert corpus.read("cat " * 10) == " ".join(["cat"] * 10)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match="^11 words .* at most 10"):
         corpus.read("cat " * 11)
-    assert str(refused.value) == (
-        "11 words and signs are too long; these pairs have sources of up to 5. Use at most 10."
-    )
 
 
 def test_too_few_sources_to_hold_some_out_are_refused_with_the_numbers(found):
@@ -132,12 +122,8 @@ def test_too_few_sources_to_hold_some_out_are_refused_with_the_numbers(found):
     unseen = [source for source in sources if is_held_out(source)]
     seen = [source for source in sources if not is_held_out(source)][:30]
     pairs = [(source, f"t {k}") for source in [*seen, *unseen[:4]] for k in (0, 1)]
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match="^68 pairs with 34 different sources .* about 100 ") as refused:
         OwnPairs(capped(found(pairs), Caps()))
-    assert str(refused.value) == (
-        "68 pairs with 34 different sources are left, of which 4 fall to the held-out ones (one in 10); "
-        "at least 5 must, so about 100 different sources are needed. Loosen the caps or upload more pairs."
-    )
     assert refused.value.field == "pairs_upload"
     assert len(OwnPairs(capped(found([*pairs, (unseen[4], "t")]), Caps())).held_out()) == 5
     for hopeless in ([], [(source, "t") for source in unseen]):
@@ -210,8 +196,6 @@ def without(key):
 def test_saved_pairs_that_were_changed_are_refused(own, damage):
     text = to_tsv(own())
     assert damage(text) != text
-    with pytest.raises(
-        InputError, match=r"^The saved pairs are damaged \(.+\): upload the pairs again.$"
-    ) as refused:
+    with pytest.raises(InputError, match="^The saved pairs are damaged") as refused:
         from_tsv(damage(text))
     assert refused.value.field == "pairs_upload"

@@ -38,9 +38,8 @@ def test_pairs_are_gone_with_their_last_holder(fresh):
     del held
     gc.collect()
     assert trace() is None
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match="no longer here") as refused:
         kept(digest)
-    assert str(refused.value) == "The pairs of this run are no longer here: upload them again."
     assert refused.value.field == "pairs_upload"
 
 
