@@ -12,7 +12,9 @@ from pages.inside.stages import begin_focus, draw_panels, focus, trace_of
 from pages.shared import selection
 from pages.shared.plain import plain
 from pages.shared.wording import SETTING_NAMES
-from transformer.anatomy.stages import STAGES, Focus, Stage, chapters, position_table, positions, stages
+from transformer.anatomy.panels import STAGES, Focus, Stage
+from transformer.anatomy.positions import position_stages, position_table, positions
+from transformer.anatomy.stages import chapters, stages
 from transformer.config import ModelConfig, RunConfig
 from transformer.errors import InputError
 from transformer.figures.picture import escaped
@@ -22,7 +24,6 @@ from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
 
 POSITIONS = "positions"
-POSITION_STAGES = {"table": "The vector of each position", "likeness": "How alike positions are"}
 TALL = "max(300px, calc(100vh - 400px))"
 MOST_MOVES = 60
 """Steps of which it is shown how far positions have moved; the weights of each are read from a file."""
@@ -44,10 +45,7 @@ class WalkParts:
 
 def _stages_of(chapter: str, model: ModelConfig) -> dict[str, str]:
     """Key to title of every stage of a chapter."""
-    if chapter != POSITIONS:
-        return STAGES
-    learned = {"moved": "How far training has moved them"} if model.positions == "learned" else {}
-    return {"table": POSITION_STAGES["table"]} if model.positions == "none" else POSITION_STAGES | learned
+    return position_stages(model) if chapter == POSITIONS else STAGES
 
 
 def _at(model: ModelConfig) -> tuple[str, str]:
@@ -236,12 +234,12 @@ def draw_stage(
         st.markdown(f"**{stage.title}** :gray[{stage.shape}]. {plain(stage.sentence)}")
     with parts.formula:
         st.latex(stage.formula)
-        st.latex(stage.numbers)
+        st.latex(stage.cell.numbers)
     with parts.picture:
         draw_panels(
             stage.panels,
             at=stage.focus,
-            sources=stage.sources,
+            sources=stage.cell.sources,
             title=f"<span style='font-size:0.75em'>“{escaped(word)}” · step {snapshot.step:,} · "
             f"seed {view.config.seed} · {parts.chapter}</span>",
             step=snapshot.step,

@@ -132,7 +132,7 @@ class Truth:
         after, reads, gave, normed = self.residual(
             residual, x, lambda y: self.attention(name, y, y if memory is None else memory, open_to, kept)
         )
-        self.sites[site] = {**kept, "after": after, "reads": reads, "projected": gave, "normed": normed}
+        self.sites[site] = {**kept, "after": after, "reads": reads, "output": gave, "normed": normed}
         return after
 
     def think(self, layer, x):

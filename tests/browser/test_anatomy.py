@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pages.inside.walk import POSITION_STAGES
-from transformer.anatomy.stages import STAGES
+from transformer.anatomy.panels import STAGES
+from transformer.anatomy.positions import position_stages
+from transformer.config import ModelConfig
+
+POSITION_STAGES = position_stages(ModelConfig())
 
 
 def inside(watch, stage="tokens", link="/?word=cat"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,64 +37,112 @@ class Shown:
     """What it gives when computed from the numbers as they are printed."""
     exact: float
     """What it gives when computed from the numbers themselves."""
+    bracketed: bool = False
+    """Whether it needs brackets behind a sign or a dot, as -1 does."""
+
+    @property
+    def operand(self) -> str:
+        """As it stands behind a sign or a dot."""
+        return f"({self.text})" if self.bracketed else self.text
+
+    def __add__(self, other: Shown) -> Shown:
+        text = f"{self.text} + {other.operand}"
+        return Shown(text, self.value + other.value, self.exact + other.exact)
+
+    def __sub__(self, other: Shown) -> Shown:
+        text = f"{self.text} - {other.operand}"
+        return Shown(text, self.value - other.value, self.exact - other.exact)
+
+    def __mul__(self, other: Shown) -> Shown:
+        text = rf"{self.operand} \cdot {other.operand}"
+        return Shown(text, self.value * other.value, self.exact * other.exact)
+
+    def __truediv__(self, other: Shown) -> Shown:
+        text = rf"\frac{{{self.text}}}{{{other.text}}}"
+        return Shown(text, self.value / other.value, self.exact / other.exact)
+
+    def within(self, before: str, after: str, function: Callable[[float], float] = float) -> Shown:
+        """A function of it, written around it."""
+        return Shown(f"{before}{self.text}{after}", function(self.value), function(self.exact))
 
 
-def _digits(x: float, more: int) -> str:
-    """Three decimals, or as many as its size needs, as Python writes them."""
-    size = abs(x)
-    if math.isinf(x) or (x == int(x) and size < 1e5):
-        return repr(x) if math.isinf(x) else str(int(x))
-    if size >= 1e5 or size < 1e-3:
-        return f"{x:.{max(2 + more, 0)}e}"
-    decimals = 1 if size >= 100 else 2 if size >= 10 else 3
-    return f"{x:.{max(decimals + more, 0)}f}"
+def root(x: Shown) -> Shown:
+    """The square root of a formula."""
+    return x.within(r"\sqrt{", "}", math.sqrt)
 
 
-def _level(x: float, more: int) -> str:
-    """A number of a difference: both have as many decimals, whatever their sizes."""
-    return str(int(x)) if x == int(x) else f"{x:.{1 + more}f}"
-
-
-def number(x: float, more: int = 0) -> str:
-    """Three decimals, or as many as its size needs.
+@dataclass(frozen=True)
+class Digits:
+    """Prints numbers: with three decimals, or as many as their size needs, and so many more.
 
     Args:
         more: digits beyond that; below 0, fewer.
     """
-    if math.isinf(x):
-        return r"-\infty" if x < 0 else r"\infty"
-    mantissa, e, exponent = _digits(x, more).partition("e")
+
+    more: int = 0
+
+    def __call__(self, x: float) -> Shown:
+        """A number by itself."""
+        plain = self._plain(x)
+        text = _latex(plain)
+        return Shown(text, float(plain), float(x), text.startswith("-") or "cdot" in text)
+
+    def level(self, x: float) -> Shown:
+        """A number of a difference: both have as many decimals, whatever their sizes."""
+        plain = str(int(x)) if x == int(x) else f"{x:.{1 + self.more}f}"
+        return Shown(plain, float(plain), x, plain.startswith("-"))
+
+    def _plain(self, x: float) -> str:
+        """As Python writes it."""
+        size = abs(x)
+        if math.isinf(x):
+            return repr(x)
+        if x == int(x) and size < 1e5:
+            return str(int(x))
+        if size >= 1e5 or size < 1e-3:
+            return f"{x:.{max(2 + self.more, 0)}e}"
+        decimals = 1 if size >= 100 else 2 if size >= 10 else 3
+        return f"{x:.{max(decimals + self.more, 0)}f}"
+
+
+def _latex(plain: str) -> str:
+    """A number as Python writes it, in LaTeX."""
+    if plain.endswith("inf"):
+        return r"-\infty" if plain.startswith("-") else r"\infty"
+    mantissa, e, exponent = plain.partition("e")
     if not e:
         return mantissa
     times = "" if float(mantissa) == 1.0 else rf"{mantissa} \cdot "
     return rf"{times}10^{{{int(exponent)}}}"
 
 
-def shown(x: float, more: int = 0) -> Shown:
-    """A number by itself."""
-    return Shown(number(x, more), float(_digits(x, more)), float(x))
+def number(x: float, more: int = 0) -> str:
+    """A number as it is printed."""
+    return Digits(more)(x).text
 
 
-def factor(x: float, more: int = 0) -> str:
-    """A number that may stand behind a sign or a dot."""
-    text = number(x, more)
-    return f"({text})" if text.startswith("-") or "cdot" in text else text
+Forms = Callable[[Digits], Sequence[Shown]]
+"""What a number is computed from, written in one or more forms with so many digits."""
 
 
-def told(cell: str, forms: Callable[[int], Sequence[Shown]], value: float) -> str:
-    """A cell, what it is computed from in one or more forms, and its value: each holds to its last digit.
-
-    Args:
-        forms: of so many more digits than `number` prints.
-    """
+def told(cell: str, forms: Forms, value: float) -> str:
+    """A cell, what it is computed from, and its value: each form holds to the last digit that is printed."""
     for less in range(_LESS):
         result = number(value, -less)
         for more in range(_MORE):
-            made = forms(more)
+            made = forms(Digits(more))
             if all(number(form.value, -less) == result for form in made):
-                return " = ".join([cell, *(form.text for form in made)]) + rf" \approx {result}"
-    made = forms(_MORE)  # beyond what float32 can tell apart
-    return " = ".join([cell, *(form.text for form in made)]) + rf" \approx {number(value)}"
+                return _equated(cell, made, result)
+    return _equated(cell, forms(Digits(_MORE)), number(value))  # beyond what float32 can tell apart
+
+
+def _equated(cell: str, forms: Sequence[Shown], result: str) -> str:
+    return " = ".join([cell, *(form.text for form in forms)]) + rf" \approx {result}"
+
+
+def at(*places: int) -> str:
+    """The index of a cell; from 0 here, and from 1 as it is written."""
+    return f"_{{{','.join(str(place + 1) for place in places)}}}"
 
 
 def text(token: str) -> str:
@@ -103,7 +151,13 @@ def text(token: str) -> str:
     return rf"\text{{{safe}}}"
 
 
-def summed(terms: Sequence[Shown], more: int = 0, last: Shown | None = None) -> Shown:
+def _named(x: Shown, name: str) -> Shown:
+    """A number with its name below it."""
+    inside = x.operand if x.exact < 0 else x.text
+    return Shown(rf"\underbrace{{{inside}}}_{{\text{{{name}}}}}", x.value, x.exact)
+
+
+def summed(digits: Digits, terms: Sequence[Shown], last: Shown | None = None) -> Shown:
     """Terms with plus signs between them: all where they are few, else the largest and the sum of the rest.
 
     Args:
@@ -112,12 +166,11 @@ def summed(terms: Sequence[Shown], more: int = 0, last: Shown | None = None) -> 
     kept = list(terms)
     if len(terms) > TERMS + 1:
         largest = sorted(sorted(range(len(terms)), key=lambda i: -abs(terms[i].exact))[:TERMS])
-        rest = shown(math.fsum(term.exact for i, term in enumerate(terms) if i not in largest), more)
-        alone = factor(rest.exact, more) if rest.exact < 0 else rest.text
-        if abs(rest.exact) < _NOTHING * abs(terms[largest[0]].exact):
-            alone, rest = "", shown(0.0)
-        others = rf"\underbrace{{{alone}}}_{{\text{{{len(terms) - TERMS} more}}}}" if alone else r"\dots"
-        kept = [*(terms[i] for i in largest), Shown(others, rest.value, rest.exact)]
+        rest = math.fsum(term.exact for i, term in enumerate(terms) if i not in largest)
+        others = _named(digits(rest), f"{len(terms) - TERMS} more")
+        if abs(rest) < _NOTHING * abs(terms[largest[0]].exact):
+            others = Shown(r"\dots", 0.0, 0.0)
+        kept = [*(terms[i] for i in largest), others]
     kept += [last] if last else []
     return Shown(
         " + ".join(term.text for term in kept),
@@ -126,55 +179,24 @@ def summed(terms: Sequence[Shown], more: int = 0, last: Shown | None = None) -> 
     )
 
 
-def added(left: float, right: float, more: int = 0) -> Shown:
-    """The sum of two numbers."""
-    a, b = shown(left, more), shown(right, more)
-    return Shown(f"{a.text} + {factor(right, more)}", a.value + b.value, a.exact + b.exact)
-
-
-def multiplied(left: float, right: float, more: int = 0) -> Shown:
-    """The product of two numbers."""
-    a, b = shown(left, more), shown(right, more)
-    return Shown(rf"{factor(left, more)} \cdot {factor(right, more)}", a.value * b.value, a.exact * b.exact)
-
-
-def divided(above: Shown, below: Shown) -> Shown:
-    """One formula over another."""
-    return Shown(
-        rf"\frac{{{above.text}}}{{{below.text}}}", above.value / below.value, above.exact / below.exact
-    )
-
-
-def products(left: Array, right: Array, bias: float | None = None, more: int = 0) -> Shown:
+def products(digits: Digits, left: Array, right: Array, bias: float | None = None) -> Shown:
     """The sum of the products of two vectors, (n,) each, and a bias."""
-    pairs = [multiplied(a, b, more) for a, b in zip(left.tolist(), right.tolist(), strict=True)]
-    last = None
-    if bias is not None:
-        text = rf"\underbrace{{{factor(bias, more)}}}_{{\text{{bias}}}}"
-        last = Shown(text, shown(bias, more).value, bias)
-    return summed(pairs, more, last)
+    pairs = [digits(a) * digits(b) for a, b in zip(left.tolist(), right.tolist(), strict=True)]
+    return summed(digits, pairs, None if bias is None else _named(digits(bias), "bias"))
 
 
-def share(scores: Array, at: int, more: int = 0) -> tuple[Shown, Shown]:
+def share(digits: Digits, scores: Array, place: int) -> tuple[Shown, Shown]:
     """The softmax of one of some scores, (n,), with the scores and with their powers of e."""
     wide = scores.astype(np.float64)
     highest = float(wide.max())
     steep = max(highest, -float(wide.min())) > STEEP
-
-    def power(score: float) -> Shown:
-        if not steep:
-            one = shown(score, more)
-            return Shown(f"e^{{{one.text}}}", math.exp(one.value), math.exp(one.exact))
-        left, right = _level(score, more), _level(highest, more)
-        less = f"({right})" if right.startswith("-") else right
-        return Shown(
-            f"e^{{{left} - {less}}}", math.exp(float(left) - float(right)), math.exp(score - highest)
-        )
-
-    powers = [power(score) for score in wide.tolist()]
-    total = summed(powers, more)
+    exponents = [
+        digits.level(score) - digits.level(highest) if steep else digits(score) for score in wide.tolist()
+    ]
+    powers = [exponent.within("e^{", "}", math.exp) for exponent in exponents]
+    total = summed(digits, powers)
     # The powers are those of the scores as they are printed: who recalculates finds the same.
-    return divided(powers[at], total), divided(shown(powers[at].value, more), shown(total.value, more))
+    return powers[place] / total, digits(powers[place].value) / digits(total.value)
 
 
 def norm_formula(model: ModelConfig) -> str:
@@ -186,12 +208,12 @@ def norm_formula(model: ModelConfig) -> str:
 
 
 def norm_numbers(
+    digits: Digits,
     model: ModelConfig,
     x: Array,
-    at: int,
+    feature: int,
     gain: Array,
     bias: Array,
-    more: int = 0,
     made_of: Shown | None = None,
 ) -> Shown:
     """The norm of one feature of a vector, (D,).
@@ -202,20 +224,12 @@ def norm_numbers(
         made_of: what stands for that feature, where it was a sum itself.
     """
     wide = x.astype(np.float64)
-    one, mean = shown(float(wide[at]), more), shown(float(wide.mean()), more)
-    if made_of is not None:
-        one = Shown(f"({made_of.text})", made_of.value, made_of.exact)
-    eps = shown(model.norm_eps, more)
-    scalar = model.norm == "scalar"
-    spread = shown(float(wide.std(ddof=1) if scalar else wide.var()), more)
-    below = Shown(f"{spread.text} + {eps.text}", spread.value + eps.value, spread.exact + eps.exact)
-    if not scalar:
-        below = Shown(rf"\sqrt{{{below.text}}}", math.sqrt(below.value), math.sqrt(below.exact))
-    above = Shown(f"{one.text} - {factor(mean.exact, more)}", one.value - mean.value, one.exact - mean.exact)
-    i = at if len(gain) > 1 else 0
-    ratio, times, plus = divided(above, below), shown(float(gain[i]), more), shown(float(bias[i]), more)
-    return Shown(
-        rf"{times.text} \cdot {ratio.text} + {factor(plus.exact, more)}",
-        times.value * ratio.value + plus.value,
-        times.exact * ratio.exact + plus.exact,
-    )
+    one = digits(float(wide[feature])) if made_of is None else made_of.within("(", ")")
+    eps, i = digits(model.norm_eps), min(feature, len(gain) - 1)
+    if model.norm == "scalar":
+        spread = digits(float(wide.std(ddof=1))) + eps
+    else:
+        spread = root(digits(float(wide.var())) + eps)
+    standardised = (one - digits(float(wide.mean()))) / spread
+    times = replace(digits(float(gain[i])), bracketed=False)  # it stands first
+    return times * standardised + digits(float(bias[i]))

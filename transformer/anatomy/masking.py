@@ -9,8 +9,8 @@ from itertools import groupby
 import numpy as np
 
 from transformer.anatomy import latex
-from transformer.anatomy.latex import number
-from transformer.anatomy.panels import Array, Panel, Stage
+from transformer.anatomy.latex import at, number
+from transformer.anatomy.panels import Array, Cell, Panel, Stage
 from transformer.anatomy.spot import Spot
 from transformer.insight.blocking import BOTH, BY_HAND, FUTURE, OPEN, PADDING
 from transformer.interventions import open_cells
@@ -68,25 +68,35 @@ def mask(spot: Spot) -> Stage:
     i, j, codes = spot.row, spot.column, mask_codes(spot, spot.head)
     code = int(codes[i, j])
     fill = r"-\infty" if spot.model.mask_fill == "-inf" else "-10^9"
-    on = [m for m, is_on in (("the future", spot.axes.causal), ("[PAD]", spot.axes.padding)) if is_on]
-    on += ["what was blocked by hand"] if spot.trace.interventions.blocks_at(spot.site) else []
-    listed = " and ".join(filter(None, [", ".join(on[:-1]), *on[-1:]]))
     words = words_of(spot, codes)
     if (codes == OPEN).all():
         sentence = f"Nothing is hidden here: {_why_open(spot)}."
     else:
+        hides = [name for name, on in _hidden(spot).items() if on]
+        listed = " and ".join(filter(None, [", ".join(hides[:-1]), hides[-1]]))
         sentence = f"The mask of this attention hides {listed}: {words[i]}"
     return Stage(
         key="mask",
-        title="Mask",
         sentence=sentence,
         shape=spot.shape("Q", "S"),
-        panels=(spot.map("mask", codes.astype(np.float32), "mask", words),),
+        panels=(replace(spot.map("mask", codes.astype(np.float32), "mask"), hover_rows=words),),
         formula=rf"m_{{ij}} = \begin{{cases}} 0 & \text{{where }} i \text{{ may look at }} j \\ "
         rf"{fill} & \text{{elsewhere}} \end{{cases}}",
-        numbers=f"m_{{{i + 1},{j + 1}}} = {fill if code else 0} \\quad {latex.text(f'({WHY[code]})')}",
-        result=float(code),
+        cell=Cell(
+            numbers=rf"m{at(i, j)} = {fill if code else 0} \quad {latex.text(f'({WHY[code]})')}",
+            result=float(code),
+        ),
     )
+
+
+def _hidden(spot: Spot) -> dict[str, bool]:
+    """What a mask may hide, and whether that of this attention does."""
+    by_hand = bool(spot.trace.interventions.blocks_at(spot.site))
+    return {
+        "the future": spot.axes.causal,
+        "[PAD]": spot.axes.padding,
+        "what was blocked by hand": by_hand,
+    }
 
 
 def _why_open(spot: Spot) -> str:
@@ -104,29 +114,33 @@ def masked_map(spot: Spot, name: str, values: Array, role: str, head: int | None
     codes = mask_codes(spot, head)
     shown = np.where(codes == OPEN, values, np.float32("nan"))
     off = ((0, len(spot.keys)),) if role == "weights" and spot.is_off(head) else ()
-    return replace(spot.map(name, shown, role, codes=codes), off=off)
+    return replace(spot.map(name, shown, role), codes=codes, off=off)
 
 
 def masked(spot: Spot) -> Stage:
     """Scores of what may be looked at."""
     i, j, open_to = spot.row, spot.column, mask_codes(spot, spot.head) == OPEN
-    before = spot.attention.scores[spot.head]
-    value = float(before[i, j]) if open_to[i, j] else None
-    if value is not None:
-        end = f"0 = {number(value)}"
+    scores = spot.attention.scores[spot.head]
+    score, is_open = float(scores[i, j]), bool(open_to[i, j])
+    if is_open:
+        end = f"0 = {number(score)}"
+    elif spot.model.mask_fill == "-inf":
+        end = r"(-\infty) = -\infty"
     else:
-        end = r"(-\infty) = -\infty" if spot.model.mask_fill == "-inf" else r"(-10^9) \approx -10^9"
+        end = r"(-10^9) \approx -10^9"
+    n_blocked = int((~open_to).sum())
     return Stage(
         key="masked",
-        title="Masked scores",
-        sentence="The mask hides nothing here, so the scores reach the softmax as they are."
-        if open_to.all()
-        else f"Mask and scores are added, so {int((~open_to).sum())} of {open_to.size} scores are out of the "
-        "game before the softmax sees them.",
+        sentence=f"Mask and scores are added, so {n_blocked} of {open_to.size} scores are out of the game "
+        "before the softmax sees them."
+        if n_blocked
+        else "The mask hides nothing here, so the scores reach the softmax as they are.",
         shape=spot.shape("Q", "S"),
-        panels=(masked_map(spot, "masked scores", before, "scores"),),
+        panels=(masked_map(spot, "masked scores", scores, "scores"),),
         formula=r"\tilde{s}_{ij} = s_{ij} + m_{ij}",
-        numbers=rf"\tilde{{s}}_{{{i + 1},{j + 1}}} = {number(float(before[i, j]))} + {end}",
-        sources=(spot.score_strip(f"scaled scores of {spot.query_token}", before[i]),),
-        result=value,
+        cell=Cell(
+            numbers=rf"\tilde{{s}}{at(i, j)} = {number(score)} + {end}",
+            sources=(spot.score_strip(f"scaled scores of {spot.query_token}", scores[i]),),
+            result=score if is_open else None,
+        ),
     )

@@ -3,12 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+STAGES = {
+    "tokens": "Tokens",
+    "embedding": "Embeddings",
+    "positions": "Positions",
+    "plain": "Attention without parameters",
+    "input": "What goes in",
+    "qkv": "Query, key and value",
+    "scores_row": "One query against every key",
+    "scores": "All scores",
+    "scale": "Scaled",
+    "mask": "Mask",
+    "masked": "Masked scores",
+    "weights": "Softmax",
+    "mixed": "Weighted sum of values",
+    "heads": "Heads joined",
+    "residual": "Residual and norm",
+    "feed_forward": "Feed-forward",
+    "stack": "Through the stack",
+    "logits": "Logits",
+    "probabilities": "Probabilities",
+}
+"""Key to title of the stages of one attention, in the order of the forward pass."""
+POSITION_STAGES = {
+    "nothing": "No positions",
+    "table": "The vector of each position",
+    "likeness": "How alike positions are",
+    "moved": "How far training has moved positions",
+}
+"""Key to title of the stages that the chapter on positions can have."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +87,22 @@ class Panel:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Cell:
+    """How the number of the focused cell came about."""
+
+    numbers: str
+    """LaTeX of the stage's formula with its numbers put in, ending with its value."""
+    sources: tuple[Panel, ...] = ()
+    """What it was computed from."""
+    result: float | None
+    """Its value, as the main panel shows it; None where that is blocked."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Stage:
-    """One step of the forward pass, with its formula and the numbers of the focused cell put in."""
+    """One step of the forward pass: a formula, real numbers, and a sentence."""
 
     key: str
-    title: str
     sentence: str
     """One sentence, in plain words."""
     shape: str
@@ -70,14 +111,14 @@ class Stage:
     """The main one first."""
     formula: str
     """LaTeX, with symbols. Positions and features are counted from 1, as everything on a page."""
-    numbers: str
-    """LaTeX of the same formula for the focused cell, ending with its value."""
-    sources: tuple[Panel, ...] = field(default=())
-    """What the focused cell was computed from."""
-    result: float | None = None
-    """The focused cell of the main panel as it is shown; None where that is blocked."""
-    focus: Focus = field(default=Focus())
-    """The cell that it is about."""
+    cell: Cell
+    focus: Focus = Focus()
+    """Where the cell is."""
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return (STAGES | POSITION_STAGES)[self.key]
 
 
 def numbered(n: int) -> tuple[str, ...]:
@@ -112,45 +153,6 @@ def strip(
     )
 
 
-def vector_strip(name: str, values: Array) -> Panel:
+def vector_strip(name: str, values: Array, role: str = "plain") -> Panel:
     """A vector of features, (n,), of which the focused one matters."""
-    return strip(name, values, numbered(len(values)), title="feature", at="feature")
-
-
-def product_strips(
-    left: tuple[str, Array, str],
-    right: tuple[str, Array, str],
-    columns: Sequence[str],
-    title: str = "",
-    codes: Array | None = None,
-) -> tuple[Panel, ...]:
-    """Two vectors and their products, which add up to the focused cell.
-
-    Args:
-        left: name, numbers (n,) and role.
-        right: the same of the other vector.
-        codes: (n,), why cells of the first are blocked, where some may be.
-    """
-    (left_name, left_values, left_role), (right_name, right_values, right_role) = left, right
-    return (
-        strip(left_name, left_values, columns, left_role, title, codes),
-        strip(right_name, right_values, columns, right_role, title),
-        strip("their products, which add up", left_values * right_values, columns, "plain", title, codes),
-    )
-
-
-def linear_strips(
-    left: tuple[str, Array, str], name: str, weight: Array, bias: float | None, title: str = "feature"
-) -> tuple[Panel, ...]:
-    """What a linear map makes one of its outputs from; a bias is one more feature that is always 1.
-
-    Args:
-        left: name, numbers (n,) and role of the vector that goes in.
-        weight: (n,), the weights of this output.
-    """
-    vector_name, vector, role = left
-    columns = numbered(len(vector))
-    if bias is not None:
-        columns = (*columns, "bias")
-        vector, weight = np.append(vector, 1.0), np.append(weight, bias)
-    return product_strips((vector_name, vector, role), (name, weight, "plain"), columns, title)
+    return strip(name, values, numbered(len(values)), role, "feature", at="feature")

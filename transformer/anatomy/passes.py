@@ -11,17 +11,32 @@ from transformer.recording.frame import Array, Axes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AttentionPass:
-    """One attention, from the residual stream before it to the residual stream behind it."""
+class ResidualPass:
+    """One part of a layer, from the residual stream before it to the residual stream behind it."""
 
     module: str
-    """Where its four projections are in the parameters, such as decoder.0.cross_attention."""
-    residual: str
-    """Where its norm is in the parameters, such as decoder.0.cross_residual."""
+    """Where it is in the parameters, such as decoder.0.cross_attention or encoder.0.feed_forward."""
     stream: Array
     """(Q, D), the residual stream before it."""
     reads: Array
-    """(Q, D), what queries are made of: the stream, or its norm where the norm comes first."""
+    """(Q, D), what it reads: the stream, or its norm where the norm comes first."""
+    output: Array
+    """(Q, D), what it gives."""
+    normed: Array
+    """(Q, D), what the norm of this part gives, wherever it stands."""
+    after: Array
+    """(Q, D), the residual stream behind it."""
+
+    @property
+    def norm(self) -> str:
+        """Where its norm is in the parameters."""
+        return f"{self.module.removesuffix('_attention')}_residual.norm"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AttentionPass(ResidualPass):
+    """One attention: what its heads computed on the way from what is read to what is given."""
+
     memory: Array
     """(S, D), what keys and values are made of; in self-attention the same as `reads`."""
     query: Array
@@ -40,44 +55,20 @@ class AttentionPass:
     """(H, Q, K), what each head read."""
     joined: Array
     """(Q, D), the heads side by side, a switched-off head as zeros."""
-    projected: Array
-    """(Q, D), joined through the output projection."""
-    normed: Array
-    """(Q, D), what the norm of this part gives, wherever it stands."""
-    after: Array
-    """(Q, D), the residual stream behind it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FeedForwardPass:
-    """The feed-forward part of one layer, from the residual stream to the residual stream."""
+class FeedForwardPass(ResidualPass):
+    """The feed-forward part of one layer; the stream behind it is also that behind the layer."""
 
-    module: str
-    """Where its two matrices are in the parameters, such as encoder.0.feed_forward."""
-    residual: str
-    """Where its norm is in the parameters."""
-    stream: Array
-    """(Q, D), the residual stream before it."""
-    reads: Array
-    """(Q, D), the stream, or its norm where the norm comes first."""
     hidden: Array
     """(Q, d_ff), after the activation."""
-    output: Array
-    """(Q, D), what the second matrix gives."""
-    normed: Array
-    """(Q, D), what the norm of this part gives, wherever it stands."""
-    after: Array
-    """(Q, D), the residual stream behind it, which is also behind the layer."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StackPass:
     """One stack, from its tokens to its output."""
 
-    side: str
-    """Whose positions are its rows: src, tgt or seq."""
-    table: str
-    """Where its token vectors are in the parameters."""
     scaled: bool
     """Whether token vectors are multiplied by the root of d_model."""
     embedded: Array
@@ -96,12 +87,7 @@ class StackPass:
 class ForwardTrace:
     """One forward pass over one word: numbers as the model computed them, float32."""
 
-    step: int
-    """Of the snapshot."""
     config: RunConfig
-    word: str
-    answer: str | None
-    """None where nobody knows it."""
     src_tokens: tuple[str, ...]
     """What the encoder reads, with the [PAD]s of its batch; without two stacks the same as `tgt_tokens`."""
     tgt_tokens: tuple[str, ...]
@@ -136,3 +122,8 @@ class ForwardTrace:
     def ids(self, side: str) -> tuple[int, ...]:
         """The token ids of one side: src, tgt or seq."""
         return self.src_ids if side == "src" else self.tgt_ids
+
+    def rows(self, side: str) -> tuple[str, ...]:
+        """The tokens of a side whose positions write, with what each is to write."""
+        pairs = zip(self.tokens(side), self.expected, strict=True)
+        return tuple(f"{read} → {to}" if to else read for read, to in pairs)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from transformer.anatomy import latex
+from transformer.anatomy.latex import Digits, Shown
 from transformer.anatomy.panels import Array, Focus, Panel, numbered, strip
 from transformer.config import ModelConfig
-from transformer.insight.names import site_name
 
 if TYPE_CHECKING:
     from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace, StackPass
     from transformer.recording.frame import Axes
 
 SIDE_TITLES = {"src": "the word", "tgt": "written so far", "seq": "word, then answer so far"}
+LENGTHS = {"src": "S", "tgt": "T", "seq": "T"}
+"""What the length of a side is called."""
 
 
 @dataclass(frozen=True)
@@ -35,37 +37,27 @@ class Spot:
         return self.trace.axes[self.site]
 
     @property
-    def attention(self) -> AttentionPass:
-        return self.trace.attentions[self.site]
-
-    @property
-    def layer(self) -> int:
-        """Counted from 0."""
-        return int(self.site.split(".")[1])
-
-    @property
-    def stack(self) -> StackPass:
-        """The stack that this attention stands in."""
-        return self.trace.stacks[self.stack_name]
-
-    @property
-    def stack_name(self) -> str:
-        return self.site.split(".")[0]
-
-    @property
-    def feed_forward(self) -> FeedForwardPass:
-        """That of the same layer."""
-        return self.stack.layers[self.layer]
-
-    @property
     def cross(self) -> bool:
         """Whether keys come from elsewhere than queries."""
         return self.axes.kind == "cross"
 
     @property
-    def place(self) -> str:
-        """In words: decoder layer 2."""
-        return site_name(self.site)
+    def attention(self) -> AttentionPass:
+        return self.trace.attentions[self.site]
+
+    @property
+    def stack_name(self) -> str:
+        """The stack that this attention stands in."""
+        return self.site.split(".")[0]
+
+    @property
+    def stack(self) -> StackPass:
+        return self.trace.stacks[self.stack_name]
+
+    @property
+    def feed_forward(self) -> FeedForwardPass:
+        """That of the same layer."""
+        return self.stack.layers[int(self.site.split(".")[1])]
 
     @property
     def row(self) -> int:
@@ -78,13 +70,14 @@ class Spot:
         return min(self.focus.column, len(self.keys) - 1)
 
     @property
-    def settled(self) -> Focus:
-        """The focus with its cell's own column."""
-        return replace(self.focus, column=self.column)
+    def feature(self) -> int:
+        """Of the residual stream."""
+        return min(self.focus.feature, self.model.d_model - 1)
 
-    def feature(self, width: int) -> int:
-        """The focused feature of a vector of this width."""
-        return min(self.focus.feature, width - 1)
+    @property
+    def head_feature(self) -> int:
+        """Of a query, key or value."""
+        return min(self.focus.feature, self.model.d_head - 1)
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -96,45 +89,40 @@ class Spot:
         """The tokens of the columns."""
         return self.trace.tokens(self.axes.key)
 
-    @cached_property
-    def rows(self) -> tuple[str, ...]:
-        """The tokens of the rows, with what each is to write."""
-        if not self.axes.writes:
-            return self.queries
-        pairs = zip(self.queries, self.trace.expected, strict=True)
-        return tuple(f"{read} → {to}" if to else read for read, to in pairs)
+    @property
+    def query(self) -> str:
+        """The focused token of the rows."""
+        return self.queries[self.row]
 
     @property
     def query_token(self) -> str:
         """The focused token of the rows, in words."""
-        return f"“{self.queries[self.row]}” (position {self.row + 1})"
+        return f"“{self.query}” (position {self.row + 1})"
 
     @property
     def key_token(self) -> str:
         """The focused token of the columns, in words."""
         return f"“{self.keys[self.column]}” (position {self.column + 1})"
 
-    def letter(self, side: str) -> str:
-        """What the length of a side is called."""
-        return "S" if side == "src" else "T"
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The tokens of the rows, with what each is to write."""
+        return self.trace.rows(self.axes.query) if self.axes.writes else self.queries
 
     def shape(self, *letters: str) -> str:
         """Such as "(T, K) = (7, 8)"; Q and S stand for the two sides, whatever they are called here."""
-        names = {"Q": self.letter(self.axes.query), "S": self.letter(self.axes.key)}
-        model = self.model
+        names = {"Q": LENGTHS[self.axes.query], "S": LENGTHS[self.axes.key]}
         sizes = {
             "Q": len(self.queries),
             "S": len(self.keys),
-            "K": model.d_head,
-            "D": model.d_model,
+            "K": self.model.d_head,
+            "D": self.model.d_model,
             "V": len(self.trace.vocabulary),
             "T": len(self.trace.tgt_tokens),
         }
-        if len(letters) == 1:
-            return f"{names.get(letters[0], letters[0])} = {sizes[letters[0]]}"
         left = ", ".join(names.get(letter, letter) for letter in letters)
         right = ", ".join(str(sizes[letter]) for letter in letters)
-        return f"({left}) = ({right})"
+        return f"{left} = {right}" if len(letters) == 1 else f"({left}) = ({right})"
 
     def of_queries(self, name: str, values: Array, role: str = "plain", feature: str = "feature") -> Panel:
         """A vector for each row, (Q, n).
@@ -166,14 +154,7 @@ class Spot:
             column_title="feature",
         )
 
-    def map(
-        self,
-        name: str,
-        values: Array,
-        role: str,
-        hover_rows: tuple[str, ...] = (),
-        codes: Array | None = None,
-    ) -> Panel:
+    def map(self, name: str, values: Array, role: str) -> Panel:
         """A number for each row and column, (Q, S)."""
         return Panel(
             name=name,
@@ -184,25 +165,28 @@ class Spot:
             axes=("row", "column"),
             row_title=f"query: {SIDE_TITLES[self.axes.query]}",
             column_title=f"key: {SIDE_TITLES[self.axes.key]}",
-            hover_rows=hover_rows,
-            codes=codes,
         )
-
-    def is_off(self, head: int) -> bool:
-        """Whether a head of this attention is switched off, so that zeros go on in its place."""
-        return head in self.trace.interventions.heads_off_at(self.site)
 
     def score_strip(self, name: str, values: Array, codes: Array | None = None) -> Panel:
         """A score for each column, (S,), of which the focused one matters."""
         return strip(name, values, self.keys, "scores", "key", codes, "column")
 
-    def norm_of(self, residual: str) -> tuple[Array, Array]:
-        """Gain and bias of a norm."""
-        parameters = self.trace.parameters
-        return parameters[f"{residual}.weight"], parameters[f"{residual}.bias"]
+    def is_off(self, head: int) -> bool:
+        """Whether a head of this attention is switched off, so that zeros go on in its place."""
+        return head in self.trace.interventions.heads_off_at(self.site)
 
-    def linear(self, module: str, out: int) -> tuple[Array, float | None]:
+    def weights_of(self, module: str, output: int) -> tuple[Array, float | None]:
         """The weights, (n_in,), and the bias of one output of a linear map."""
         parameters = self.trace.parameters
         bias = parameters.get(f"{module}.bias")
-        return parameters[f"{module}.weight"][out], None if bias is None else float(bias[out])
+        return parameters[f"{module}.weight"][output], None if bias is None else float(bias[output])
+
+    def norm(self, digits: Digits, norm: str, x: Array, made_of: Shown | None = None) -> Shown:
+        """What a norm makes of the focused feature of a vector, (D,).
+
+        Args:
+            norm: where it is in the parameters.
+            made_of: what stands for that feature, where it was a sum itself.
+        """
+        gain, bias = (self.trace.parameters[f"{norm}.{name}"] for name in ("weight", "bias"))
+        return latex.norm_numbers(digits, self.model, x, self.feature, gain, bias, made_of)

@@ -6,65 +6,42 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from transformer.anatomy.attending import ATTENDING
-from transformer.anatomy.breaking import laid_out
-from transformer.anatomy.entering import ENTERING
-from transformer.anatomy.leaving import LEAVING
-from transformer.anatomy.panels import Focus, Panel, Stage
-from transformer.anatomy.positions import position_table, positions
+from transformer.anatomy import attending, entering, leaving, masking, writing
+from transformer.anatomy.line_breaks import laid_out
+from transformer.anatomy.panels import STAGES, Focus, Stage
 from transformer.anatomy.spot import Spot
-from transformer.anatomy.writing import WRITING
 
 if TYPE_CHECKING:
     from transformer.anatomy.passes import ForwardTrace
 
-__all__ = [
-    "CHAPTERS",
-    "STAGES",
-    "Focus",
-    "Panel",
-    "Stage",
-    "chapters",
-    "position_table",
-    "positions",
-    "stages",
-]
-
-STAGES = {
-    "tokens": "Tokens",
-    "embedding": "Embeddings",
-    "positions": "Positions",
-    "plain": "Attention without parameters",
-    "input": "What goes in",
-    "qkv": "Query, key and value",
-    "scores_row": "One query against every key",
-    "scores": "All scores",
-    "scale": "Scaled",
-    "mask": "Mask",
-    "masked": "Masked scores",
-    "weights": "Softmax",
-    "mixed": "Weighted sum of values",
-    "heads": "Heads joined",
-    "residual": "Residual and norm",
-    "feed_forward": "Feed-forward",
-    "stack": "Through the stack",
-    "logits": "Logits",
-    "probabilities": "Probabilities",
+MAKERS = {
+    "tokens": entering.tokens,
+    "embedding": entering.embedding,
+    "positions": entering.positions,
+    "plain": entering.plain,
+    "input": entering.entering,
+    "qkv": attending.projections,
+    "scores_row": attending.scores_row,
+    "scores": attending.scores,
+    "scale": attending.scale,
+    "mask": masking.mask,
+    "masked": masking.masked,
+    "weights": attending.weights,
+    "mixed": attending.mixed,
+    "heads": leaving.heads,
+    "residual": leaving.residual,
+    "feed_forward": leaving.feed_forward,
+    "stack": leaving.stack,
+    "logits": writing.logits,
+    "probabilities": writing.probabilities,
 }
-"""Key to title of the stages of every chapter but the last, in order."""
-_MAKERS = dict(zip(STAGES, (*ENTERING, *ATTENDING, *LEAVING, *WRITING), strict=True))
-CHAPTERS = {
-    "encoder": "Encoder self-attention",
-    "decoder": "Decoder self-attention",
-    "cross": "Cross-attention",
-    "sequence": "Self-attention",
-    "positions": "Positions",
-}
-"""Every chapter that a model can have, by the kind of attention; positions is of no attention."""
+"""What makes each stage."""
+CHAPTERS = ("encoder", "decoder", "cross", "sequence", "positions")
+"""Every chapter that a model can have, in the order of its forward pass: kinds of attention, positions."""
 
 
 def chapters(kinds: Collection[str]) -> list[str]:
-    """The chapters of a model with these kinds of attention, in the order of its forward pass."""
+    """The chapters of a model with these kinds of attention."""
     return [chapter for chapter in CHAPTERS if chapter in kinds or chapter == "positions"]
 
 
@@ -90,5 +67,5 @@ def stages(
     if min(focus.row, focus.column or 0, focus.feature) < 0:
         raise ValueError(f"{focus} points before the first cell; choose numbers from 0 on.")
     spot = Spot(trace, site, head, focus)
-    made = (make(spot) for key, make in _MAKERS.items() if key in only)
-    return tuple(replace(laid_out(stage), focus=spot.settled) for stage in made)
+    settled = replace(focus, column=spot.column)
+    return tuple(laid_out(MAKERS[key](spot), settled) for key in STAGES if key in only)

@@ -23,14 +23,6 @@ from transformer.recording.tape import RECORDABLE, record
 from transformer.recording.weights import Snapshot
 from transformer.tasks import Question, task_of
 
-__all__ = ["ForwardTrace", "trace"]
-
-SIDES = {
-    "encoder-decoder": {"encoder": "src", "decoder": "tgt"},
-    "encoder-only": {"encoder": "src"},
-    "decoder-only": {"decoder": "seq"},
-}
-"""Topology to its stacks, and whose positions the rows of each are."""
 Heard = dict[str, list[tuple[tuple[Any, ...], Tensor]]]
 """Name of a module to its calls: the arguments and the result of each."""
 
@@ -59,49 +51,37 @@ def _array(tensor: Tensor) -> Array:
     return tensor[0].detach().float().numpy().copy()
 
 
-def _attention(model: Transformer, site: Site, heard: Heard, tape: Mapping[str, Array]) -> AttentionPass:
-    module = next(name for name, part in model.named_modules() if part is site.attention)
+def _residual(module: str, heard: Heard) -> dict[str, Any]:
+    """What every part of a layer has, by the fields of `ResidualPass`."""
     residual = f"{module.removesuffix('_attention')}_residual"
-    ((inputs, _),) = heard[module]
-    (((joined,), projected),) = heard[f"{module}.to_output"]
-    (stream, *_), after = heard[residual][0]
-    memory = inputs[1] if len(inputs) > 1 and inputs[1] is not None else inputs[0]
-    recorded = {name: values[0] for name, values in tape.items()}
-    return AttentionPass(
-        module=module,
-        residual=residual,
-        stream=_array(stream),
-        reads=_array(inputs[0]),
-        memory=_array(memory),
-        **recorded,
-        joined=_array(joined),
-        projected=_array(projected),
-        normed=_array(heard[f"{residual}.norm"][0][1]),
-        after=_array(after),
-    )
+    (((reads, *_), output),) = heard[module]
+    (((stream, *_), after),) = heard[residual]
+    ((_, normed),) = heard[f"{residual}.norm"]
+    arrays = {"stream": stream, "reads": reads, "output": output, "normed": normed, "after": after}
+    return {"module": module} | {name: _array(tensor) for name, tensor in arrays.items()}
+
+
+def _attention(model: Transformer, site: Site, heard: Heard, recorded: Mapping[str, Array]) -> AttentionPass:
+    module = next(name for name, part in model.named_modules() if part is site.attention)
+    (((reads, *others), _),) = heard[module]
+    (((joined,), _),) = heard[f"{module}.to_output"]
+    memory = others[0] if others and others[0] is not None else reads
+    heads = {name: values[0] for name, values in recorded.items()}
+    return AttentionPass(**_residual(module, heard), **heads, memory=_array(memory), joined=_array(joined))
 
 
 def _feed_forward(layer: str, heard: Heard) -> FeedForwardPass:
-    module, residual = f"{layer}.feed_forward", f"{layer}.feed_forward_residual"
-    (((reads,), output),) = heard[module]
-    (stream, *_), after = heard[residual][0]
-    return FeedForwardPass(
-        module=module,
-        residual=residual,
-        stream=_array(stream),
-        reads=_array(reads),
-        hidden=_array(heard[f"{module}.activation"][0][1]),
-        output=_array(output),
-        normed=_array(heard[f"{residual}.norm"][0][1]),
-        after=_array(after),
-    )
+    module = f"{layer}.feed_forward"
+    ((_, hidden),) = heard[f"{module}.activation"]
+    return FeedForwardPass(**_residual(module, heard), hidden=_array(hidden))
 
 
 def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
     """Both stacks, or the one there is, in the order of the forward pass."""
     config = model.config
+    layers = {"encoder": model.encoder, "decoder": model.decoder}
     found: dict[str, StackPass] = {}
-    for stack, side in SIDES[config.topology].items():
+    for stack in (name for name in layers if len(layers[name])):
         table = "src_embedding" if stack == "encoder" else "tgt_embedding"
         shared = table not in heard  # one table: its second call is the decoder's
         _, embedded = heard["src_embedding" if shared else table][-1 if shared else 0]
@@ -114,13 +94,11 @@ def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
         else:
             positions = torch.zeros_like(entered[0])
         found[stack] = StackPass(
-            side=side,
-            table=f"{table}.weight",
-            scaled=config.embedding_scale == "both" or (config.embedding_scale, stack) == ("encoder",) * 2,
+            scaled=config.embedding_scale in ("both", stack),
             embedded=_array(embedded),
             positions=_array(positions[None]),
             entered=_array(entered),
-            layers=tuple(_feed_forward(f"{stack}.{i}", heard) for i in range(len(getattr(model, stack)))),
+            layers=tuple(_feed_forward(f"{stack}.{i}", heard) for i in range(len(layers[stack]))),
             output=_array(heard[f"{stack}_norm"][0][1]),
         )
     return found
@@ -129,9 +107,8 @@ def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
 def trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...] = ()) -> ForwardTrace:
     """Send a word through the model of a snapshot, with the right answer as the decoder's input.
 
-    Where nobody knows that, the model's own stands for it.
-
-    What was taken away from the model at that step is taken away here too.
+    Where nobody knows that, the model's own stands for it. What was taken away from the model at that step
+    is taken away here too.
 
     Args:
         config: of the run, completed with what the task needs.
@@ -158,10 +135,7 @@ def _trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, 
         logits = model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
     tokenizer = task.tgt_tokenizer
     return ForwardTrace(
-        step=snapshot.step,
         config=config,
-        word=questions[0].text,
-        answer=questions[0].answer,
         src_tokens=src_tokens,
         tgt_tokens=tgt_tokens,
         src_ids=tuple(batch.src[0].tolist()),

@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from transformer.anatomy import latex
-from transformer.anatomy.latex import told
-from transformer.anatomy.panels import Array, Panel, Stage, linear_strips, strip
+from transformer.anatomy.cells import linear, softmax_share
+from transformer.anatomy.panels import Array, Panel, Stage, strip, vector_strip
 from transformer.anatomy.spot import Spot
 
 MOST_NAMED = 3
 """Tokens that the last stage names."""
+GOES_ON = (
+    "The encoder writes nothing itself: its output goes to the decoder's cross-attention as keys and values, "
+    "and "
+)
 
 
 def _written(spot: Spot) -> tuple[int, int]:
@@ -25,54 +29,45 @@ def _over_vocabulary(
 ) -> Panel:
     """A number for each position and each token that can be written, (T, V), the right tokens marked."""
     trace = spot.trace
-    pairs = list(zip(trace.tgt_tokens, trace.expected, strict=True))
     return Panel(
         name=name,
         values=values,
-        rows=tuple(f"{read} → {to}" if to else read for read, to in pairs),
+        rows=trace.rows("tgt"),
         columns=trace.vocabulary,
         role=role,
         axes=("row" if spot.axes.writes else "", ""),
         row_title="after reading → writes",
         column_title="token that may be written",
         hover_rows=hover_rows,
-        marked=tuple((i, trace.vocabulary.index(to)) for i, (_, to) in enumerate(pairs) if to),
+        marked=tuple((i, trace.vocabulary.index(to)) for i, to in enumerate(trace.expected) if to),
     )
 
 
-GOES_ON = (
-    "The encoder writes nothing itself: its output goes to the decoder's cross-attention as keys and values, "
-    "and "
-)
+def _name_of(symbol: str, row: int, token: str) -> str:
+    """A cell in the row of a position and the column of a token."""
+    return f"{symbol}_{{{row + 1},{latex.text(token)}}}"
 
 
 def logits(spot: Spot) -> Stage:
     """A number for every token that could come next."""
     trace = spot.trace
     row, token = _written(spot)
-    out = trace.stacks["decoder" if "decoder" in trace.stacks else "encoder"].output[row]
-    weight, bias = spot.linear("to_logits", token)
-    value, name = float(trace.logits[row, token]), trace.vocabulary[token]
+    output = trace.stacks["decoder" if "decoder" in trace.stacks else "encoder"].output[row]
+    name = trace.vocabulary[token]
     does = "a last matrix turns the output of the stack into one number for every token that can be written"
     return Stage(
         key="logits",
-        title="Logits",
         sentence=f"{does[0].upper()}{does[1:]}." if spot.axes.writes else f"{GOES_ON}there {does}.",
         shape=spot.shape("T", "V"),
         panels=(_over_vocabulary(spot, "logits", trace.logits, "scores"),),
         formula=r"z_i = \mathrm{out}_i W + b",
-        numbers=told(
-            f"z_{{{row + 1},{latex.text(name)}}}",
-            lambda more: [latex.products(out, weight, bias, more)],
-            value,
-        ),
-        sources=linear_strips(
-            (f"output of the stack for “{trace.tgt_tokens[row]}”", out, "plain"),
+        cell=linear(
+            _name_of("z", row, name),
+            float(trace.logits[row, token]),
+            vector_strip(f"output of the stack for “{trace.tgt_tokens[row]}”", output),
             f"the weights of “{name}”",
-            weight,
-            bias,
+            *spot.weights_of("to_logits", token),
         ),
-        result=value,
     )
 
 
@@ -95,23 +90,20 @@ def probabilities(spot: Spot) -> Stage:
     """How likely every token is to come next."""
     trace = spot.trace
     row, token = _written(spot)
-    value, verdicts = (
-        float(trace.probabilities[row, token]),
-        [_verdict(spot, i) for i in range(len(trace.tgt_tokens))],
-    )
-    upper = tuple(f"{text[0].upper()}{text[1:]}." for text in verdicts)
-    z, name = trace.logits[row], latex.text(trace.vocabulary[token])
+    verdicts = [_verdict(spot, i) for i in range(len(trace.tgt_tokens))]
+    sentences = tuple(f"{text[0].upper()}{text[1:]}." for text in verdicts)
+    z = trace.logits[row]
     return Stage(
         key="probabilities",
-        title="Probabilities",
-        sentence=upper[row] if spot.axes.writes else f"{GOES_ON}{verdicts[row]}.",
+        sentence=sentences[row] if spot.axes.writes else f"{GOES_ON}{verdicts[row]}.",
         shape=spot.shape("T", "V"),
-        panels=(_over_vocabulary(spot, "probabilities", trace.probabilities, "probabilities", upper),),
+        panels=(_over_vocabulary(spot, "probabilities", trace.probabilities, "probabilities", sentences),),
         formula=r"p_{i,t} = \frac{e^{z_{i,t}}}{\sum_{t'} e^{z_{i,t'}}}",
-        numbers=told(f"p_{{{row + 1},{name}}}", lambda more: latex.share(z, token, more), value),
-        sources=(strip(f"logits after “{trace.tgt_tokens[row]}”", z, trace.vocabulary, "scores", "token"),),
-        result=value,
+        cell=softmax_share(
+            _name_of("p", row, trace.vocabulary[token]),
+            float(trace.probabilities[row, token]),
+            z,
+            token,
+            strip(f"logits after “{trace.tgt_tokens[row]}”", z, trace.vocabulary, "scores", "token"),
+        ),
     )
-
-
-WRITING = (logits, probabilities)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pages.inside.walk import POSITION_STAGES
-from transformer.anatomy.stages import STAGES, Focus, stages
+from transformer.anatomy.panels import STAGES, Focus
+from transformer.anatomy.positions import position_stages
+from transformer.anatomy.stages import stages
 from transformer.anatomy.trace import trace
+from transformer.config import ModelConfig
+
+POSITION_STAGES = position_stages(ModelConfig())
 
 
 def opened(visit, **more):
@@ -61,7 +65,7 @@ def test_the_numbers_on_the_page_are_those_of_the_forward_pass(walk, chapter, si
     head = walk.value("anatomy_head")[1]
     shown = expected(walk, site, head)[stage]
     np.testing.assert_allclose(walk.table("anatomy_figure"), shown.panels[0].values, atol=1e-3)
-    assert formulas(walk) == [shown.formula, shown.numbers]
+    assert formulas(walk) == [shown.formula, shown.cell.numbers]
     assert walk.says(shown.sentence)
 
 

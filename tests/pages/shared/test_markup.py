@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from transformer.anatomy.stages import STAGES
+from transformer.anatomy.panels import STAGES
 from transformer.insight.moments import Moment
 from transformer.runs.registry import REGISTRY
 

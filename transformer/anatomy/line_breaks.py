@@ -6,15 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from transformer.anatomy.panels import Stage
+from transformer.anatomy.panels import Focus, Stage
 
 LONGEST = 44
 """Signs of a line: what half of a page of 1280 pixels holds."""
 
 
-def laid_out(stage: Stage) -> Stage:
-    """The same stage with its formulas broken where they are long."""
-    return replace(stage, formula=broken_formula(stage.formula), numbers=broken_numbers(stage.numbers))
+def laid_out(stage: Stage, focus: Focus) -> Stage:
+    """The same stage, about this cell, with its formulas broken where they are long."""
+    cell = replace(stage.cell, numbers=broken_numbers(stage.cell.numbers))
+    return replace(stage, formula=broken_formula(stage.formula), cell=cell, focus=focus)
 
 
 def broken_formula(formula: str) -> str:
