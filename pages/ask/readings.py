@@ -10,18 +10,13 @@ from transformer.figures.labels import map_axes, wrong_predictions
 from transformer.figures.lines import line_view
 from transformer.figures.maps import MapAxes, large_map, map_strip
 from transformer.figures.picture import Array, Picture, escaped
-from transformer.insight.names import full_head_name, short_head_name, shortened
+from transformer.insight.names import short_head_name, shortened
 from transformer.insight.rollout import pooled, rollout
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.view import RunView
 
 if TYPE_CHECKING:
     from transformer.answers import Answer, Reading
-
-
-def fed_with(forced: bool) -> str:
-    """What a decoder has read."""
-    return "teacher-forced" if forced else "free-running"
 
 
 def axes_of(answer: Answer, reading: Reading, site: str) -> MapAxes:
@@ -66,7 +61,9 @@ def reading_map(
     expected = reading.to_write(answer.expected)
     wrong = wrong_predictions(reading.axes[site], expected, reading.predicted) if forced else {}
     asked = escaped(shortened(answer.question.text))
-    fed = fed_with(reading is not answer.free)  # where nobody knows the answer, both are what it wrote
+    fed = (
+        "free-running" if reading is answer.free else "teacher-forced"
+    )  # where nobody knows it, both are free
     return large_map(
         _weights(reading, site, head, pool),
         axes_of(answer, reading, site),
@@ -110,14 +107,3 @@ def reading_lines(
         step=answer.step,
         lit_row=lit,
     )
-
-
-def head_options(view: RunView) -> dict[str, tuple[str, int]]:
-    """Every head of the model by its name."""
-    if view.frame is None:
-        return {}
-    return {
-        full_head_name(site, head): (site, head)
-        for site in view.frame.axes
-        for head in range(view.config.model.n_heads)
-    }

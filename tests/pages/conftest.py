@@ -18,7 +18,7 @@ import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
-from pages.ask import breaking as ask_break
+from pages.ask import taken_away
 from pages.controls import mask_switches
 from pages.stream.channel import Channel, find
 from transformer.config import RunConfig
@@ -329,7 +329,7 @@ def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def patient_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page waits for a change in its run's model for as long as a busy machine takes over one."""
-    for part in (ask_break, mask_switches):
+    for part in (taken_away, mask_switches):
         monkeypatch.setattr(part, "OBEYED_SECONDS", 60.0)
 
 

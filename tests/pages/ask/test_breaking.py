@@ -121,7 +121,7 @@ def test_the_head_on_the_maps_and_all_that_turned_are_switched_off_with_one_pres
     assert "switched off" in ask.drawn("break_after_figure").changing["title.text"]
     scores = {site: list(row) for site, row in ask.run.view.frame.scores.items()}
     clear = sorted(score for row in scores.values() for score in row)[-2]
-    monkeypatch.setattr("pages.ask.breaking.THRESHOLD", clear)
+    monkeypatch.setattr("pages.ask.taken_away.THRESHOLD", clear)
     ask.press("ablate_turned")
     assert len(ask.value("ablate_heads")) == 2
     assert all("enc" in name or "dec" in name for name in ask.value("ablate_heads"))

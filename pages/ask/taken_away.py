@@ -1,0 +1,150 @@
+"""What is chosen to be taken away on the tab Break, and what its buttons ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.ask.asking import model_of
+from pages.shared import ownership, selection
+from transformer.errors import InputError
+from transformer.insight.names import full_head_name
+from transformer.insight.scores import THRESHOLD
+from transformer.interventions import NOTHING, Block, Interventions
+from transformer.recording.frame import sites_of
+from transformer.recording.view import ENDED, RunView
+from transformer.runs.registry import REGISTRY
+from transformer.runs.watched import Watched
+
+PROBLEMS = ("block_problem", "intervene_problem")
+OBEYED_SECONDS = 2.0
+MORE_STEPS = 100
+"""For which a run that has ended trains on without its heads."""
+
+
+def note(what: str, number: int = 0) -> None:
+    """Callback of every button: only notes what is asked, as the word may be another by then."""
+    st.session_state["break_asked"] = what, number
+    forget_problems()
+
+
+def forget_problems() -> None:
+    """What was said of an earlier press is no longer true."""
+    for problem in PROBLEMS:
+        st.session_state.pop(problem, None)
+
+
+def head_options(view: RunView) -> dict[str, tuple[str, int]]:
+    """Every head of the model by its name."""
+    sites = view.frame.axes if view.frame else ()
+    heads = [(site, head) for site in sites for head in range(view.config.model.n_heads)]
+    return {full_head_name(*head): head for head in heads}
+
+
+def blocks(run: Watched, word: str) -> tuple[Block, ...]:
+    """Blocked looks; they belong to one run and one word, whose places they name."""
+    owner, found = st.session_state.get("blocks", (None, ()))
+    return found if owner == (run.id, word) else ()
+
+
+def taken(run: Watched, word: str) -> Interventions:
+    """What is chosen to be taken away."""
+    options = head_options(run.view)
+    chosen = [options[name] for name in st.session_state.get("ablate_heads") or () if name in options]
+    return Interventions(ablated=tuple(chosen), blocked=blocks(run, word))
+
+
+def continuing_rate(run: Watched) -> float:
+    """The highest learning rate with which a run that has ended trains on."""
+    return run.config.train.learning_rate / 2
+
+
+def take_up(run: Watched, word: str) -> None:
+    """Do what a button asked for, with the run and the word as they are now."""
+    what, number = st.session_state.pop("break_asked", (None, 0))
+    shown = _shown(run.view)
+    if what in ("intervene", "give back"):
+        # What was shown: all that is taken away already, and this too.
+        wanted = run.view.interventions | taken(run, word) if what == "intervene" else NOTHING
+        try:
+            _intervene(run, wanted)
+        except InputError as error:
+            st.session_state["intervene_problem"] = str(error)
+    elif what == "unblock":
+        left = tuple(block for i, block in enumerate(blocks(run, word)) if i != number)
+        st.session_state["blocks"] = (run.id, word), left
+    elif what == "block" and shown:
+        try:
+            _block(run, word, shown)
+        except InputError as error:
+            st.session_state["block_problem"] = str(error)
+    elif what and shown:
+        meant = _meant(what, run.view, shown)
+        st.session_state["ablate_heads"] = [
+            name for name, head in head_options(run.view).items() if head in meant
+        ]
+
+
+def _shown(view: RunView) -> tuple[str, int] | None:
+    """The head on the maps."""
+    frame = selection.shown_frame(view)
+    if frame is None:
+        return None
+    return selection.head(frame, sites_of(frame.axes, selection.kind(view.config.model)))
+
+
+def _meant(what: str, view: RunView, shown: tuple[str, int]) -> list[tuple[str, int]]:
+    """The heads that a button switches off; none by default."""
+    if what == "shown":
+        return [shown]
+    if what == "others":
+        return [head for head in head_options(view).values() if head != shown and head[0] == shown[0]]
+    frame = selection.shown_frame(view)
+    scores = frame.scores if frame and what == "turned" else {}
+    return [(site, head) for site, row in scores.items() for head in np.flatnonzero(row >= THRESHOLD)]
+
+
+def _block(run: Watched, word: str, shown: tuple[str, int]) -> None:
+    """Block what the boxes mean too; raises InputError where that cannot be."""
+    more = Interventions(blocked=_asked_blocks(run.view, word, shown))
+    both = Interventions(blocked=blocks(run, word)) | more
+    model_of(run.view, run.view.snapshots[-1], both).answer(word)
+    st.session_state["blocks"] = (run.id, word), both.blocked
+
+
+def _asked_blocks(view: RunView, word: str, shown: tuple[str, int]) -> tuple[Block, ...]:
+    """The blocks that the boxes mean. Raises InputError for a cell that is not on the map."""
+    reading = model_of(view, view.snapshots[-1]).answer(word).forced
+    site, head = shown
+    axes = reading.axes[site]
+    rows, columns = reading.tokens(axes.query), reading.tokens(axes.key)
+    row, column = st.session_state.get("block_row"), st.session_state.get("block_column")
+    for name, value, most in (("Row", row, len(rows)), ("Column", column, len(columns))):
+        if not isinstance(value, int) or not 1 <= value <= most:
+            raise InputError(f"{name} {value} is not on this map; choose from 1 to {most}.", "block_cell")
+    if np.isnan(reading.maps[site][head, row - 1, column - 1]):
+        raise InputError(
+            f"Row {row} may not look at column {column} anyway: a mask blocks it. Choose another cell.",
+            "block_cell",
+        )
+    what, where = st.session_state.get("block_what"), st.session_state.get("block_where")
+    return tuple(
+        Block(
+            site=name,
+            head=head if where == "head" else None,
+            row=row - 1 if what == "cell" else None,
+            column=column - 1 if what in ("cell", "column") else None,
+            token=columns[column - 1] if what == "token" else None,
+        )
+        for name in (sites_of(reading.axes, axes.kind) if where == "kind" else [site])
+    )
+
+
+def _intervene(run: Watched, wanted: Interventions) -> None:
+    """Put this into the run itself; one that has ended then trains on, and the screen follows it."""
+    ended = run.view.state in ENDED
+    ownership.command(run).intervene(wanted).wait(OBEYED_SECONDS)
+    if ended:
+        command = ownership.command(run)
+        REGISTRY.continue_for(command, MORE_STEPS, continuing_rate(run)).wait(OBEYED_SECONDS)
+        selection.look_at(None)
