@@ -136,8 +136,7 @@ class Asked:
                     question,
                     batch,
                     _room(question, batch),
-                    width=width,
-                    length_penalty=length_penalty,
+                    Decoding(width, length_penalty),
                     step=self.step,
                 )
             return self._beams[asked_for]

@@ -1,4 +1,4 @@
-"""What a model answers before and after something was taken from it."""
+"""Answers in words, as the tabs of Ask show them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,17 @@ if TYPE_CHECKING:
 
 NAMED = 3
 """Words whose answers are shown before and after."""
+RIGHT = {True: "<b class='yes'>✓ right</b>", False: "<b class='not'>✗ wrong</b>"}
+
+
+def short(token: str) -> str:
+    """A token where there is little room."""
+    return "end" if token == "[EOS]" else token
+
+
+def as_written(text: str, stopped: bool) -> str:
+    """An output; one that did not end by itself goes on."""
+    return text if stopped else f"{text}…"
 
 
 def answered_otherwise(before: Asked, after: Asked) -> str:
@@ -33,7 +44,7 @@ def _marked(text: str, right: bool) -> str:
 def verdict(name: str, answer: Answer, exact: tuple[int, int]) -> str:
     """What a word is answered, and how many held-out words are right."""
     right = f"{exact[0]} / {exact[1]} held-out words right"
-    written = answer.output + ("" if answer.stopped else "…")
+    written = as_written(answer.output, answer.stopped)
     return (
         f"<div class='hl-verdict' data-right='{exact[0]}'><small>{name}</small> "
         f"{html.escape(answer.question.text)} → {_marked(written, answer.right)}<br><em>{right}</em></div>"

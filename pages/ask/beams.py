@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from pages.ask.answers import RIGHT, as_written, short
 from pages.ask.asking import model_of
 from pages.player.figure import live_figure
 from pages.shared.plain import refuse
@@ -22,7 +23,7 @@ from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # it brings torch
     from transformer.answers import Answer
-    from transformer.decoding import Beams, Output
+    from transformer.decoding import Beams, Candidate
 
 TALL = "max(340px, calc(100vh - 470px))"
 
@@ -102,7 +103,7 @@ def draw_beams(
         live_figure(
             beam_tree(
                 found.tree.nodes,
-                [_short(token) for token in found.tokens],
+                [short(token) for token in found.tokens],
                 title=f"<b>{_beams_of(found.width)}</b> · step {found.step:,}"
                 f"<br><span style='font-size:0.75em'>“{escaped(found.question.text)}” · "
                 f"length penalty {found.length_penalty:g} · seed {view.config.seed}</span>",
@@ -137,13 +138,9 @@ def _verdict(found: Beams) -> str:
     )
 
 
-def _said(output: Output) -> str:
-    mark = {True: " <b class='yes'>✓ right</b>", False: " <b class='not'>✗ wrong</b>", None: ""}[output.right]
-    return f"<b>{html.escape(_text(output))}</b>{mark}"
-
-
-def _text(output: Output) -> str:
-    return output.text + ("" if output.stopped else "…")
+def _said(found: Candidate) -> str:
+    mark = "" if found.right is None else f" {RIGHT[found.right]}"
+    return f"<b>{html.escape(as_written(found.text, found.stopped))}</b>{mark}"
 
 
 def _beams_of(width: int) -> str:
@@ -169,15 +166,11 @@ def _how_to_read(found: Beams, at_once: bool) -> str:
     )
 
 
-def _row(by: str, output: Output) -> dict[str, object]:
+def _row(by: str, found: Candidate) -> dict[str, object]:
     return {
         "found by": by,
-        "answer": _text(output),
-        "score": output.score,
-        "probability": 100 * output.probability,
-        "right": {True: "✓ right", False: "✗ wrong", None: "not known"}[output.right],
+        "answer": as_written(found.text, found.stopped),
+        "score": found.score,
+        "probability": 100 * found.probability,
+        "right": {True: "✓ right", False: "✗ wrong", None: "not known"}[found.right],
     }
-
-
-def _short(token: str) -> str:
-    return "end" if token == "[EOS]" else token

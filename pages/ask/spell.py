@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from pages.ask.answers import RIGHT, as_written, short
 from pages.ask.readings import axes_of, reading_lines, reading_map, reading_strip
 from pages.controls.kinds import kind_choice
 from pages.inside.look_inside import look_at_cell, look_inside_link
@@ -220,27 +221,27 @@ def _pin(point: object, sites: list[str], axes: MapAxes) -> None:
 
 def _spelled(answer: Answer, row: int) -> str:
     """Both ways of writing the word, up to the letter that is being written, which is lit."""
-    lines, known = [], answer.question.answer is not None
-    for name, reading in (("given the right answer", answer.forced), ("given its own", answer.free)):
-        cells = []
-        for i, token in enumerate(reading.written):
-            right = i < len(answer.expected) and token == answer.expected[i]
-            look = "lit" if i == row else "later" if i > row else ""
-            marked = ("ok" if right else "no") if known else ""
-            cells.append(f"<td class='{look} {marked}'>{html.escape(_short(token))}</td>")
-        lines.append(f"<tr><th>{name}</th>{''.join(cells)}</tr>")
+    known = answer.question.answer is not None
+    lines = {"given its own": _written_cells(answer, answer.free, row)}
     if known:
-        cells = [f"<td>{html.escape(_short(token))}</td>" for token in answer.expected]
-        lines.insert(0, f"<tr><th>right answer</th>{''.join(cells)}</tr>")
-        mark = "<b class='yes'>✓ right</b>" if answer.right else "<b class='not'>✗ wrong</b>"
-    else:
-        lines, mark = lines[1:], "? nobody here knows the right answer"  # both readings are one
-    text = html.escape(answer.output) + ("" if answer.stopped else "…")
+        lines = {
+            "right answer": "".join(f"<td>{html.escape(short(token))}</td>" for token in answer.expected),
+            "given the right answer": _written_cells(answer, answer.forced, row),
+        } | lines
+    mark = RIGHT[answer.right] if known else "? nobody here knows the right answer"
+    text = html.escape(as_written(answer.output, answer.stopped))
+    rows = "".join(f"<tr><th>{name}</th>{cells}</tr>" for name, cells in lines.items())
     return (
         f"<div class='hl-spelled'><p>{html.escape(answer.question.text)} → <b>{text}</b><br>{mark}</p>"
-        f"<table data-step='{answer.step}' data-row='{row}'>{''.join(lines)}</table></div>"
+        f"<table data-step='{answer.step}' data-row='{row}'>{rows}</table></div>"
     )
 
 
-def _short(token: str) -> str:
-    return "end" if token == "[EOS]" else token
+def _written_cells(answer: Answer, reading: Reading, row: int) -> str:
+    cells = []
+    for i, token in enumerate(reading.written):
+        look = "lit" if i == row else "later" if i > row else ""
+        right = i < len(answer.expected) and token == answer.expected[i]
+        marked = "" if answer.question.answer is None else "ok" if right else "no"
+        cells.append(f"<td class='{look} {marked}'>{html.escape(short(token))}</td>")
+    return "".join(cells)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from transformer.decoding.beam import beam
-from transformer.decoding.beams import Beams, Output, beams_of
-from transformer.decoding.greedy import greedy
-from transformer.decoding.search import GREEDY, Decoding
-from transformer.decoding.spelling import Spelling, spell, write
-from transformer.decoding.tree import BeamTree, Hypothesis, beam_tree
-from transformer.decoding.written import Written
+from transformer.decoding.beam import GREEDY, Decoding, beam
+from transformer.decoding.greedy import Written, greedy
+from transformer.decoding.spelling import GenerationResult, spell, write
+from transformer.decoding.tree import Beams, BeamTree, Candidate, Hypothesis, beam_tree, beams_of
 
 __all__ = [
     "GREEDY",
@@ -16,8 +13,8 @@ __all__ = [
     "Beams",
     "Decoding",
     "Hypothesis",
-    "Output",
-    "Spelling",
+    "Candidate",
+    "GenerationResult",
     "Written",
     "beam",
     "beam_tree",

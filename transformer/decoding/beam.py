@@ -1,39 +1,183 @@
-"""Writing whole batches of answers by beam search."""
+"""Beam search: several answers are written side by side, and the likeliest continuations are kept.
+
+At each step every open beam is continued by every token, and of all continuations of a question the `width`
+likeliest are kept. One that has written [EOS] is finished: it leaves the beam, which is full again one step
+later. With width 1 this is greedy decoding.
+
+Finished beams have different lengths, and a longer one is less probable merely because it is longer. So they
+compete by their score, which divides the log-probability by a penalty that grows with the length n:
+
+    score = log P(answer | question) / ((5 + n) / 6) ** length_penalty        (Wu et al., 2016, equation 14)
+"""
 
 from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
 
-from transformer.decoding.greedy import greedy
-from transformer.decoding.search import Decoding, search
-from transformer.decoding.written import Written
+import torch
+from torch import Tensor
+
+from transformer.config import TrainConfig
+from transformer.decoding.greedy import Written, greedy
+from transformer.decoding.next_logits import NextLogits, next_logits_of, room
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.tasks import Batch
 
+_IMPOSSIBLE = -1e9
+"""Stands for the log-probability of what has none: -inf marks places where there is no beam."""
 
-def beam(
-    model: Transformer,
-    batch: Batch,
-    eos_id: int,
-    max_tokens: int,
-    *,
-    width: int,
-    length_penalty: float,
-) -> Written:
-    """Write the answer with the best score that beam search finds.
 
-    An encoder alone writes each token without knowing the others; so its answer is that of greedy decoding.
+@dataclass(frozen=True)
+class Decoding:
+    """How an answer is looked for; by default greedily."""
+
+    width: int = 1
+    """Most beams of a question; one is greedy decoding."""
+    length_penalty: float = 0.0
+    """Power of the penalty for their length by which log-probabilities are divided; 0: not at all."""
+
+    @classmethod
+    def of(cls, config: TrainConfig) -> Decoding:
+        """As a run is set."""
+        return cls(config.beam_width, config.length_penalty) if config.decoding == "beam" else GREEDY
+
+    def score(self, total: Tensor, n: int) -> Tensor:
+        """Scores of beams of n tokens from the sums of their log-probabilities, any shape."""
+        return total / float(((5 + n) / 6) ** self.length_penalty)
+
+
+GREEDY = Decoding()
+
+
+@dataclass(frozen=True)
+class Level:
+    """The beams of every question that is still being answered, after one more token. On the CPU.
+
+    A is how many questions these are, W how many places: the best beam is in place 0.
+    """
+
+    asked: Tensor
+    """(A,) which questions of the batch."""
+    parents: Tensor
+    """(A, W) the place, in the level before, of the beam that each continues."""
+    tokens: Tensor
+    """(A, W) its newest token."""
+    log_probabilities: Tensor
+    """(A, W) float64, of that token after those before it."""
+    totals: Tensor
+    """(A, W) float64, their sums over the whole beam; -inf where a place is empty."""
+    scores: Tensor
+    """(A, W) float64."""
+    ended: Tensor
+    """(A, W) bool, whether it is finished. Of an empty place it says nothing."""
+
+    @property
+    def there(self) -> Tensor:
+        """(A, W) bool, whether there is a beam in a place: at first there may be fewer than places."""
+        return self.totals > -torch.inf
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search has found for B questions."""
+
+    levels: tuple[Level, ...]
+    """After the first token, the second, and so on."""
+    winners: Tensor
+    """(B, 2) level and place of each question's answer: its finished beam with the best score, of equal ones
+    the shorter; where none is finished, the likeliest open one."""
+
+
+@torch.no_grad()
+def search(model: Transformer, batch: Batch, eos_id: int, max_tokens: int, decoding: Decoding) -> Found:
+    """Beam search for each question of a batch, all at once.
+
+    A question is done when its best finished beam can no longer be overtaken, whatever its open ones may
+    become, or with `max_tokens`. An encoder alone writes each token without knowing the others: it has one
+    beam, that of greedy decoding, and can be asked one question here.
 
     Args:
         model: in eval mode.
         batch: of it `src` and `prompt` are read.
         max_tokens: most tokens to write, [EOS] included. An encoder alone writes as many as it has read.
-        width: most beams of a question.
-        length_penalty: as in `Decoding`.
+    """
+    device = model.to_logits.weight.device
+    src, prompt = (torch.from_numpy(a).to(device) for a in (batch.src, batch.prompt))
+    if model.writes_at_once:
+        if len(src) != 1:
+            raise ValueError(f"An encoder alone can be asked 1 question here, not {len(src)}.")
+        most, decoding = int((src != PAD_ID).sum()) - 1, Decoding(1, decoding.length_penalty)
+        next_logits = _one_after_another(model(src)[:, 1:])  # [SOS] writes nothing
+    else:
+        most = room(model, prompt, max_tokens)
+        next_logits = next_logits_of(model, src, prompt, most)
+    asked = torch.arange(len(src))
+    totals = torch.zeros(len(src), 1, dtype=torch.float64)  # at first one beam each, of no tokens
+    best = torch.full((len(src),), -torch.inf, dtype=torch.float64)
+    winners = torch.zeros(len(src), 2, dtype=torch.long)
+    newest = rows = None
+    levels: list[Level] = []
+    while len(levels) < most and len(asked):
+        level = _continued(next_logits(newest, rows), asked, totals, eos_id, len(levels) + 1, decoding)
+        place = level.ended.long().argmax(dim=1)  # of beams of one length the first has the best score
+        score = level.scores.masked_fill(~level.ended, -torch.inf).amax(dim=1)
+        none_yet, better = best == -torch.inf, score > best
+        winners[asked[none_yet], 0], winners[asked[none_yet], 1] = len(levels), 0
+        winners[asked[better], 0], winners[asked[better], 1] = len(levels), place[better]
+        best = torch.maximum(best, score)
+        levels.append(level)
+        before = torch.arange(len(asked))[:, None] * totals.size(1) + level.parents  # (A, W), of the rows
+        totals = level.totals.masked_fill(level.ended, -torch.inf)
+        # A beam can only lose probability from now on, and its score loses least where it ends last.
+        going = decoding.score(totals.amax(dim=1), most) > best
+        rows, newest = before[going].flatten().to(device), level.tokens[going].flatten().to(device)
+        asked, totals, best = asked[going], totals[going], best[going]
+    return Found(tuple(levels), winners)
+
+
+def _continued(
+    logits: Tensor, asked: Tensor, totals: Tensor, eos_id: int, n: int, decoding: Decoding
+) -> Level:
+    """The likeliest beams of n tokens among all continuations of the open ones.
+
+    Args:
+        logits: (A * W, V).
+        asked: (A,).
+        totals: (A, W) of the beams that are continued; -inf where there is none, or it has ended.
+    """
+    each = logits.cpu().double().log_softmax(dim=-1)  # in float64 no two different logits become equal
+    each = each.nan_to_num(nan=_IMPOSSIBLE, neginf=_IMPOSSIBLE).unflatten(0, totals.shape)  # (A, W, V)
+    sums = (totals[:, :, None] + each).flatten(1)  # (A, W * V)
+    # Stable: of equal ones the better parent's comes first, then the lower token.
+    found, places = sums.sort(dim=1, descending=True, stable=True)
+    found, places = found[:, : decoding.width], places[:, : decoding.width]
+    tokens = places % logits.size(1)
+    return Level(
+        asked=asked,
+        parents=places // logits.size(1),
+        tokens=tokens,
+        log_probabilities=each.flatten(1).gather(1, places),
+        totals=found,
+        scores=decoding.score(found, n),
+        ended=tokens == eos_id,
+    )
+
+
+def _one_after_another(logits: Tensor) -> NextLogits:
+    """Of logits (1, T, V) that are known already, those of one position at each call."""
+    at = iter(logits[0])
+    return lambda newest, rows: next(at)[None]
+
+
+@torch.no_grad()
+def beam(model: Transformer, batch: Batch, eos_id: int, max_tokens: int, decoding: Decoding) -> Written:
+    """Write the answer with the best score that beam search finds. Arguments as of `search`.
+
+    An encoder alone writes each token without knowing the others; so its answer is that of greedy decoding.
     """
     if model.writes_at_once:
         return greedy(model, batch, eos_id, max_tokens)
-    found = search(model, batch, eos_id, max_tokens, Decoding(width, length_penalty))
+    found = search(model, batch, eos_id, max_tokens, decoding)
     last, place = found.winners[:, 0], found.winners[:, 1].clone()
     tokens = torch.full((len(last), len(found.levels)), PAD_ID)
     for n, level in reversed(list(enumerate(found.levels))):

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from transformer.decoding.reading import next_logits_of, room
-from transformer.decoding.written import Written, cut
+from transformer.decoding.next_logits import next_logits_of, room
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.tasks import Batch
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a model has written by itself. On the CPU."""
+
+    tokens: Tensor
+    """(B, W) token ids, up to the [EOS] of each; [PAD] behind it."""
+    lengths: Tensor
+    """(B,) tokens written, [EOS] included."""
+    losses: Tensor | None = None
+    """(B, A) how surprised the model was by each token of the right answer at its own place, in nats."""
 
 
 @torch.no_grad()
@@ -29,7 +42,7 @@ def greedy(
     if model.writes_at_once:
         logits = model(src)[:, 1:]  # [SOS] writes nothing
         losses = _surprise(logits, answers) if compare else None
-        return cut(logits.argmax(dim=-1), losses, eos_id, (src != PAD_ID).sum(dim=1) - 1)
+        return _cut(logits.argmax(dim=-1), losses, eos_id, (src != PAD_ID).sum(dim=1) - 1)
     max_tokens = room(model, prompt, max_tokens)
     next_logits = next_logits_of(model, src, prompt, max_tokens)
     least = answers.size(1) if compare else 0
@@ -46,9 +59,19 @@ def greedy(
         ended |= newest == eos_id
     tokens = torch.stack(chosen, dim=1)
     limits = torch.full_like(tokens[:, 0], max_tokens)
-    return cut(tokens, torch.stack(surprises, dim=1) if compare else None, eos_id, limits)
+    return _cut(tokens, torch.stack(surprises, dim=1) if compare else None, eos_id, limits)
 
 
 def _surprise(logits: Tensor, answers: Tensor) -> Tensor:
     """Negative log-probability of each right token: (..., V) and (...) to (...)."""
     return -logits.log_softmax(dim=-1).gather(-1, answers[..., None])[..., 0]
+
+
+def _cut(tokens: Tensor, losses: Tensor | None, eos_id: int, limits: Tensor) -> Written:
+    """End each sequence with its first [EOS], or at its limit (B,)."""
+    ends = tokens == eos_id
+    first = torch.where(ends.any(dim=1), ends.long().argmax(dim=1) + 1, tokens.size(1))
+    lengths = torch.minimum(first, limits)
+    behind = torch.arange(tokens.size(1), device=tokens.device) >= lengths[:, None]
+    tokens = tokens.masked_fill(behind, PAD_ID)
+    return Written(tokens.cpu(), lengths.cpu(), None if losses is None else losses.cpu())

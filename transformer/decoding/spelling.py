@@ -9,10 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.decoding.beam import beam
-from transformer.decoding.greedy import greedy
-from transformer.decoding.search import GREEDY, Decoding
-from transformer.decoding.written import Written
+from transformer.decoding.beam import GREEDY, Decoding, beam
+from transformer.decoding.greedy import Written, greedy
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.tasks import Batch, Task
 
@@ -34,15 +32,14 @@ def write(
     """
     if decoding.width == 1:
         return greedy(model, batch, eos_id, max_tokens, compare=compare)
-    width, penalty = decoding.width, decoding.length_penalty
-    written = beam(model, batch, eos_id, max_tokens, width=width, length_penalty=penalty)
+    written = beam(model, batch, eos_id, max_tokens, decoding)
     if not compare:
         return written
     return replace(written, losses=greedy(model, batch, eos_id, max_tokens, compare=True).losses)
 
 
 @dataclass(frozen=True)
-class Spelling:
+class GenerationResult:
     """How right a model writes by itself, token by token. On the CPU."""
 
     right: Tensor
@@ -65,7 +62,7 @@ def spell(
     *,
     losses: bool = False,
     decoding: Decoding = GREEDY,
-) -> Spelling:
+) -> GenerationResult:
     """Ask a model these words, free-running, and compare position by position. Draws nothing.
 
     Args:
@@ -90,4 +87,4 @@ def spell(
     right = (tokens == answers) & real
     # By the text, as everywhere: an answer with a token that is not known cannot be written right.
     exact = [ended and task.accepts(word, text) for word, (text, ended) in zip(words, texts, strict=True)]
-    return Spelling(right, real, exact, [output for output, _ in texts], loss)
+    return GenerationResult(right, real, exact, [output for output, _ in texts], loss)

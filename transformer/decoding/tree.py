@@ -1,12 +1,13 @@
-"""Beam search for one question, as a tree of everything that was tried."""
+"""Beam search for one question, told: everything that was tried as a tree, and every answer that ended."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
-from transformer.decoding.search import Decoding, search
+from transformer.decoding.beam import Decoding, search
 from transformer.model.transformer import Transformer
-from transformer.tasks import Batch
+from transformer.tasks import Batch, Question, Task
 
 CHOSEN, FINISHED, KEPT, PRUNED = "chosen", "finished", "kept", "pruned"
 
@@ -60,13 +61,11 @@ class BeamTree:
         return tuple(sorted(ends, key=lambda i: -self.nodes[i].score))
 
 
-def beam_tree(
-    model: Transformer, batch: Batch, eos_id: int, max_tokens: int, *, width: int, length_penalty: float
-) -> BeamTree:
-    """Search as `beam` does, and keep everything. Arguments as there; the batch has one question."""
+def beam_tree(model: Transformer, batch: Batch, eos_id: int, max_tokens: int, decoding: Decoding) -> BeamTree:
+    """Search as `beam` does, and keep everything. Arguments as of `search`; the batch has one question."""
     if len(batch.src) != 1:
         raise ValueError(f"A tree is of 1 question, not of {len(batch.src)}.")
-    found = search(model, batch, eos_id, max_tokens, Decoding(width, length_penalty))
+    found = search(model, batch, eos_id, max_tokens, decoding)
     nodes: list[Hypothesis] = []
     at: dict[tuple[int, int], int] = {}  # level and place to node
     for n, level in enumerate(found.levels):
@@ -100,4 +99,91 @@ def _with_fates(tree: BeamTree) -> tuple[Hypothesis, ...]:
             fate=CHOSEN if i in chosen else FINISHED if node.ended else KEPT if i in kept else PRUNED,
         )
         for i, node in enumerate(tree.nodes)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One way to answer."""
+
+    text: str
+    stopped: bool
+    """Whether it ended by itself."""
+    right: bool | None
+    """Whether it is right to the last token and stops; None where the answer is not known."""
+    score: float
+    probability: float
+    """Of all its tokens, one after the other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beams:
+    """What beam search makes of one question."""
+
+    step: int
+    """Of the snapshot that answers."""
+    question: Question
+    width: int
+    """Most beams; an encoder alone has one, whatever was asked for."""
+    length_penalty: float
+    tree: BeamTree
+    tokens: tuple[str, ...]
+    """The token of each node of the tree, as it is shown."""
+    outputs: tuple[Candidate, ...]
+    """All that have ended, the answer first; where none has, the answer alone, which is the likeliest."""
+    greedy: Candidate
+    """What greedy decoding answers, with the score that it has here."""
+
+    @property
+    def found_more(self) -> bool:
+        """Whether the answer is another than greedy decoding's."""
+        return (self.outputs[0].text, self.outputs[0].stopped) != (self.greedy.text, self.greedy.stopped)
+
+
+def beams_of(
+    model: Transformer,
+    task: Task,
+    question: Question,
+    batch: Batch,
+    max_tokens: int,
+    decoding: Decoding,
+    *,
+    step: int,
+) -> Beams:
+    """Search for the answer to one question, with beams and greedily.
+
+    Args:
+        model: in eval mode.
+        batch: the question alone.
+        max_tokens: most tokens to write.
+        decoding: how it is searched; an encoder alone has one beam.
+        step: of the model.
+    """
+    eos_id = task.tgt_tokenizer.eos_id
+    one = replace(decoding, width=1)
+    if model.writes_at_once:
+        decoding = one
+    tree = beam_tree(model, batch, eos_id, max_tokens, decoding)
+    alone = beam_tree(model, batch, eos_id, max_tokens, one)
+    return Beams(
+        step=step,
+        question=question,
+        width=decoding.width,
+        length_penalty=decoding.length_penalty,
+        tree=tree,
+        tokens=task.tgt_tokenizer.tokens([node.token for node in tree.nodes]),
+        outputs=tuple(_candidate(task, question, tree, end) for end in tree.finished or (tree.winner,)),
+        greedy=_candidate(task, question, alone, alone.winner),
+    )
+
+
+def _candidate(task: Task, question: Question, tree: BeamTree, end: int) -> Candidate:
+    text, stopped = task.tgt_tokenizer.text([tree.nodes[i].token for i in tree.path(end)])
+    known = question.answer is not None
+    return Candidate(
+        text=text,
+        stopped=stopped,
+        right=stopped and task.accepts(question.text, text) if known else None,
+        score=tree.nodes[end].score,
+        probability=math.exp(tree.nodes[end].total),
     )
