@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import torch
 
+from transformer.decoding import Written
+from transformer.model.transformer import Transformer
 from transformer.tasks import Batch
 
 EOS = 2
@@ -89,6 +91,22 @@ def at_random(size: int, seed: int) -> Callable[[int, tuple[int, ...]], list[flo
         return known[key]
 
     return says
+
+
+def rows(written: Written) -> list[list[int]]:
+    """What was written, as lists of different lengths; nothing stands behind them."""
+    found = []
+    for row, n in zip(written.tokens.tolist(), written.lengths.tolist(), strict=True):
+        assert not any(row[n:])
+        found.append(row[:n])
+    return found
+
+
+@torch.no_grad()
+def lively(model: Transformer) -> Transformer:
+    """In eval mode, with [EOS] as one token among others: not every token is the same whatever was read."""
+    model.eval().to_logits.bias.zero_()
+    return model
 
 
 @pytest.fixture

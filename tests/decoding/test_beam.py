@@ -8,10 +8,9 @@ import math
 import pytest
 import torch
 
+from tests.decoding.conftest import lively, rows
 from transformer.config import TrainConfig
-from transformer.decoding import GREEDY, Decoding, beam, greedy, spell, spelling, write
-from transformer.interventions import Interventions
-from transformer.model.transformer import Transformer
+from transformer.decoding import GREEDY, Decoding, beam, greedy, spell, write
 from transformer.training.state import TrainState
 
 EOS, A, B, C, D = 2, 3, 4, 5, 6
@@ -19,24 +18,22 @@ TOPOLOGIES = ["encoder-decoder", "decoder-only", "encoder-only"]
 WORDS = ["cab", "d", "zebra", "ox", "abcdefghij"]
 
 
-def rows(written):
-    """What was written, as lists of different lengths; nothing stands behind them."""
-    for row, n in zip(written.tokens.tolist(), written.lengths.tolist(), strict=True):
-        assert not any(row[n:])
-    return [row[:n] for row, n in zip(written.tokens.tolist(), written.lengths.tolist(), strict=True)]
-
-
 def found(model, batch, width, penalty=0.6, most=6):
-    return rows(beam(model, batch, EOS, most, width=width, length_penalty=penalty))
+    return rows(beam(model, batch, EOS, most, Decoding(width, penalty)))
 
 
-def lively(fill, state, deviation=0.9):
-    """Not every token is the same whatever it has read, [EOS] is one among others, and none is sure."""
-    model = fill(state.model, deviation=deviation).eval()
-    with torch.no_grad():
-        model.to_logits.bias.zero_()
-        model.to_logits.weight.mul_(0.4)
-    return model
+@pytest.fixture
+def unsure(tiny, fill):
+    """A model of which no token is sure, and its task."""
+
+    def make(deviation=0.9, **settings):
+        state = TrainState.begin(tiny(**settings))
+        model = lively(fill(state.model, deviation=deviation))
+        with torch.no_grad():
+            model.to_logits.weight.mul_(0.4)
+        return model, state.task
+
+    return make
 
 
 # Against everything that can be written.
@@ -52,10 +49,9 @@ def test_as_wide_as_everything_the_beam_finds_the_best_of_all_sequences(told, se
 
 @torch.no_grad()
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
-def test_a_real_model_s_best_of_all_sequences_is_found(tiny, fill, topology):
+def test_a_real_model_s_best_of_all_sequences_is_found(unsure, topology):
     """Every sequence of at most three tokens, by whole passes over one word."""
-    state = TrainState.begin(tiny(topology=topology))
-    model, task = lively(fill, state, 0.6), state.task
+    model, task = unsure(0.6, topology=topology)
     batch, size = task.encode(["cab"]), task.tgt_tokenizer.size
     src, prompt = torch.from_numpy(batch.src), torch.from_numpy(batch.prompt)
     others = [token for token in range(3, size) if token != EOS]  # neither [PAD] nor [SOS] is written here
@@ -161,9 +157,7 @@ def test_a_question_that_is_done_is_searched_no_further(told):
 def test_the_likeliest_is_the_answer_where_none_has_ended_in_time(told):
     table = {(): {A: 0.6, B: 0.4}, (A,): {A: 0.5, B: 0.5}, (B,): {D: 1.0}, (B, D): {D: 1.0}}
     model = told.Told(said(table))
-    written = beam(model, model.asked(2), EOS, 2, width=3, length_penalty=0.6)
-    assert written.tokens.tolist() == [[B, D]] * 2
-    assert written.lengths.tolist() == [2, 2]
+    assert found(model, model.asked(2), 3, most=2) == [[B, D]] * 2
 
 
 def test_a_finished_beam_wins_over_a_likelier_one_that_was_cut_off(told):
@@ -190,41 +184,24 @@ def test_a_model_that_has_blown_up_is_answered_for_as_greedily(told):
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @pytest.mark.parametrize("seed", range(3))
-def test_one_beam_is_greedy_decoding(tiny, fill, topology, causal, seed):
-    state = TrainState.begin(tiny(topology=topology, causal_mask=causal))
-    model = lively(fill, state, 0.5 + 0.2 * seed)
-    batch = state.task.encode(WORDS)
-    written, expected = beam(model, batch, EOS, 9, width=1, length_penalty=1.0), greedy(model, batch, EOS, 9)
-    assert rows(written) == rows(expected)
-    assert len(set(map(tuple, rows(written)))) > 2
+def test_one_beam_is_greedy_decoding(unsure, topology, causal, seed):
+    """An encoder alone has nothing to search: it has one beam, however many are asked for."""
+    model, task = unsure(0.5 + 0.2 * seed, topology=topology, causal_mask=causal)
+    batch = task.encode(WORDS)
+    expected = rows(greedy(model, batch, EOS, 9))
+    assert found(model, batch, 8 if topology == "encoder-only" else 1, 1.0, most=9) == expected
+    assert len(set(map(tuple, expected))) > 2
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
 @pytest.mark.parametrize("seed", range(3))
-def test_several_words_are_searched_as_each_alone(tiny, fill, topology, causal, seed):
-    state = TrainState.begin(tiny(topology=topology, causal_mask=causal))
-    model = lively(fill, state, 0.5 + 0.1 * seed)
-    together = found(model, state.task.encode(WORDS), 4, most=7)
-    assert together == [found(model, state.task.encode([word]), 4, most=7)[0] for word in WORDS]
-    assert together != found(model, state.task.encode(WORDS), 1, most=7)
-
-
-@torch.no_grad()
-def test_an_encoder_alone_has_nothing_to_search(tiny, fill):
-    state = TrainState.begin(tiny(topology="encoder-only"))
-    model, batch = lively(fill, state), state.task.encode(WORDS)
-    assert found(model, batch, 8) == rows(greedy(model, batch, EOS, 6))
-
-
-@torch.no_grad()
-def test_a_mask_that_is_switched_is_felt_in_the_search(tiny_model, fill, sentences, batch_of):
-    model = fill(Transformer(tiny_model), deviation=0.9).eval()
-    batch = batch_of(sentences([6, 2, 5, 3], tiny_model.src_vocab_size))
-    before = found(model, batch, 3)
-    model.intervene(Interventions(masks=(("causal", False),)), int)
-    assert found(model, batch, 3) != before
+def test_several_words_are_searched_as_each_alone(unsure, topology, causal, seed):
+    model, task = unsure(0.5 + 0.1 * seed, topology=topology, causal_mask=causal)
+    together = found(model, task.encode(WORDS), 4, most=7)
+    assert together == [found(model, task.encode([word]), 4, most=7)[0] for word in WORDS]
+    assert together != found(model, task.encode(WORDS), 1, most=7)
 
 
 # As a run is set.
@@ -238,9 +215,9 @@ def test_a_run_is_greedy_unless_it_is_set_to_beams():
 
 
 @torch.no_grad()
-def test_writing_is_greedy_with_one_beam_and_losses_are_greedy_with_any(tiny, fill):
-    state = TrainState.begin(tiny())
-    model, batch = lively(fill, state), state.task.encode(WORDS[:4])
+def test_writing_is_greedy_with_one_beam_and_losses_are_greedy_with_any(unsure):
+    model, task = unsure()
+    batch = task.encode(WORDS[:4])
     one, some = (write(model, batch, EOS, 6, decoding=Decoding(n, 0.6), compare=True) for n in (1, 4))
     assert rows(one) == rows(greedy(model, batch, EOS, 6))
     assert rows(some) == found(model, batch, 4) != rows(one)
@@ -248,21 +225,13 @@ def test_writing_is_greedy_with_one_beam_and_losses_are_greedy_with_any(tiny, fi
     assert write(model, batch, EOS, 6, decoding=Decoding(4, 0.6)).losses is None
 
 
-def test_words_are_spelled_as_it_is_set(half_trained, monkeypatch):
-    words = half_trained.task.held_out()[:40]
-    task, asked_for = half_trained.task, []
-
-    def noted(*arguments, **settings):
-        asked_for.append(settings)
-        return beam(*arguments, **settings)
-
-    monkeypatch.setattr(spelling, "beam", noted)
-    spelled = spell(half_trained.model, task, words, decoding=Decoding(3, 0.5))
-    assert asked_for == [{"width": 3, "length_penalty": 0.5}]
+def test_words_are_spelled_as_it_is_set(half_trained):
+    model, task = half_trained.model.eval(), half_trained.task
+    words = task.held_out()[:40]
+    spelled = spell(model, task, words, decoding=Decoding(3, 0.5))
     batch = task.encode(words)
-    written = rows(beam(half_trained.model.eval(), batch, EOS, batch.answers.shape[1], **asked_for[0]))
+    written = found(model, batch, 3, 0.5, most=batch.answers.shape[1])
     texts = [task.tgt_tokenizer.text(ids) for ids in written]
     assert spelled.outputs == [text for text, _ in texts]
     assert spelled.exact == [s and text == w[::-1] for w, (text, s) in zip(words, texts, strict=True)]
-    assert spelled.outputs != spell(half_trained.model, task, words).outputs
-    assert len(asked_for) == 1
+    assert spelled.outputs != spell(model, task, words).outputs

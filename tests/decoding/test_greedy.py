@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tests.decoding.conftest import lively, rows
 from transformer.decoding import greedy
 from transformer.interventions import Interventions
 from transformer.model.stack_layers import LayerKVCache
@@ -61,20 +62,6 @@ def test_greedy_equals_a_loop_without_kept_keys_and_values(tiny_model, fill, sen
     assert written.losses is None
 
 
-def lively(fill, config):
-    """A model of which not every token is the same whatever it has read."""
-    model = fill(Transformer(config), deviation=0.9).eval()
-    model.to_logits.bias.zero_()
-    return model
-
-
-def rows(written):
-    """What was written, as lists of different lengths; nothing stands behind them."""
-    for row, n in zip(written.tokens.tolist(), written.lengths.tolist(), strict=True):
-        assert not any(row[n:])
-    return [row[:n] for row, n in zip(written.tokens.tolist(), written.lengths.tolist(), strict=True)]
-
-
 def cut(tokens):
     """Each row of (B, W) up to its first [EOS]."""
     return [row[: row.index(EOS) + 1] if EOS in row else row for row in tokens.tolist()]
@@ -100,19 +87,13 @@ def test_writing_stops_when_every_sequence_has_ended_and_no_earlier(model, src, 
     assert written.lengths.tolist() == [1, 3, 2, 4]
 
 
-def test_writing_breaks_off_at_the_limit(model, src, batch_of):
-    with torch.no_grad():
-        model.to_logits.bias[EOS] = -1e9
-    written = greedy(model, batch_of(src), EOS, 3)
-    assert written.tokens.shape == (4, 3)
-    assert written.lengths.tolist() == [3, 3, 3, 3]
-
-
-def test_writing_ends_with_the_positions_of_which_the_last_token_needs_none(model, src, batch_of):
+@pytest.mark.parametrize(("most", "written"), [(3, 3), (50, 11)], ids=["limit", "positions"])
+def test_writing_breaks_off_at_the_limit_or_with_the_positions(model, src, batch_of, most, written):
+    """The last token needs no position: nothing reads it."""
     with torch.no_grad():
         model.to_logits.bias[EOS] = -1e9
     assert model.config.max_len == 11
-    assert greedy(model, batch_of(src), EOS, 50).lengths.tolist() == [11] * 4
+    assert greedy(model, batch_of(src), EOS, most).lengths.tolist() == [written] * 4
 
 
 # Losses of what is written.
@@ -170,21 +151,14 @@ def test_words_of_different_lengths_are_written_in_one_sequence_as_each_alone(ti
     """Each answer begins behind its own [SEP], and the padding behind shorter ones is never looked at."""
     state = TrainState.begin(tiny(topology="decoder-only", causal_mask=causal, max_letters=5))
     model = fill(state.model, deviation=0.3 + 0.1 * seed).eval()
-    words = ["cab", "d", "zebra", "ox", "abcdefghij"]
+    words = ["cab", "d", "zebra", "ox", "abcdefghij"]  # the last is the longest that may be asked
     found = rows(greedy(model, state.task.encode(words), EOS, 7))
     assert found == [one_by_one(model, state.task, word, 7) for word in words]
     assert len(set(map(tuple, found))) > 2
-
-
-@torch.no_grad()
-def test_the_longest_word_that_may_be_asked_has_room_to_be_answered_in_one_sequence(tiny, fill):
-    state = TrainState.begin(tiny(topology="decoder-only", max_letters=5))
-    model = fill(state.model).eval()
     model.to_logits.bias[EOS] = -1e9
-    words = ["abcdefghij", "a"]
     found = rows(greedy(model, state.task.encode(words), EOS, 14))
     assert found == [one_by_one(model, state.task, word, 14) for word in words]
-    assert [len(row) for row in found] == [14, 14]
+    assert [len(row) for row in found] == [14] * len(words)
 
 
 # An encoder alone.
@@ -208,7 +182,7 @@ def test_an_encoder_alone_writes_a_token_for_each_that_it_has_read_but_sos(tiny,
 
 @torch.no_grad()
 def test_without_the_causal_mask_everything_is_read_anew_at_each_token(tiny_model, fill, src, batch_of):
-    model = lively(fill, replace(tiny_model, causal_mask=False))
+    model = lively(fill(Transformer(replace(tiny_model, causal_mask=False)), deviation=0.9))
     written = greedy(model, batch_of(src), EOS, 8)
     assert rows(written) == cut(by_whole_passes(model, src, 8))
     kept = _with_cache(model, src, 8)
@@ -229,13 +203,13 @@ def _with_cache(model, src, most):
 
 @torch.no_grad()
 def test_without_the_padding_mask_what_is_written_is_that_of_whole_passes(tiny_model, fill, src, batch_of):
-    model = lively(fill, replace(tiny_model, padding_mask=False))
+    model = lively(fill(Transformer(replace(tiny_model, padding_mask=False)), deviation=0.9))
     assert rows(greedy(model, batch_of(src), EOS, 8)) == cut(by_whole_passes(model, src, 8))
 
 
 @torch.no_grad()
 def test_a_mask_that_is_switched_is_felt_in_writing(tiny_model, fill, src, batch_of):
-    model = lively(fill, tiny_model)
+    model = lively(fill(Transformer(tiny_model), deviation=0.9))
     before = rows(greedy(model, batch_of(src), EOS, 8))
     model.intervene(Interventions(masks=(("causal", False),)), int)
     after = rows(greedy(model, batch_of(src), EOS, 8))

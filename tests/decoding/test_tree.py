@@ -7,14 +7,15 @@ import math
 import pytest
 import torch
 
-from transformer.decoding import beam, beam_tree, beams_of, greedy
+from tests.decoding.conftest import lively
+from transformer.decoding import Decoding, beam_tree, beams_of, greedy
 from transformer.training.state import TrainState
 
 EOS, A, B, C, D = 2, 3, 4, 5, 6
 
 
 def grown(model, width, penalty=0.6, most=6):
-    return beam_tree(model, model.asked(1), EOS, most, width=width, length_penalty=penalty)
+    return beam_tree(model, model.asked(1), EOS, most, Decoding(width, penalty))
 
 
 def sequence(tree, node):
@@ -108,25 +109,11 @@ def test_where_nothing_ended_the_answer_is_the_likeliest_that_is_open(told):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only", "encoder-only"])
-def test_the_tree_s_answer_is_what_the_search_writes(tiny, fill, topology):
-    state = TrainState.begin(tiny(topology=topology))
-    model = fill(state.model, deviation=0.7).eval()
-    model.to_logits.bias.zero_()
-    for word in ("cab", "d", "zebra"):
-        batch = state.task.encode([word])
-        tree = beam_tree(model, batch, EOS, 7, width=3, length_penalty=0.6)
-        written = beam(model, batch, EOS, 7, width=3, length_penalty=0.6)
-        n = int(written.lengths[0])
-        assert sequence(tree, tree.winner) == tuple(written.tokens[0, :n].tolist())
-
-
-@torch.no_grad()
 def test_an_encoder_alone_has_one_beam_whose_numbers_are_those_of_its_one_pass(tiny, fill):
     state = TrainState.begin(tiny(topology="encoder-only"))
-    model = fill(state.model, deviation=0.7).eval()
+    model = lively(fill(state.model, deviation=0.7))
     batch = state.task.encode(["zebra"], filled=True)
-    tree = beam_tree(model, batch, EOS, 3, width=5, length_penalty=0.6)
+    tree = beam_tree(model, batch, EOS, 3, Decoding(5, 0.6))
     assert [node.rank for node in tree.nodes] == [1] * len(tree.nodes)
     ids = greedy(model, batch, EOS, 3).tokens[0, : len(tree.nodes)].tolist()
     assert [node.token for node in tree.nodes] == ids
@@ -139,7 +126,7 @@ def test_an_encoder_alone_has_one_beam_whose_numbers_are_those_of_its_one_pass(t
 def test_a_tree_is_of_one_question(told):
     model = told.Told(told.at_random(5, 0))
     with pytest.raises(ValueError, match=r"^A tree is of 1 question, not of 3\.$"):
-        beam_tree(model, model.asked(3), EOS, 4, width=2, length_penalty=0.6)
+        beam_tree(model, model.asked(3), EOS, 4, Decoding(2, 0.6))
 
 
 def test_an_output_with_all_letters_that_does_not_stop_is_not_right(half_trained):
@@ -147,7 +134,7 @@ def test_an_output_with_all_letters_that_does_not_stop_is_not_right(half_trained
 
     def asked(word, room):
         question, batch = task.question(word), task.encode([word])
-        return beams_of(model, task, question, batch, room, width=2, length_penalty=0.6, step=0).greedy
+        return beams_of(model, task, question, batch, room, Decoding(2, 0.6), step=0).greedy
 
     word = next(word for word in task.held_out() if asked(word, len(word) + 1).right)
     cut_off = asked(word, len(word))
@@ -158,8 +145,8 @@ def test_the_outputs_are_what_ended_with_the_best_first_and_greedy_beside(half_t
     model, task = half_trained.model.eval(), half_trained.task
     question = task.question("frog")
     batch = task.encode(["frog"])
-    found = beams_of(model, task, question, batch, 8, width=4, length_penalty=0.6, step=130)
-    tree = beam_tree(model, batch, EOS, 8, width=4, length_penalty=0.6)
+    found = beams_of(model, task, question, batch, 8, Decoding(4, 0.6), step=130)
+    tree = beam_tree(model, batch, EOS, 8, Decoding(4, 0.6))
     assert found.tree == tree
     assert found.tokens == task.tgt_tokenizer.tokens([node.token for node in tree.nodes])
     assert len(found.outputs) == len(tree.finished) > 1
