@@ -29,7 +29,7 @@ HELD_OUT_WORDS = 200
 QUESTIONS = BoundedCache(256 * 2**20)
 """Models and traces that were made for questions, of all visitors of this process."""
 KEPT_TREES = 32
-"""Of one snapshot, the beams of this many questions are kept."""
+"""Of one snapshot, the beams of this many questions are kept, whatever their size."""
 WORDS_PER_LENGTH = 25
 """Words asked of each length, for the report by length and position."""
 
@@ -65,7 +65,7 @@ class Asked:
         self.step, self.interventions = snapshot.step, interventions
         self.task = task_of(config)
         self._train, self._decoding = config.train, Decoding.of(config.train)
-        self._beams: dict[tuple[str, int, float], Beams] = {}
+        self._beams = BoundedCache(KEPT_TREES)
         self._lock = threading.Lock()
         self._model = model_of(config, snapshot)
         known = replace(interventions, blocked=())
@@ -125,21 +125,13 @@ class Asked:
         replace(self._train, beam_width=width, length_penalty=length_penalty)  # refuses what cannot be
         question = self.task.question(text)
         batch = self.task.encode([question.text], filled=not self._model.masked("padding"))
-        asked_for = question.text, width, length_penalty
-        with self._lock:
-            if asked_for not in self._beams:
-                if len(self._beams) == KEPT_TREES:
-                    self._beams.pop(next(iter(self._beams)))
-                self._beams[asked_for] = beams_of(
-                    self._model,
-                    self.task,
-                    question,
-                    batch,
-                    _room(question, batch),
-                    Decoding(width, length_penalty),
-                    step=self.step,
-                )
-            return self._beams[asked_for]
+        room, decoding = _room(question, batch), Decoding(width, length_penalty)
+
+        def search() -> Beams:
+            with self._lock:
+                return beams_of(self._model, self.task, question, batch, room, decoding, step=self.step)
+
+        return self._beams.get((question.text, decoding), search, lambda _: 1)
 
     @cached_property
     def held_out(self) -> dict[str, tuple[str, bool]]:
