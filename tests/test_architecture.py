@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "runs": BASE | {"training", "recording", "storage", "tasks", "insight"},
     "answers": BASE | {"recording", "insight", "tasks"},
     "asking": BASE | {"answers"} | {"recording", "decoding", "insight", "model", "tasks"},
-    "anatomy": BASE | {"asking", "recording", "insight", "model", "tasks"},
+    "anatomy": BASE | {"answers", "asking", "recording", "insight", "model", "tasks"},
     "player": BASE | {"recording", "insight", "figures"},
     "exports": BASE | {"recording", "insight", "figures", "player", "tasks"},
     "commands": BASE | {"runs", "storage", "recording", "training", "asking", "tasks"},

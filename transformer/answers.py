@@ -13,27 +13,35 @@ from transformer.recording.frame import Array, Axes
 from transformer.tasks import Question
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """One word and the letters fed to the model, as that of one step sees them."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ForwardPass:
+    """One word and the letters fed to the model, as that of one step read them."""
 
     src_tokens: tuple[str, ...]
     """What the encoder reads."""
     tgt_tokens: tuple[str, ...]
     """What the decoder reads. Without two stacks both are the same."""
-    writing: tuple[int, ...]
-    """Positions that write: the first token of the answer, the second, and so on."""
+    axes: Mapping[str, Axes]
+    """Every site of the model, in the order of the forward pass."""
     probabilities: Array
     """(T, V) float32: of each row, how probable each token is to come next."""
     predicted: tuple[str, ...]
-    """The most probable token of each row; where an answer was searched for with beams, what it wrote."""
-    axes: Mapping[str, Axes]
-    maps: dict[str, Array]
-    """Site to (H, Q, K) float32; NaN where a mask or an intervention blocks."""
+    """The most probable token of each row."""
 
     def tokens(self, side: str) -> tuple[str, ...]:
         """The tokens of one side: src, tgt or seq."""
         return self.src_tokens if side == "src" else self.tgt_tokens
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Reading(ForwardPass):
+    """A forward pass of which the maps are kept; where an answer was searched for with beams, `predicted` is
+    what it wrote."""
+
+    writing: tuple[int, ...]
+    """Positions that write: the first token of the answer, the second, and so on."""
+    maps: dict[str, Array]
+    """Site to (H, Q, K) float32; NaN where a mask or an intervention blocks."""
 
     def to_write(self, answer: tuple[str, ...]) -> tuple[str, ...]:
         """What each position is to write, given the tokens of an answer; empty where that is nothing."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -138,8 +140,8 @@ class Asked:
         """What the model makes of each held-out word, and whether that is right."""
         words = self.task.held_out()[:HELD_OUT_WORDS]
         with self._lock:
-            spelling = spell(self._model, self.task, words, decoding=self._decoding)
-        return dict(zip(words, zip(spelling.outputs, spelling.exact, strict=True), strict=True))
+            result = spell(self._model, self.task, words, decoding=self._decoding)
+        return dict(zip(words, zip(result.outputs, result.exact, strict=True), strict=True))
 
     @property
     def exact(self) -> tuple[int, int]:
@@ -156,27 +158,26 @@ class Asked:
     def by_length(self) -> LengthReport:
         """Fixed words of every length, also of lengths beyond those trained on, letter by letter."""
         lengths = self.task.report_lengths()
-        exact, asked, rows = np.zeros(len(lengths)), [], []
-        for i, n in enumerate(lengths):
-            words = self.task.words_of_length(n, WORDS_PER_LENGTH)
-            asked.append(len(words))
-            if not words:
-                rows.append(np.zeros(0))
-                exact[i] = np.nan
-                continue
-            with self._lock:
-                spelling = spell(self._model, self.task, words, decoding=self._decoding)
-            # Of each answer the last token is [EOS], which is no place of its own.
-            inside = spelling.real & spelling.real.roll(-1, dims=1)
-            inside[:, -1] = False
-            some = inside.sum(dim=0)
-            right = (spelling.right & inside).sum(dim=0).double() / some.double()  # NaN where nobody writes
-            rows.append(right[: int((some > 0).sum())].numpy())
-            exact[i] = float(np.mean(spelling.exact))
-        share = np.full((len(lengths), max(map(len, rows))), np.nan)
-        for i, row in enumerate(rows):
-            share[i, : len(row)] = row
-        return LengthReport(lengths=lengths, share=share, exact=exact, asked=tuple(asked))
+        words = [self.task.words_of_length(n, WORDS_PER_LENGTH) for n in lengths]
+        found = [self._right_by_place(some) for some in words]
+        share = np.full((len(lengths), max(len(places) for places, _ in found)), np.nan)
+        for row, (places, _) in zip(share, found, strict=True):
+            row[: len(places)] = places
+        exact = np.array([whole for _, whole in found])
+        return LengthReport(lengths=lengths, share=share, exact=exact, asked=tuple(map(len, words)))
+
+    def _right_by_place(self, words: Sequence[str]) -> tuple[Array, float]:
+        """The share of words whose token is right at each place, and of those that are right as a whole."""
+        if not words:
+            return np.zeros(0), math.nan
+        with self._lock:
+            result = spell(self._model, self.task, words, decoding=self._decoding)
+        # Of each answer the last token is [EOS], which is no place of its own.
+        inside = result.real & result.real.roll(-1, dims=1)
+        inside[:, -1] = False
+        n_words = inside.sum(dim=0)
+        right = (result.right & inside).sum(dim=0).double() / n_words
+        return right[n_words > 0].numpy(), float(np.mean(result.exact))
 
     def _read_own(self, batch: Batch, letters: list[int]) -> Reading:
         """The word with the model's own letters as input, each row as it was when it wrote."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from transformer.answers import ForwardPass
 from transformer.config import RunConfig
 from transformer.interventions import Interventions
-from transformer.recording.frame import Array, Axes
+from transformer.recording.frame import Array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,40 +85,26 @@ class StackPass:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ForwardTrace:
-    """One forward pass over one word: numbers as the model computed them, float32."""
+class ForwardTrace(ForwardPass):
+    """A forward pass with every number on the way, float32; its tokens are those of a batch, with [PAD]s."""
 
     config: RunConfig
-    src_tokens: tuple[str, ...]
-    """What the encoder reads, with the [PAD]s of its batch; without two stacks the same as `tgt_tokens`."""
-    tgt_tokens: tuple[str, ...]
-    """What the decoder reads, with the [PAD]s of its batch: the right answer so far."""
     src_ids: tuple[int, ...]
     tgt_ids: tuple[int, ...]
     vocabulary: tuple[str, ...]
     """(V,) the tokens that can be written, in the order of the logits."""
     expected: tuple[str, ...]
     """(T,) what each position is to write; empty where that is nothing."""
-    predicted: tuple[str, ...]
-    """(T,) the most probable token of each position."""
-    axes: Mapping[str, Axes]
-    """Every site, in the order of the forward pass."""
     attentions: Mapping[str, AttentionPass]
     """By site."""
     stacks: Mapping[str, StackPass]
     """encoder and decoder, as far as there are both."""
     logits: Array
     """(T, V)."""
-    probabilities: Array
-    """(T, V)."""
     parameters: Mapping[str, Array]
     """The model's weights, by their names in the state dictionary."""
     interventions: Interventions
     """What was taken away at that step, and is in this pass."""
-
-    def tokens(self, side: str) -> tuple[str, ...]:
-        """The tokens of one side: src, tgt or seq."""
-        return self.src_tokens if side == "src" else self.tgt_tokens
 
     def ids(self, side: str) -> tuple[int, ...]:
         """The token ids of one side: src, tgt or seq."""
