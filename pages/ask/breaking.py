@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.ask import taken_away
 from pages.ask.answers import answered_otherwise, verdict
 from pages.ask.asking import model_of
-from pages.ask.readings import reading_map
+from pages.ask.readings import ShownMap
 from pages.ask.taken_away import MORE_STEPS, note
 from pages.controls.heads import head_choice
 from pages.controls.kinds import kind_choice
@@ -213,9 +213,7 @@ def _draw_side(
         st.html(verdict(side.name, answer, model.exact))
     with side.picture:
         live_figure(
-            reading_map(
-                answer, answer.forced, site, head, seed=view.config.seed, note=f" · {side.name}{off}"
-            ),
+            ShownMap(answer, answer.forced, site, head).large(view.config.seed, f" · {side.name}{off}"),
             key=f"break_{side.name}_figure",
             height=TALL,
             file_name=f"headlight-{answer.question.text}-{side.name}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,61 +20,77 @@ if TYPE_CHECKING:
     from transformer.answers import Answer, Reading
 
 
-def axes_of(answer: Answer, reading: Reading, site: str) -> MapAxes:
+def labels(answer: Answer, reading: Reading, site: str) -> MapAxes:
     """Rows read "after reading X → writes Y": the right Y, or what the model itself goes on with."""
     answered = answer.expected if reading is answer.forced else reading.written
     return map_axes(reading.axes[site], reading, reading.to_write(answered))
 
 
-def _weights(reading: Reading, site: str, head: int, pool: str) -> Array:
-    """(Q, K) of one head, of all heads of its layer, or of all layers."""
-    if pool == "rollout":
-        through = rollout(reading.maps)[reading.axes[site].kind].astype(np.float32)
-        if reading.axes[site].causal:  # of the future nothing can have come, whatever was taken away
+@dataclass(frozen=True)
+class ShownMap:
+    """One map of a reading: of one head, of all heads of its layer, or of all layers."""
+
+    answer: Answer
+    reading: Reading
+    site: str
+    head: int
+    pool: str = "head"
+    """head, mean, max or rollout."""
+    lit: int | None = None
+    """The row that is being written."""
+
+    @property
+    def weights(self) -> Array:
+        """(Q, K); NaN where blocked."""
+        axes, maps = self.reading.axes[self.site], self.reading.maps
+        if self.pool == "head":
+            return maps[self.site][self.head]
+        if self.pool != "rollout":
+            return pooled(maps[self.site], self.pool)
+        through = rollout(maps)[axes.kind].astype(np.float32)
+        if axes.causal:  # of the future nothing can have come, whatever was taken away
             through[~np.tri(len(through), dtype=bool)] = np.nan
         return through
-    if pool in ("mean", "max"):
-        return pooled(reading.maps[site], pool)
-    return reading.maps[site][head]
 
+    @property
+    def name(self) -> str:
+        """Of the head, or of what is shown in its place."""
+        if self.pool == "head":
+            return short_head_name(self.site, self.head)
+        if self.pool == "rollout":
+            return f"rollout, {self.reading.axes[self.site].kind}"
+        stack, layer, *_ = self.site.split(".")
+        return f"{self.pool} over the heads of {stack} {int(layer) + 1}"
 
-def _name(reading: Reading, site: str, head: int, pool: str) -> str:
-    if pool == "rollout":
-        return f"rollout, {reading.axes[site].kind}"
-    if pool in ("mean", "max"):
-        return f"{pool} over the heads of {site.split('.')[0]} {int(site.split('.')[1]) + 1}"
-    return short_head_name(site, head)
+    def large(self, seed: int, note: str = "") -> Picture:
+        """The map, large, with wrong predictions where the right answer was read."""
+        answer, reading, axes = self.answer, self.reading, self.reading.axes[self.site]
+        wrong = {}
+        if reading is answer.forced:
+            wrong = wrong_predictions(axes, reading.to_write(answer.expected), reading.predicted)
+        # Where nobody knows the right answer both readings are one, and free.
+        fed = "free-running" if reading is answer.free else "teacher-forced"
+        asked = escaped(shortened(answer.question.text))
+        return large_map(
+            self.weights,
+            labels(answer, reading, self.site),
+            title=f"<b>{self.name}</b> · step {answer.step:,}{note}"
+            f"<br><span style='font-size:0.75em'>“{asked}” · seed {seed} · {fed}</span>",
+            step=answer.step,
+            wrong=wrong,
+            lit_row=self.lit,
+            off=self.pool == "head" and (self.site, self.head) in answer.interventions.ablated,
+        )
 
-
-def reading_map(
-    answer: Answer,
-    reading: Reading,
-    site: str,
-    head: int,
-    *,
-    seed: int,
-    pool: str = "head",
-    lit: int | None = None,
-    note: str = "",
-) -> Picture:
-    """One map, large; the row that is being written is lit."""
-    forced = reading is answer.forced
-    expected = reading.to_write(answer.expected)
-    wrong = wrong_predictions(reading.axes[site], expected, reading.predicted) if forced else {}
-    asked = escaped(shortened(answer.question.text))
-    fed = (
-        "free-running" if reading is answer.free else "teacher-forced"
-    )  # where nobody knows it, both are free
-    return large_map(
-        _weights(reading, site, head, pool),
-        axes_of(answer, reading, site),
-        title=f"<b>{_name(reading, site, head, pool)}</b> · step {answer.step:,}{note}"
-        f"<br><span style='font-size:0.75em'>“{asked}” · seed {seed} · {fed}</span>",
-        step=answer.step,
-        wrong=wrong,
-        lit_row=lit,
-        off=pool == "head" and (site, head) in answer.interventions.ablated,
-    )
+    def lines(self) -> Picture:
+        """The same weights as lines between two columns of tokens."""
+        return line_view(
+            self.weights,
+            labels(self.answer, self.reading, self.site),
+            title=f"{self.name} as lines: opacity is the weight",
+            step=self.answer.step,
+            lit_row=self.lit,
+        )
 
 
 def reading_strip(
@@ -85,7 +102,7 @@ def reading_strip(
     scores = [frame.scores.get(site) if frame else None for site in sites]
     return map_strip(
         [reading.maps[site] for site in sites],
-        axes_of(answer, reading, sites[0]),
+        labels(answer, reading, sites[0]),
         lit=[
             [s is not None and s[head] >= THRESHOLD and (site, head) not in off for head in range(n_heads)]
             for site, s in zip(sites, scores, strict=True)
@@ -93,17 +110,4 @@ def reading_strip(
         chosen=(sites.index(chosen[0]), chosen[1]),
         off=[(sites.index(site), head) for site, head in off if site in sites],
         step=answer.step,
-    )
-
-
-def reading_lines(
-    answer: Answer, reading: Reading, site: str, head: int, *, pool: str, lit: int | None
-) -> Picture:
-    """The same weights as lines between two columns of tokens."""
-    return line_view(
-        _weights(reading, site, head, pool),
-        axes_of(answer, reading, site),
-        title=f"{_name(reading, site, head, pool)} as lines: opacity is the weight",
-        step=answer.step,
-        lit_row=lit,
     )

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.ask.answers import RIGHT, as_written, short
-from pages.ask.readings import axes_of, reading_lines, reading_map, reading_strip
+from pages.ask.readings import ShownMap, labels, reading_strip
 from pages.controls.kinds import kind_choice
 from pages.inside.look_inside import look_at_cell, look_inside_link
 from pages.player.figure import live_figure
@@ -139,13 +139,14 @@ def draw_spell(
     site, head = selection.head(selection.shown_frame(view), sites)
     axes = reading.axes[site]
     lit = reading.writing[row] if axes.writes and row < len(reading.writing) else None
+    shown = ShownMap(answer, reading, site, head, parts.pool, lit)
     name = f"headlight-{answer.question.text}-step{answer.step}-seed{view.config.seed}"
     tall = f"max({max(245, 105 + ROW * len(reading.tokens(axes.query)))}px, calc(100vh - 575px))"
     with parts.position:
         st.markdown(f"writing **{row + 1}** of {n_rows}")
     with parts.maps:
         live_figure(
-            reading_map(answer, reading, site, head, pool=parts.pool, lit=lit, seed=view.config.seed),
+            shown.large(view.config.seed),
             key="explore_map_figure",
             height=tall,
             file_name=f"{name}-{site}",
@@ -163,11 +164,11 @@ def draw_spell(
             key="explore_strip_figure",
             height=tall,
             file_name=f"{name}-{parts.kind}",
-            on_click=lambda _trace, point: _pin(point, sites, axes_of(answer, reading, sites[0])),
+            on_click=lambda _trace, point: _pin(point, sites, labels(answer, reading, sites[0])),
         )
     with parts.lines:
         live_figure(
-            reading_lines(answer, reading, site, head, pool=parts.pool, lit=lit),
+            shown.lines(),
             key="explore_lines_figure",
             height=tall,
             file_name=f"{name}-{site}-lines",
