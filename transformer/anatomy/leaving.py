@@ -103,7 +103,8 @@ def residual(spot: Spot) -> Stage:
 
 def feed_forward(spot: Spot) -> Stage:
     """Each position thinks for itself."""
-    part, model, i, f = spot.feed_forward, spot.model, spot.row, spot.feature
+    model, i, f = spot.model, spot.row, spot.feature
+    part = spot.stack.layers[int(spot.site.split(".")[1])]
     before = "Behind the cross-attention of this layer, each" if spot.axes.kind == "decoder" else "Each"
     x = r"\hat{x}'_i" if model.norm_placement == "pre" else "x'_i"
     added = ADDED[model.norm_placement].format(x="x'", a="f")

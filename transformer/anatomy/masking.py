@@ -13,7 +13,7 @@ from transformer.anatomy.latex import at, number
 from transformer.anatomy.panels import Array, Cell, Panel, Stage
 from transformer.anatomy.spot import Spot
 from transformer.insight.blocking import BOTH, BY_HAND, FUTURE, OPEN, PADDING
-from transformer.interventions import open_cells
+from transformer.interventions import PAD
 
 WHY = {
     OPEN: "open",
@@ -25,18 +25,14 @@ WHY = {
 
 
 def mask_codes(spot: Spot, head: int) -> Array:
-    """(Q, S) codes of a head: derived from the tokens, and the same as what the model went by."""
-    axes, n_heads = spot.axes, len(spot.attention.mask)
-
-    def may(*, causal: bool = False, padding: bool = False, by_hand: bool = False) -> Array:
-        blocks = spot.trace.interventions.blocks_at(spot.site) if by_hand else ()
-        cells = open_cells(blocks, spot.queries, spot.keys, causal=causal, padding=padding, n_heads=n_heads)
-        return np.asarray(cells[head])
-
-    codes = FUTURE * ~may(causal=axes.causal) + PADDING * ~may(padding=axes.padding)
-    codes = np.where((codes == OPEN) & ~may(by_hand=True), BY_HAND, codes)
-    assert np.array_equal(codes == OPEN, spot.attention.mask[head])
-    return codes
+    """(Q, S), why each cell of a head is blocked: what neither mask hides was blocked by hand."""
+    rows, columns = np.indices((len(spot.queries), len(spot.keys)))
+    future = (columns > rows) & spot.axes.causal
+    padding = (np.array(spot.keys) == PAD) & spot.axes.padding
+    codes = FUTURE * future + PADDING * padding
+    open_to = spot.attention.mask[head]
+    assert not codes[open_to].any()
+    return np.where((codes == OPEN) & ~open_to, BY_HAND, codes)
 
 
 def words_of(spot: Spot, codes: Array) -> tuple[str, ...]:
@@ -72,7 +68,9 @@ def mask(spot: Spot) -> Stage:
     if (codes == OPEN).all():
         sentence = f"Nothing is hidden here: {_why_open(spot)}."
     else:
-        hides = [name for name, on in _hidden(spot).items() if on]
+        hides = ["the future"] if spot.axes.causal else []
+        hides += ["[PAD]"] if spot.axes.padding else []
+        hides += ["what was blocked by hand"] if spot.trace.interventions.blocks_at(spot.site) else []
         listed = " and ".join(filter(None, [", ".join(hides[:-1]), hides[-1]]))
         sentence = f"The mask of this attention hides {listed}: {words[i]}"
     return Stage(
@@ -87,16 +85,6 @@ def mask(spot: Spot) -> Stage:
             result=float(code),
         ),
     )
-
-
-def _hidden(spot: Spot) -> dict[str, bool]:
-    """What a mask may hide, and whether that of this attention does."""
-    by_hand = bool(spot.trace.interventions.blocks_at(spot.site))
-    return {
-        "the future": spot.axes.causal,
-        "[PAD]": spot.axes.padding,
-        "what was blocked by hand": by_hand,
-    }
 
 
 def _why_open(spot: Spot) -> str:

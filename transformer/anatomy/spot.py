@@ -11,7 +11,7 @@ from transformer.anatomy.panels import Array, Focus, Panel, numbered, strip
 from transformer.config import ModelConfig
 
 if TYPE_CHECKING:
-    from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace, StackPass
+    from transformer.anatomy.passes import AttentionPass, ForwardTrace, StackPass
     from transformer.recording.frame import Axes
 
 SIDE_TITLES = {"src": "the word", "tgt": "written so far", "seq": "word, then answer so far"}
@@ -19,22 +19,28 @@ LENGTHS = {"src": "S", "tgt": "T", "seq": "T"}
 """What the length of a side is called."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Spot:
     """One head of one attention of a trace, and the cell that is explained."""
 
     trace: ForwardTrace
     site: str
     head: int
-    focus: Focus
-
-    @property
-    def model(self) -> ModelConfig:
-        return self.trace.config.model
-
-    @property
-    def axes(self) -> Axes:
-        return self.trace.axes[self.site]
+    model: ModelConfig
+    axes: Axes
+    attention: AttentionPass
+    stack_name: str
+    """The stack that this attention stands in."""
+    queries: tuple[str, ...]
+    """The tokens of the rows."""
+    keys: tuple[str, ...]
+    """The tokens of the columns."""
+    row: int
+    column: int
+    feature: int
+    """Of the residual stream."""
+    head_feature: int
+    """Of a query, key or value."""
 
     @property
     def cross(self) -> bool:
@@ -42,52 +48,8 @@ class Spot:
         return self.axes.kind == "cross"
 
     @property
-    def attention(self) -> AttentionPass:
-        return self.trace.attentions[self.site]
-
-    @property
-    def stack_name(self) -> str:
-        """The stack that this attention stands in."""
-        return self.site.split(".")[0]
-
-    @property
     def stack(self) -> StackPass:
         return self.trace.stacks[self.stack_name]
-
-    @property
-    def feed_forward(self) -> FeedForwardPass:
-        """That of the same layer."""
-        return self.stack.layers[int(self.site.split(".")[1])]
-
-    @property
-    def row(self) -> int:
-        return min(self.focus.row, len(self.queries) - 1)
-
-    @property
-    def column(self) -> int:
-        if self.focus.column is None:
-            return int(self.attention.weights[self.head, self.row].argmax())
-        return min(self.focus.column, len(self.keys) - 1)
-
-    @property
-    def feature(self) -> int:
-        """Of the residual stream."""
-        return min(self.focus.feature, self.model.d_model - 1)
-
-    @property
-    def head_feature(self) -> int:
-        """Of a query, key or value."""
-        return min(self.focus.feature, self.model.d_head - 1)
-
-    @property
-    def queries(self) -> tuple[str, ...]:
-        """The tokens of the rows."""
-        return self.trace.tokens(self.axes.query)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The tokens of the columns."""
-        return self.trace.tokens(self.axes.key)
 
     @property
     def query(self) -> str:
@@ -190,3 +152,26 @@ class Spot:
         """
         gain, bias = (self.trace.parameters[f"{norm}.{name}"] for name in ("weight", "bias"))
         return latex.norm_numbers(digits, self.model, x, self.feature, gain, bias, made_of)
+
+
+def spot_of(trace: ForwardTrace, site: str, head: int, focus: Focus) -> Spot:
+    """The head and the cell; of a focus that has no column, the one that its row looks at most."""
+    model, axes, attention = trace.config.model, trace.axes[site], trace.attentions[site]
+    queries, keys = trace.tokens(axes.query), trace.tokens(axes.key)
+    row = min(focus.row, len(queries) - 1)
+    column = int(attention.weights[head, row].argmax()) if focus.column is None else focus.column
+    return Spot(
+        trace=trace,
+        site=site,
+        head=head,
+        model=model,
+        axes=axes,
+        attention=attention,
+        stack_name=site.split(".")[0],
+        queries=queries,
+        keys=keys,
+        row=row,
+        column=min(column, len(keys) - 1),
+        feature=min(focus.feature, model.d_model - 1),
+        head_feature=min(focus.feature, model.d_head - 1),
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from transformer.anatomy import attending, entering, leaving, masking, writing
 from transformer.anatomy.line_breaks import laid_out
 from transformer.anatomy.panels import STAGES, Focus, Stage
-from transformer.anatomy.spot import Spot
+from transformer.anatomy.spot import spot_of
 
 if TYPE_CHECKING:
     from transformer.anatomy.passes import ForwardTrace
@@ -66,6 +66,6 @@ def stages(
         raise ValueError(f"There is no head {head}; choose one from 0 to {n_heads - 1}.")
     if min(focus.row, focus.column or 0, focus.feature) < 0:
         raise ValueError(f"{focus} points before the first cell; choose numbers from 0 on.")
-    spot = Spot(trace, site, head, focus)
+    spot = spot_of(trace, site, head, focus)
     settled = replace(focus, column=spot.column)
     return tuple(laid_out(MAKERS[key](spot), settled) for key in STAGES if key in only)
