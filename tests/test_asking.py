@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -198,38 +198,21 @@ def test_a_snapshot_is_not_moved_by_what_is_asked_of_it_nor_by_training_on(tiny)
     assert all(np.array_equal(w, kept[name]) for name, w in snapshot.weights.items())
 
 
-def test_two_threads_that_ask_one_model_at_once_get_the_same_answers(half_trained, monkeypatch):
+def test_threads_that_ask_one_model_at_once_get_the_same_answers(half_trained):
     model = Asked(half_trained.config, snapshot_of(half_trained), NOTHING)
     words = ["frog", "kayak", "ox", "banana", "q", "cab"]
     alone = {word: model.answer(word) for word in words}
-    wrong, gate = [], threading.Barrier(4)
-
-    def ask(offset):
-        gate.wait()
-        for i in range(24):
-            word = words[(i + offset) % len(words)]
-            try:
-                answer = model.answer(word)
-            except Exception as error:
-                wrong.append(error)
-                return
-            for site, maps in alone[word].forced.maps.items():
-                if not np.array_equal(answer.forced.maps.get(site), maps, equal_nan=True):
-                    wrong.append((word, site))
-            if answer.output != alone[word].output:
-                wrong.append(word)
-
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
-        threads = [threading.Thread(target=ask, args=(offset,)) for offset in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as threads:
+            answers = list(threads.map(model.answer, 16 * words))
     finally:
         sys.setswitchinterval(interval)
-    assert wrong == []
+    for word, answer in zip(16 * words, answers, strict=True):
+        assert answer.output == alone[word].output
+        for site, maps in alone[word].forced.maps.items():
+            np.testing.assert_array_equal(answer.forced.maps[site], maps)
 
 
 def test_one_model_is_built_for_as_long_as_it_is_asked_for(half_trained):

@@ -52,8 +52,9 @@ def _at(model: ModelConfig) -> tuple[str, str]:
     """Chapter and stage that are looked at; the kind of attention is the one chosen on any page."""
     if "at_positions" not in st.session_state:
         st.session_state["at_positions"] = st.query_params.get("chapter") == POSITIONS
-    chapter = POSITIONS if st.session_state["at_positions"] else None
-    if chapter is None:
+    if st.session_state["at_positions"]:
+        chapter = POSITIONS
+    else:
         chapter = selection.kind(model, opens_on="encoder")  # where the forward pass begins
     known = _stages_of(chapter, model)
     if "stage" not in st.session_state and "stage" in st.query_params:

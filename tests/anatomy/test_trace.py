@@ -12,7 +12,6 @@ from transformer.anatomy.trace import trace
 from transformer.asking import asked
 from transformer.errors import InputError
 from transformer.interventions import Block, Interventions
-from transformer.recording.weights import Snapshot
 
 BESIDE = ("playground", "ox")
 
@@ -115,13 +114,6 @@ def test_a_block_that_would_leave_a_row_nothing_is_refused(made):
     config, snapshot = made("default", taken)
     with pytest.raises(InputError, match="Leave it at least one"):
         trace(config, snapshot, "frog")
-
-
-def test_weights_of_another_model_are_refused(made):
-    config, snapshot = made("default")
-    weights = {name: w for name, w in snapshot.weights.items() if not name.startswith("to_logits")}
-    with pytest.raises(InputError, match=r"The weights of step 7 do not fit this model"):
-        trace(config, Snapshot(step=7, source=weights), "frog")
 
 
 def test_the_same_question_is_computed_once_and_another_snapshot_anew(made):

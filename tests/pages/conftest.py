@@ -283,7 +283,7 @@ class Shared:
         """The link by which its owner opens the finished run of these settings."""
         name = json.dumps(settings, sort_keys=True)
         if name not in self.runs:
-            visitor = Visitor(TINY | settings, {}).press("run_start").until("finished")
+            visitor = Visitor(TINY | settings, {}).press("run_start").until("finished", 120)
             self.runs[name] = visitor.run, visitor.at.session_state["tokens"][visitor.run.id]
         run, token = self.runs[name]
         REGISTRY._runs[run.id] = run

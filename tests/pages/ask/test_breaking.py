@@ -12,7 +12,6 @@ from transformer.figures import colors
 from transformer.interventions import NOTHING, Block, Interventions
 
 SOME = {"width": 32, "letters": 4, "batch_size": 32, "steps": 130, "seed": 3}
-"""Long enough that some held-out words come out right, and not all of them."""
 
 
 @pytest.fixture
@@ -20,6 +19,12 @@ def ask(visit):
     """The Break tab of a run that has taken its first steps and stands still."""
     visitor = visit(layers_decoder=2, heads=3, width=12, steps=1000).set("step_size", 5).step()
     return visitor.go("explore").tab("Break").set("explore_text", "owl").set("kind", "decoder")
+
+
+@pytest.fixture
+def learned(revisit):
+    """The Break tab of a finished run of which some held-out words come out right, and not all of them."""
+    return revisit(**SOME).go("explore").tab("Break")
 
 
 def truth(visitor, step, interventions=NOTHING):
@@ -59,11 +64,8 @@ def shown_head(visitor):
     return int(layer) - 1, int(head) - 1
 
 
-def test_an_ablated_head_changes_the_right_side_only(visit):
-    ask = visit(
-        SOME | {"layers_encoder": 1, "layers_decoder": 1, "heads": 2, "goal": "none", "device": "cpu"}
-    )
-    ask.press("run_start").until("finished").choose(word="cat").go("explore").tab("Break")
+def test_an_ablated_head_changes_the_right_side_only(learned):
+    ask = learned.set("explore_text", "cat").set("kind", "cross")
     outputs = [probe.output for probe in ask.run.view.frame.probes]
     before, text = weights(ask, "before"), verdict(ask, "before")
     heads = ["dec 1 cross · head 1", "dec 1 cross · head 2"]
@@ -118,10 +120,8 @@ def test_the_head_on_the_maps_and_all_that_turned_are_switched_off_with_one_pres
     assert all("enc" in name or "dec" in name for name in ask.value("ablate_heads"))
 
 
-def test_the_words_whose_answers_change_are_counted_and_named(visit):
-    visitor = visit(SOME | {"goal": "none"})
-    visitor.press("run_start").until("finished", 120)
-    visitor.go("explore").tab("Break").set("kind", "cross").press("ablate_shown")
+def test_the_words_whose_answers_change_are_counted_and_named(learned):
+    visitor = learned.set("kind", "cross").press("ablate_shown")
     (name,) = visitor.value("ablate_heads")
     layer, head = name.removeprefix("dec ").split(" cross · head ")
     off = Interventions(ablated=((f"decoder.{int(layer) - 1}.cross", int(head) - 1),))
