@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 from dataclasses import FrozenInstanceError, fields
-from pathlib import Path
 
 import pytest
 
-from transformer import config as config_module
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
 
@@ -345,8 +344,7 @@ def test_a_head_has_its_share_of_the_width():
 
 @pytest.mark.parametrize("kind", [ModelConfig, TrainConfig, RunConfig])
 def test_every_field_has_a_sentence_under_it(kind):
-    tree = ast.parse(Path(config_module.__file__).read_text(encoding="utf-8"))
-    body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == kind.__name__).body
+    body = ast.parse(inspect.getsource(kind)).body[0].body
     sentences = {
         field.target.id: below.value.value
         for field, below in zip(body, body[1:], strict=False)

@@ -31,11 +31,6 @@ class Recipe:
         """Paper size and the article's training, on the reversal of words."""
         return RunConfig(model=self.model, train=self.train, recipe=self.name, published=True)
 
-    @property
-    def ff_ratio(self) -> int:
-        """How many times wider the feed-forward part is than the model."""
-        return self.model.d_ff // self.model.d_model
-
 
 def with_topology(config: RunConfig, topology: str) -> RunConfig:
     """The same settings for another topology; a causal mask that is not off is then as that one has it."""
@@ -54,7 +49,6 @@ def _small(model: ModelConfig, name: str, **changes: Any) -> RunConfig:
 _OWN = RunConfig().with_changes(goal=0.99)
 
 _PAPER = ModelConfig(
-    topology="encoder-decoder",
     n_encoder_layers=6,
     n_decoder_layers=6,
     n_heads=8,
@@ -130,7 +124,6 @@ _TORRES = replace(
     tgt_vocab_size=22_463,
     max_len=350,
     dropout=0.1,
-    dropout_on=("embedding", "attention_weights", "feed_forward", "residual"),
     norm_placement="pre",
     final_norm=True,
     norm="scalar",

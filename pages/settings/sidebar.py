@@ -224,11 +224,10 @@ def _checked(begun: RunConfig, values: dict[str, Any]) -> tuple[RunConfig | None
     )
     if missing is not None:
         return None, InputError("This setting is empty; type a number.", missing)
-    if isinstance(values["d_model"], int) and 0 < values["d_model"] <= begun.model.MAX_WIDTH:
-        ratio = begun.model.d_ff // begun.model.d_model
-        values = {**values, "d_ff": ratio * values["d_model"]}
     try:
-        config = begun.with_changes(**values)
+        RunConfig.limit_of("d_model").check("d_model", values["d_model"])
+        ratio = begun.model.d_ff // begun.model.d_model
+        config = begun.with_changes(**values, d_ff=ratio * values["d_model"])
         full = completed(config)
         REGISTRY.limits.check(full)
         check_machine(full)

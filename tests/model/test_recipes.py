@@ -343,7 +343,7 @@ def test_the_small_run_has_the_recipe_s_architecture_at_other_sizes(name):
         if getattr(recipe.small.model, field.name) != getattr(recipe.model, field.name)
     }
     assert changed <= set(SIZES)
-    assert recipe.small.model.d_ff // recipe.small.model.d_model == recipe.ff_ratio
+    assert recipe.small.model.d_ff // recipe.small.model.d_model == recipe.model.d_ff // recipe.model.d_model
     assert recipe.small.recipe == recipe.published.recipe == recipe.name == name
     training = recipe.small.train
     assert (training.optimizer, training.schedule, training.clip) == ("adamw", "linear", 1.0)

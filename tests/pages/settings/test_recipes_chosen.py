@@ -31,7 +31,11 @@ def test_choosing_a_recipe_fills_in_its_sizes_and_builds_its_architecture(visit,
     # At the visitor's own sizes the rest of the architecture stays the recipe's.
     visitor.set("width", 16).set("heads", 2)
     model = visitor.run.config.model
-    assert (model.d_model, model.n_heads, model.d_ff) == (16, 2, 16 * recipe.ff_ratio)
+    assert (model.d_model, model.n_heads, model.d_ff) == (
+        16,
+        2,
+        16 * recipe.model.d_ff // recipe.model.d_model,
+    )
     kept = ("qkv_bias", "norm_placement", "norm", "positions", "mask_fill", "activation", "score_scale")
     for setting in kept:
         assert getattr(model, setting) == getattr(recipe.model, setting)

@@ -1,0 +1,28 @@
+"""Every setting of a run: the model, its training, and what ties them together. Frozen, checked, JSON."""
+
+from transformer.config.model import DROPOUT_PLACES, KINDS_OF, ModelConfig
+from transformer.config.run import DEVICES, RunConfig
+from transformer.config.training import (
+    GRAMMARS,
+    LANGUAGES,
+    LETTER_TASKS,
+    PRECISIONS,
+    TASKS,
+    TOKENIZERS,
+    TrainConfig,
+)
+
+__all__ = [
+    "DEVICES",
+    "DROPOUT_PLACES",
+    "GRAMMARS",
+    "KINDS_OF",
+    "LANGUAGES",
+    "LETTER_TASKS",
+    "PRECISIONS",
+    "TASKS",
+    "TOKENIZERS",
+    "ModelConfig",
+    "RunConfig",
+    "TrainConfig",
+]

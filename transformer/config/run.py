@@ -1,0 +1,100 @@
+"""All settings of one run, by their plain names, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any
+
+from transformer.config.limits import Limit, OneOf, Settings, Whole, did_you_mean
+from transformer.config.model import ModelConfig
+from transformer.config.training import TrainConfig
+from transformer.errors import InputError
+
+FORMAT = 1
+"""Version of the JSON that `RunConfig.to_json` writes."""
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(Settings):
+    """One training of one model from one seed; on a CPU, equal configurations give equal losses."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    """The architecture."""
+    train: TrainConfig = field(default_factory=TrainConfig)
+    """The task and the training."""
+    recipe: str = "default"
+    """Name of the recipe or preset that these settings began as."""
+    published: bool = False
+    """Whether they began at that recipe's paper size and with its article's training."""
+    seed: Annotated[int, Whole(0, 2**32 - 1)] = 0
+    """Fixes the first weights, dropout and every batch."""
+    device: Annotated[str, OneOf(DEVICES)] = "auto"
+    """auto (CUDA, else MPS, else CPU), cpu, cuda or mps."""
+    threads: Annotated[int | None, Whole(1, 256)] = None
+    """CPU threads of an operation; none: the number that is fastest here and leaves a core to the page."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.recipe, str) or not 0 < len(self.recipe) <= 60:
+            raise InputError("A recipe's name has 1 to 60 characters.", "recipe")
+
+    @staticmethod
+    def limit_of(name: str) -> Limit:
+        """What a setting of the run, the model or the training may be, by its plain name."""
+        limits = RunConfig.limits | ModelConfig.limits | TrainConfig.limits
+        return limits[name][0]
+
+    @staticmethod
+    def check_names(names: Iterable[str]) -> None:
+        """Refuse what is no setting of the run, the model or the training. Raises InputError."""
+        known = set(RunConfig().flat())
+        for name in names:
+            if name not in known:
+                hint = did_you_mean(name, known) or f"choose from {', '.join(sorted(known))}."
+                raise InputError(f"There is no setting {name!r}; {hint}", name)
+
+    def flat(self) -> dict[str, Any]:
+        """Every setting of the run, the model and the training by its plain name."""
+        values = self.to_dict()
+        return {**values.pop("model"), **values.pop("train"), **values}
+
+    def with_changes(self, **changes: Any) -> RunConfig:
+        """A copy with settings of the run, the model or the training changed, each by its plain name."""
+
+        def taken(kind: type[ModelConfig] | type[TrainConfig]) -> dict[str, Any]:
+            return {one.name: changes.pop(one.name) for one in fields(kind) if one.name in changes}
+
+        model, train = taken(ModelConfig), taken(TrainConfig)
+        return replace(
+            self, model=replace(self.model, **model), train=replace(self.train, **train), **changes
+        )
+
+    def differences(self, other: RunConfig) -> dict[str, tuple[Any, Any]]:
+        """Settings that differ, by plain name: (here, there)."""
+        here, there = self.flat(), other.flat()
+        return {name: (here[name], there[name]) for name in here if here[name] != there[name]}
+
+    def to_json(self) -> str:
+        """Versioned JSON, the form in which a configuration is kept and shared."""
+        return json.dumps({"format": FORMAT, **self.to_dict()}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunConfig:
+        """Read what `to_json` wrote.
+
+        Raises:
+            InputError: not JSON, another version, an unknown name or a value that cannot be used.
+        """
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
+            raise InputError(f"The configuration is not JSON ({error}).") from error
+        if not isinstance(values, dict):
+            raise InputError("The configuration is not a JSON object.")
+        version = values.pop("format", FORMAT)
+        if version != FORMAT:
+            raise InputError(f"The configuration has format {version!r}; this version reads format {FORMAT}.")
+        return cls.from_dict(values)

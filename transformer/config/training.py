@@ -1,0 +1,137 @@
+"""What is learned, from which examples, and how the weights move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from transformer.config.limits import Number, OneOf, Settings, Whole
+from transformer.errors import InputError
+
+LETTER_TASKS = ("reverse", "copy", "sort", "caesar")
+"""Tasks on random strings of letters."""
+GRAMMARS = ("en-fr", "en-it", "zh-en")
+"""Tasks on sentences that a grammar makes."""
+TASKS = (*LETTER_TASKS, "dates", "numbers", *GRAMMARS, "pairs")
+"""Everything that can be learned; pairs are a person's own."""
+TOKENIZERS = ("auto", "characters", "words", "bpe", "file")
+"""How text becomes tokens."""
+LANGUAGES = ("en", "fr", "de")
+"""In which numbers can be written."""
+PRECISIONS = ("float32", "bfloat16")
+MOST_STEPS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(Settings):
+    """What is learned, from which examples, and how the weights move."""
+
+    task: Annotated[str, OneOf(TASKS)] = "reverse"
+    """What is learned: a name in `TASKS`."""
+    min_letters: int = 1
+    """Shortest training word."""
+    max_letters: Annotated[int, Whole(3, 40)] = 12
+    """Longest training word (L); words up to 2 L may be asked, but nothing longer than L is learned."""
+    shift: Annotated[int, Whole(1, 25)] = 3
+    """Of Caesar's cipher: how far on in the alphabet each letter is written."""
+    language: Annotated[str, OneOf(LANGUAGES)] = "en"
+    """In which numbers are written: en, fr or de."""
+    digits: Annotated[int, Whole(2, 6)] = 4
+    """Digits of the largest number."""
+    to_words: bool = False
+    """Whether numbers are read as digits and written as words, and not the other way round."""
+    patterns: tuple[str, ...] | None = None
+    """Kinds of sentences that a grammar makes; none: all that it has."""
+    adjectives: Annotated[int, Whole(0, 4)] = 1
+    """Most adjectives in a sentence of a grammar."""
+    pairs: str | None = None
+    """Digest of a person's own pairs, which the server holds as long as a run or a page needs them."""
+    examples: Annotated[int | None, Whole(1, 1_000_000)] = None
+    """Size of a finite training set, seen again and again in other orders; none: an endless supply."""
+    pad_to: int | None = None
+    """Fixed length in tokens of both sides, so that shapes stand still; none: the batch's longest."""
+    tokenizer: Annotated[str, OneOf(TOKENIZERS)] = "auto"
+    """How text becomes tokens: characters, words, bpe, file (a tokenizer.json), or auto, as the task has it:
+    words for sentences, characters otherwise."""
+    tokenizer_file: str | None = None
+    """Digest of that tokenizer.json, which the server holds as long as a run or a page needs it."""
+    vocabulary: Annotated[int | None, Whole(10, 50_000)] = None
+    """Most tokens of each side, special ones included; none: all words that there are, 300 for bpe."""
+    min_frequency: Annotated[int, Whole(1, 1000)] = 1
+    """A word that training has less often becomes [UNK]."""
+    batch_size: Annotated[int, Whole(1, 4096)] = 64
+    """Words per step."""
+    steps: Annotated[int, Whole(1, MOST_STEPS)] = 300
+    """Planned steps: the schedule's decay ends with them."""
+    optimizer: Annotated[str, OneOf(("adamw", "adam"))] = "adamw"
+    """adamw (weight decay apart from the gradient) or adam (weight decay added to it)."""
+    learning_rate: Annotated[float, Number(0.0, above=True)] = 5e-3
+    """Highest rate, reached at the end of the warm-up."""
+    betas: tuple[float, ...] = (0.9, 0.98)
+    """How slowly Adam's two running means forget."""
+    adam_eps: Annotated[float, Number(0.0, 1.0, above=True)] = 1e-9
+    """Keeps Adam from dividing by zero."""
+    weight_decay: Annotated[float, Number(0.0, 10.0)] = 0.01
+    """How strongly the optimiser pulls the weights towards zero."""
+    warmup_steps: Annotated[int, Whole(0, MOST_STEPS)] = 50
+    """Steps over which the rate rises from zero."""
+    schedule: Annotated[str, OneOf(("linear", "cosine", "constant"))] = "linear"
+    """After the warm-up: linear or cosine decay to zero with the planned steps, or constant."""
+    clip: Annotated[float | None, Number(0.0, above=True)] = 1.0
+    """Longest gradient, in Euclidean norm; none: no clipping."""
+    precision: Annotated[str, OneOf(PRECISIONS)] = "float32"
+    """Of a training step's products: float32, or bfloat16 (half the memory, faster on most GPUs; weights,
+    norms of the gradient and whatever is looked at stay float32)."""
+    cuda_graphs: bool = False
+    """Whether, on one CUDA GPU, a whole step is captured once and then replayed as one graph."""
+    label_smoothing: Annotated[float, Number(0.0, 0.9)] = 0.0
+    """Share of the target's probability that is spread over all tokens."""
+    evaluate_every: Annotated[int, Whole(1, MOST_STEPS)] = 25
+    """Steps between two evaluations on held-out words."""
+    goal: Annotated[float | None, Number(0.0, 1.0, above=True)] = None
+    """Stop as soon as this share of all held-out words is exact; none: run all planned steps."""
+    decoding: Annotated[str, OneOf(("greedy", "beam"))] = "greedy"
+    """How outputs are written: greedy, or beam: the best of several tried beside each other."""
+    beam_width: Annotated[int, Whole(1, 16)] = 4
+    """How many beams."""
+    length_penalty: Annotated[float, Number(0.0, 2.0)] = 0.6
+    """A beam's log-probability is divided by ((5 + length) / 6) to this power (Wu et al., 2016), so that
+    longer ones are not left behind; 0: not at all, and short ones are favoured."""
+    tensorboard: bool = False
+    """Whether curves also go to TensorBoard, into the run's folder."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Whole(1, self.max_letters).check("min_letters", self.min_letters)
+        if self.pad_to is not None:
+            least = self.max_letters + 2 if self.task in LETTER_TASKS else 4
+            length = Whole(least, 100, "It must hold the longest word, [SOS] and [EOS].")
+            length.check("pad_to", self.pad_to)
+        if self.patterns is not None and (
+            not isinstance(self.patterns, tuple)
+            or not self.patterns
+            or not all(isinstance(pattern, str) for pattern in self.patterns)
+        ):
+            raise InputError(f"patterns={self.patterns!r} are no names; choose at least one.", "patterns")
+        for name in ("pairs", "tokenizer_file"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str) or not 0 < len(value) <= 64):
+                raise InputError(f"{name}={value!r} is no digest of a file.", name)
+        if (
+            not isinstance(self.betas, tuple)
+            or len(self.betas) != 2
+            or not all(isinstance(b, int | float) and 0 <= b < 1 for b in self.betas)
+        ):
+            raise InputError(
+                f"betas={self.betas!r} cannot be used; choose two numbers from 0 to below 1.", "betas"
+            )
+
+    @property
+    def steps_per_epoch(self) -> int | None:
+        """Steps in which every example of the finite set is seen once; None where the supply is endless."""
+        return None if self.examples is None else -(-self.examples // self.batch_size)
+
+    @property
+    def epochs(self) -> float | None:
+        """How often the planned steps see the whole finite set; None where the supply is endless."""
+        return None if self.steps_per_epoch is None else self.steps / self.steps_per_epoch
