@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.shared.login import login
+from pages.shared.session import session
 from pages.shared.why import why
 
 st.set_page_config(page_title="Headlight: watch attention heads learn", layout="wide")
@@ -16,9 +17,8 @@ pages = [
 ]
 page = st.navigation(pages, position="top")
 
-if st.session_state.get("page") != page.title:  # what was wrong on another page is not said on this one
-    st.session_state["page"] = page.title
-    st.session_state.pop("word_problem", None)
+if session.page != page.title:  # what was wrong on another page is not said on this one
+    session.page, session.word_problem = page.title, None
 login()
 why(page.title)
 page.run()

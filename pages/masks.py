@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ask.asking import asked_snapshot
-from pages.controls.buttons import controls
+from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import obey
 from pages.controls.heads import head_choice
 from pages.controls.kinds import kind_choice
@@ -17,7 +17,6 @@ from pages.controls.mask_switches import (
     take_up_masks,
     to_train,
 )
-from pages.controls.pressing import buttons_row
 from pages.controls.words import probe_words, word_choice
 from pages.inside.mask_words import batch_table, compared, explained, learned_with, two_losses
 from pages.inside.stages import batch_of, draw_panels, focus, trace_of

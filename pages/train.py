@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.controls.buttons import controls
+from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import obey
-from pages.controls.holding import WORDS, holding
-from pages.controls.pressing import buttons_row
+from pages.controls.holding import holding
 from pages.controls.words import chosen_word, probe_words
 from pages.inside.look_inside import look_at_cell, look_inside_link
 from pages.player import player, stale
@@ -23,6 +22,7 @@ from pages.settings.model_size import at_once
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.settings.sidebar import settings
 from pages.shared import selection
+from pages.shared.session import session
 from pages.shared.style import style
 from pages.shared.wording import changed
 from transformer.player.pictures import ghost_of
@@ -34,9 +34,9 @@ style()
 notice = st.container()
 buttons = buttons_row()
 run = selection.chosen_run()
-if run is not None and not st.session_state.get("settings_filled"):
+if run is not None and not session.settings_filled:
     fill(run.config)  # a shared link shows the settings of its run
-st.session_state["settings_filled"] = True
+session.settings_filled = True
 config = settings()
 run = run or drafts.draft(at_once(config)) or drafts.draft(PRESETS[DEFAULT_PRESET].config)
 run = obey(run, config, edited=bool(changed(run, config)))
@@ -63,7 +63,7 @@ def on_screen(word: str) -> Watched:
     return recording if word in (one.text for one in recording.questions) else run
 
 
-hold = holding((*WORDS, "preset", *values_of(run.config)))
+hold = holding("preset", *values_of(run.config))
 
 
 @st.fragment

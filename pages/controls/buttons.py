@@ -8,9 +8,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.controls.commands import PACE_NAMES, problem
-from pages.controls.pressing import ask, start_button
 from pages.settings.expected import expected
 from pages.shared import ownership
+from pages.shared.session import ask
 from pages.shared.wording import differences
 from transformer.config import RunConfig
 from transformer.recording.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING, RunView
@@ -27,6 +27,11 @@ _BUTTONS = """
 | Continue | | lets a run that has ended go on for more steps: how many, and at what rate, stands here |
 | + and − | | adds the word in the box to the tracked ones, with its past; removes the chosen one |
 """
+
+
+def buttons_row() -> DeltaGenerator:
+    """Where the buttons that command a run stand."""
+    return st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall")
 
 
 def controls(
@@ -54,11 +59,15 @@ def controls(
     startable = state in (IDLE, *ENDED) or edited or not own or goes_on
     how_long, too_long = expected(config) if state == IDLE or edited else ("", False)
     with row:
-        start_button(
+        st.button(
             "Resume" if goes_on else start or _start_label(state, edited, own),
-            primary=startable and own,
+            key="run_start",
+            type="primary" if startable and own else "secondary",
+            icon=":material/play_arrow:",
+            shortcut="S",
             disabled=not (goes_on or (usable and startable)),
-            asks="resume" if goes_on else "start",
+            on_click=ask,
+            args=("resume" if goes_on else "start",),
         )
         # The large button is taken by settings that were changed: then this one lets the run go on.
         resuming = paused and edited

@@ -7,6 +7,7 @@ import streamlit as st
 from pages.runs import drafts, keyring
 from pages.shared import ownership, selection
 from pages.shared.plain import refuse
+from pages.shared.session import session, take
 from pages.shared.wording import in_words
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -16,6 +17,7 @@ from transformer.runs.run import Run
 from transformer.runs.watched import Watched
 
 PACE_NAMES = {"full pace" if pace is None else f"{pace:g} steps/s": pace for pace in PACES}
+COMMANDS = ("start", "step", "pause", "resume", "stop", "pace", "learning_rate", "continue")
 OBEYED_SECONDS = 0.6
 """A command is obeyed between two steps; the page waits this long for it at most, to show its effect."""
 
@@ -31,15 +33,16 @@ def obey(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     Returns:
         The run to show from now on.
     """
-    asked = st.session_state.pop("asked", None)
-    try:
-        startable = edited or run.view.state in (IDLE, *ENDED) or not ownership.owns(run)
-        if asked == "start" and config is not None and startable:
-            return _start(run, config, edited)
-        if asked is not None and asked != "start":
-            return _do(asked, ownership.command(run), config)
-    except InputError as error:
-        st.session_state["problem"] = str(error)
+    for asked in take(*COMMANDS):
+        try:
+            if asked != "start":
+                run = _do(asked, ownership.command(run), config)
+            elif config is not None and (
+                edited or run.view.state in (IDLE, *ENDED) or not ownership.owns(run)
+            ):
+                run, edited = _start(run, config, edited), False
+        except InputError as error:
+            session.problem = str(error)
     return run
 
 
@@ -47,7 +50,7 @@ def _do(asked: str, run: Run, config: RunConfig | None) -> Run:
     """Do with a run what its owner asks. Raises InputError."""
     if asked == "step":
         REGISTRY.admit(run.visitor, run)
-        steps = _number("step_size")
+        steps = st.session_state.get("step_size")
         run.advance(steps).wait(OBEYED_SECONDS)
         if steps == 1:
             run.wait(OBEYED_SECONDS)  # as a rule it is soon taken: nobody sees the buttons change and back
@@ -59,15 +62,15 @@ def _do(asked: str, run: Run, config: RunConfig | None) -> Run:
     if asked == "learning_rate" and config is not None:
         run.set_learning_rate(config.train.learning_rate).wait(OBEYED_SECONDS)
     if asked == "continue":
-        steps, rate = _number("continue_steps"), _number("continue_rate")
+        steps, rate = (st.session_state.get(key) for key in ("continue_steps", "continue_rate"))
         REGISTRY.continue_for(run, steps, rate).wait(OBEYED_SECONDS)
     return run
 
 
 def problem() -> None:
     """Show why the last command could not be obeyed, until the next one is given."""
-    if "problem" in st.session_state:
-        refuse(in_words(st.session_state["problem"]))
+    if session.problem:
+        refuse(in_words(session.problem))
 
 
 def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
@@ -79,7 +82,6 @@ def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
     new = ownership.command(watched)
     new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
     REGISTRY.start(new, after=before)
-    st.session_state.pop("pinned", None)
     return _keep(new)
 
 
@@ -87,11 +89,7 @@ def _keep(run: Run) -> Run:
     """A draft becomes a run with its first step."""
     REGISTRY.adopt(run)
     selection.choose(run)
-    if st.session_state.get("draft") == run.id:
-        del st.session_state["draft"]
+    if session.draft == run.id:
+        session.draft = None
         selection.look_at(None)  # whoever starts a run wants to see it
     return run
-
-
-def _number(key: str) -> int | float | None:
-    return st.session_state.get(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.shared import selection
+from pages.shared.session import session
 from transformer.insight.names import full_head_name
 from transformer.recording.frame import Frame, sites_of
 from transformer.recording.view import RunView
@@ -27,4 +28,4 @@ def head_choice(view: RunView, frame: Frame | None, kind: str, *, key: str, labe
 
 
 def _chosen(key: str) -> None:
-    st.session_state["pinned"] = st.session_state.get(key)
+    session.pinned = st.session_state.get(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.shared import selection
+from pages.shared.session import session
 from transformer.config import ModelConfig
 from transformer.player.index import KIND_NAMES
 
@@ -17,7 +18,7 @@ def kind_choice(model: ModelConfig, *, opens_on: str | None = None, label: bool 
     """
     # Written and not only read: on the first run of another page the new widget would not find the old one's.
     shown = selection.kind(model, opens_on)
-    st.session_state["kind"] = shown
+    session.kind = shown
     st.segmented_control(
         "Attention",
         list(model.kinds),
@@ -34,5 +35,5 @@ def kind_choice(model: ModelConfig, *, opens_on: str | None = None, label: bool 
 
 
 def _chosen() -> None:
-    if chosen := st.session_state.get("kind"):
-        selection.choose_kind(chosen)
+    if session.kind:
+        selection.choose_kind(session.kind)

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.shared import ownership
 from pages.shared.plain import refuse
+from pages.shared.session import ask, session, take
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import MASKS
@@ -23,10 +24,10 @@ _OF_ENDED = " A run that has ended stays as it is: Start trains one as the switc
 
 def take_up_masks(run: Watched) -> None:
     """Do what a switch asked for, with the run as it is now; of one that has ended it is only noted."""
-    owner, asked = st.session_state.pop("masks_asked", (None, {}))
-    if owner != run.id:
+    asked = {mask: on for mask, (owner, on) in take(*MASKS).items() if owner == run.id}
+    if not asked:
         return
-    st.session_state["masks_wanted"] = run.id, {**_wanted(run.view), **asked}
+    session.masks_wanted = run.id, {**_wanted(run.view), **asked}
     if run.view.state in ENDED:
         return
     try:
@@ -34,8 +35,7 @@ def take_up_masks(run: Watched) -> None:
         for mask, on in asked.items():
             ownership.command(run).switch_mask(mask, on).wait(OBEYED_SECONDS)
     except InputError as error:
-        st.session_state["mask_problem"] = str(error)
-        st.session_state.pop("masks_wanted", None)
+        session.mask_problem, session.masks_wanted = str(error), (None, {})
 
 
 def to_train(run: Watched) -> RunConfig:
@@ -84,14 +84,14 @@ def masks_pending(view: RunView) -> bool:
         return False
     pending = _shown(view) != view.masks
     if not pending:
-        st.session_state.pop("masks_wanted", None)
+        session.masks_wanted = None, {}
     return pending
 
 
 def mask_problem() -> None:
     """Why a mask could not be switched, until the next one is."""
-    if "mask_problem" in st.session_state:
-        refuse(st.session_state["mask_problem"])
+    if session.mask_problem:
+        refuse(session.mask_problem)
 
 
 def _shown(view: RunView) -> dict[str, bool]:
@@ -100,13 +100,11 @@ def _shown(view: RunView) -> dict[str, bool]:
 
 
 def _wanted(view: RunView) -> dict[str, bool]:
-    owner, wanted = st.session_state.get("masks_wanted", (None, {}))
+    owner, wanted = session.masks_wanted
     return wanted if owner == view.id else {}
 
 
 def _ask(run_id: str, mask: str) -> None:
-    """A callback only notes what is asked; two switches may be pressed before the page runs again."""
-    owner, asked = st.session_state.get("masks_asked", (None, {}))
     if (on := st.session_state.get(f"mask_{mask}_on")) is not None:
-        st.session_state["masks_asked"] = run_id, {**(asked if owner == run_id else {}), mask: bool(on)}
-    st.session_state.pop("mask_problem", None)
+        ask(mask, (run_id, bool(on)))
+    session.mask_problem = None

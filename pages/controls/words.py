@@ -7,6 +7,7 @@ import streamlit as st
 from pages.controls.commands import OBEYED_SECONDS
 from pages.shared import ownership
 from pages.shared.plain import plain, refuse
+from pages.shared.session import ask, session, take
 from transformer.config import LETTER_TASKS
 from transformer.errors import InputError
 from transformer.runs.watched import Watched
@@ -28,7 +29,7 @@ def probe_words(run: Watched) -> None:
         width=124 if run.task.same_length else 150,
         help=f"{what_to_type(run)} Press Enter.",
     )
-    st.button("", key="add_word", icon=":material/add:", on_click=_ask, disabled=not own)
+    st.button("", key="add_word", icon=":material/add:", on_click=_add, disabled=not own)
     st.button(
         "",
         key="drop_word",
@@ -71,14 +72,14 @@ def chosen_word(run: Watched) -> str:
     """The tracked word that is looked at, of this session or the link; the first where that is none."""
     _take_up(run)
     words = [question.text for question in run.questions]
-    run_id, typed = st.session_state.get("typed_word", (None, None))
+    run_id, typed = session.typed_word
     if run_id == run.id and typed in words:
-        del st.session_state["typed_word"]
+        session.typed_word = None, ""
     elif run_id == run.id:
         words.append(typed)  # the run's thread takes it up after its present step
-    word = st.session_state.get("word", st.query_params.get("word"))  # from a link after a reload
-    st.session_state["word"] = word if word in words else words[0]
-    return st.session_state["word"]
+    word = session.word or st.query_params.get("word")  # from a link after a reload
+    session.word = word if word in words else words[0]
+    return session.word
 
 
 def what_to_type(run: Watched) -> str:
@@ -100,48 +101,38 @@ def what_to_type(run: Watched) -> str:
 def _typed() -> None:
     """Emptying the box asks nothing, and what was wrong with the word goes with it."""
     if st.session_state.get("own_word"):
-        _ask()
+        _add()
     else:
-        st.session_state.pop("word_problem", None)
+        session.word_problem = None
 
 
-def _ask(word: str | None = None) -> None:
-    """A callback only notes the word: the run on the screen may be another by the time it is taken up."""
-    st.session_state["asked_word"] = st.session_state.get("own_word", "") if word is None else word
-    st.session_state.pop("word_problem", None)
+def _add() -> None:
+    ask("add_word", st.session_state.get("own_word", ""))
 
 
 def _drop() -> None:
-    """Only notes the word, as `_ask` does."""
-    st.session_state["dropped_word"] = st.session_state.get("word", "")
-    st.session_state.pop("word_problem", None)
+    ask("drop_word", session.word or "")
 
 
 def _take_up(run: Watched) -> None:
-    """A typed word becomes a probe at once, in any state of the run; a dropped one goes."""
-    if (dropped := st.session_state.pop("dropped_word", None)) is not None:
+    """A typed word is tracked at once, in any state of the run; a dropped one goes."""
+    for what, word in take("drop_word", "add_word").items():
         try:
-            ownership.command(run).drop_word(dropped).wait(OBEYED_SECONDS)
+            if what == "drop_word":
+                ownership.command(run).drop_word(word).wait(OBEYED_SECONDS)
+            else:
+                session.word = ownership.command(run).add_word(word)
+                session.typed_word = run.id, session.word
+                st.session_state["own_word"] = ""
         except InputError as error:
-            st.session_state["word_problem"] = str(error), None
-    asked = st.session_state.pop("asked_word", None)
-    if asked is None:
-        return
-    try:
-        word = ownership.command(run).add_word(asked)
-    except InputError as error:
-        st.session_state["word_problem"] = str(error), error.offer
-        return
-    st.session_state["typed_word"] = run.id, word
-    st.session_state["word"] = word
-    st.session_state["own_word"] = ""
+            session.word_problem = str(error), error.offer
 
 
 def _problem() -> None:
     """Why the word cannot be asked, with one that can, until the next word is typed."""
-    message, offer = st.session_state.get("word_problem", (None, None))
-    if message:
+    if session.word_problem:
+        message, offer = session.word_problem
         with st.container(key="word_problem", horizontal=True, vertical_alignment="center"):
             refuse(message)
             if offer:
-                st.button(f"Ask “{plain(offer)}”", key="offered_word", on_click=_ask, args=(offer,))
+                st.button(f"Ask “{plain(offer)}”", key="offered_word", on_click=ask, args=("add_word", offer))

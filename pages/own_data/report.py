@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.controls.pressing import ask
 from pages.own_data.brought import bring_pairs, brought
 from pages.own_data.caps import chosen_caps
 from pages.own_data.pairs import Upload
 from pages.settings.beginnings import OWN, reset, task_chosen
 from pages.shared.plain import plain, refuse
+from pages.shared.session import ask
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, capped
 from transformer.tasks.pairs.own import OwnPairs

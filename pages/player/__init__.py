@@ -9,6 +9,7 @@ import streamlit as st
 
 from pages.shared import ownership, selection
 from pages.shared.heard import heard
+from pages.shared.session import session
 from pages.stream.channel import seen_of
 from pages.stream.files import PLAYER, loading, plotly
 from pages.stream.tickets import ticket
@@ -75,7 +76,7 @@ def _mount(
                 _take_choice(run, sent)
             _take_step(sent)
             number = sent.get("number")
-            st.session_state["heard"] = number if isinstance(number, int) else 0
+            session.heard = number if isinstance(number, int) else 0
 
     def clicked() -> None:
         match heard(KEY, "cell"):
@@ -88,7 +89,7 @@ def _mount(
                     on_cell(kind, site, head, (row, column))
 
     def changed() -> None:
-        st.session_state["page_is_stale"] = True
+        session.page_is_stale = True
 
     _component(
         key=KEY,
@@ -98,15 +99,15 @@ def _mount(
             "ticket": ticket(run.id),
             "plotly": plotly(),
             "seen": seen_of(view),
-            "heard": st.session_state.get("heard", 0),
+            "heard": session.heard,
             "mayFollow": ownership.may_follow(),
             "fileName": f"headlight-seed{view.config.seed}",
             "first": {
                 "word": word,
-                "kind": kind if (kind := st.session_state.get("kind")) in kinds else kinds[0],
+                "kind": session.kind if session.kind in kinds else kinds[0],
                 "pinned": selection.pinned(),
                 "step": selection.step(),
-                "outline": bool(st.session_state.get("outline")),
+                "outline": session.outline,
                 "follow": selection.follows(),
             },
             "opens": on_cell is not None,
@@ -121,7 +122,8 @@ def _mount(
 
 def stale() -> bool:
     """Whether the run is in another state than the page was drawn for: then all of it is drawn again."""
-    return bool(st.session_state.pop("page_is_stale", False))
+    was, session.page_is_stale = session.page_is_stale, False
+    return was
 
 
 def known(view: RunView, kind: object, site: object, head: object) -> bool:
@@ -142,27 +144,27 @@ def _take_choice(run: Watched, sent: dict[str, Any]) -> None:
     view = run.view
     word, kind = sent.get("word"), sent.get("kind")
     if word in [question.text for question in run.questions]:
-        st.session_state["word"] = word
+        session.word = word
     if kind in view.config.model.kinds and kind != selection.kind(view.config.model):
         selection.choose_kind(kind)
     match sent.get("pinned"):
         case [str(site), int(head)]:
             if known(view, None, site, head):
-                st.session_state["pinned"] = site, head
+                session.pinned = site, head
         case None:
-            st.session_state["pinned"] = None
-    st.session_state["outline"] = sent.get("outline") is True
+            session.pinned = None
+    session.outline = sent.get("outline") is True
 
 
 def _take_step(sent: dict[str, Any]) -> None:
     """Take over the step, whether the owner is followed, and whether a film is played."""
     step = sent.get("step")
     if ownership.may_follow():
-        st.session_state["follow"] = sent.get("follow") is True
+        session.follow = sent.get("follow") is True
     if selection.follows():  # where the owner stands now, which may be another step than when this was sent
-        st.session_state["playing"] = False
+        session.playing = False
         return
     number = isinstance(step, int) and not isinstance(step, bool) and 0 <= step < selection.MOST_STEPS
     if (number or step is None) and step != selection.step():
         selection.look_at(step)
-    st.session_state["playing"] = sent.get("playing") is True
+    session.playing = sent.get("playing") is True

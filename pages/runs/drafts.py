@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from pages.runs import keyring
+from pages.shared.session import session
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
@@ -22,7 +21,7 @@ def draft(config: RunConfig | None, *, keep: bool = False) -> Watched | None:
         config: None where the settings cannot be used: then the model that is there stays.
         keep: whether any model that is there will do.
     """
-    old = REGISTRY.get(st.session_state.get("draft"))
+    old = REGISTRY.get(session.draft)
     if config is None or (old is not None and (keep or old.config == config)):
         run = old
     else:
@@ -30,7 +29,7 @@ def draft(config: RunConfig | None, *, keep: bool = False) -> Watched | None:
             REGISTRY.discard(old.id)
             keyring.tokens().pop(old.id, None)
         run = new_draft(config, old)
-        st.session_state["draft"] = run.id
+        session.draft = run.id
     return run
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
+from pages.shared.session import session
 from transformer.interventions import NOTHING
 from transformer.recording.view import IDLE
 from transformer.runs.demo import demo_run
@@ -17,7 +16,7 @@ def exhibited(run: Watched) -> Watched:
     The model is built meanwhile, and whatever is pressed or typed is for it.
     """
     touched = run.view.state != IDLE or run.view.interventions != NOTHING
-    if touched or run.id != st.session_state.get("draft"):
+    if touched or run.id != session.draft:
         return run
     recording = demo_run()
     if recording is None or recording.config != completed(run.config):

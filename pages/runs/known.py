@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import streamlit as st
-
 from pages.runs import keyring
+from pages.shared.session import session
 from transformer.recording.view import RunFacts
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
@@ -20,7 +19,7 @@ def parent_of(view: RunFacts) -> RunFacts | None:
     if view.after is None:
         return None
     started_here = REGISTRY.owners.is_owner(view.id, keyring.token_of(view.id))
-    if not started_here and view.after not in st.session_state.get("known_runs", ()):
+    if not started_here and view.after not in session.known_runs:
         return None
     return REGISTRY.glimpse(view.after)
 
@@ -36,7 +35,7 @@ def known_runs(run: Watched | None) -> Iterator[RunFacts]:
 
     Other visitors' runs are not listed: a run is known by its link.
     """
-    ids: list[str] = st.session_state.setdefault("known_runs", [])
+    ids = session.known_runs
     ids[:0] = [parent.id for parent in parents(run.view) if parent.id not in ids][::-1] if run else []
     every = [*(id_ for id_ in keyring.own_runs() if id_ not in ids), *ids]
     return (found for id_ in reversed(every) if (found := REGISTRY.glimpse(id_)) is not None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.shared.session import session
+
 ELSEWHERE = "Another model stands here; on Watch, press Start for one of your own."
 """For the pages that have no Start button."""
 
@@ -11,5 +13,5 @@ ELSEWHERE = "Another model stands here; on Watch, press Start for one of your ow
 def lost_run(instead: str) -> None:
     """Say it until a run is started or opened."""
     with st.container():  # what comes below keeps its place in the page
-        if st.session_state.get("lost_run"):
+        if session.lost_run:
             st.info(f"The run of this link is no longer on this server. {instead}")

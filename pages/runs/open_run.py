@@ -8,6 +8,7 @@ from pages.runs import keyring
 from pages.settings.beginnings import fill
 from pages.shared import selection
 from pages.shared.plain import refuse
+from pages.shared.session import session
 from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
 
@@ -16,8 +17,8 @@ def open_run() -> None:
     """Draw the uploader under the list of runs; the run that it takes is on the screen at once."""
     most = min(REGISTRY.limits.upload_mb, int(st.get_option("server.maxUploadSize")))
     with st.popover("Open a run", icon=":material/folder_open:", width="stretch"):
-        if problem := st.session_state.get("open_problem"):
-            refuse(problem)  # above: on a low screen what comes below the file is out of sight
+        if session.open_problem:
+            refuse(session.open_problem)  # above: on a low screen what comes below the file is out of sight
         st.file_uploader(
             "A run that was taken away as one file",
             type="zip",
@@ -30,7 +31,7 @@ def open_run() -> None:
 
 
 def _opened() -> None:
-    st.session_state.pop("open_problem", None)
+    session.open_problem = None
     file = st.session_state.get("run_open")
     if file is None:
         return
@@ -38,7 +39,7 @@ def _opened() -> None:
     try:
         run = REGISTRY.open_file(file.getvalue(), visitor=keyring.visitor(), token=token)
     except InputError as error:
-        st.session_state["open_problem"] = str(error)
+        session.open_problem = str(error)
         return
     keyring.hold(run.id, token)
     selection.choose(run)

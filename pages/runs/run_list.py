@@ -13,6 +13,7 @@ from pages.runs.open_run import open_run
 from pages.settings.beginnings import fill
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, refuse
+from pages.shared.session import session
 from pages.shared.wording import told_apart
 from transformer.errors import InputError
 from transformer.player.sentences import STATE_SIGNS
@@ -79,19 +80,19 @@ def _name(run: Watched) -> None:
         help=f"What this run is called in the list, at most {MAX_NAME} letters. Who has its link sees that "
         "too. Press Enter.",
     )
-    of, problem = st.session_state.get("name_problem", (None, ""))
+    of, problem = session.name_problem
     if of == run.id:
         refuse(problem)
 
 
 def _named(id_: str) -> None:
-    st.session_state.pop("name_problem", None)
+    session.name_problem = None, ""
     run = REGISTRY.get(id_)
     try:
         if run is not None:
             ownership.command(run).rename(st.session_state.get("run_name", "")).wait(OBEYED_SECONDS)
     except InputError as error:
-        st.session_state["name_problem"] = id_, str(error)
+        session.name_problem = id_, str(error)
 
 
 def _labels(runs: Sequence[RunFacts]) -> list[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from pages.runs import keyring
+from pages.shared.session import session
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.runs.watched import Watched
@@ -28,10 +27,10 @@ def command(run: Watched) -> Run:
 
 def only_watches() -> bool:
     """Whether the run on the screen is not this visitor's to command."""
-    id_ = st.session_state.get("run")
+    id_ = session.run
     return id_ is not None and not REGISTRY.owners.is_owner(id_, keyring.token_of(id_))
 
 
 def may_follow() -> bool:
     """Whether it is somebody else's, whose step this page can show; what a process trains is nobody's."""
-    return only_watches() and REGISTRY.owners.is_owned(st.session_state["run"])
+    return only_watches() and REGISTRY.owners.is_owned(session.run)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import streamlit as st
 
 from pages.runs import keyring
 from pages.shared import ownership
+from pages.shared.session import OnScreen, session
 from transformer.config import KINDS_OF, ModelConfig
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
@@ -24,15 +23,14 @@ MOST_STEPS = 10**9
 
 def chosen_run() -> Watched | None:
     """The run that the link or this session names, if it is still there; puts it back into the link."""
-    asked = st.query_params.get("run") or st.session_state.get("run")
+    asked = st.query_params.get("run") or session.run
     run = REGISTRY.get(asked)
     if token := st.query_params.get("owner"):  # to this session and browser, and into no link that is copied
         del st.query_params["owner"]
         keyring.hold(asked or "", token)
     if asked and run is None:
-        st.session_state["lost_run"] = True
+        session.lost_run, session.run = True, None
         st.query_params.pop("run", None)
-        st.session_state.pop("run", None)
         _stand(None)
         return None
     if run is not None:
@@ -44,65 +42,46 @@ def chosen_run() -> Watched | None:
 def _note_beside() -> None:
     """Earlier runs that the owner's link shows too: named by their ids, which nobody guesses."""
     named = st.query_params.get(BESIDE)
-    if named is None or named == st.session_state.get("beside"):
+    if named is None or named == session.beside:
         return
-    known: list[str] = st.session_state.setdefault("known_runs", [])
     found = [id_ for id_ in named.split(",")[:MOST_BESIDE] if REGISTRY.glimpse(id_) is not None]
-    known += [id_ for id_ in found if id_ not in known]
-    st.session_state["beside"] = ",".join(found) or None
+    session.known_runs.extend(id_ for id_ in found if id_ not in session.known_runs)
+    session.beside = ",".join(found) or None
 
 
 def choose(run: Watched) -> None:
     """Look at this run from now on."""
-    known: list[str] = st.session_state.setdefault("known_runs", [])
-    if run.id not in known:
-        known.append(run.id)
-    if st.session_state.get("run", run.id) != run.id:
+    if run.id not in session.known_runs:
+        session.known_runs.append(run.id)
+    if session.run not in (None, run.id):
         _stand(None)  # another run has other steps
-        for problem in ("problem", "word_problem"):
-            st.session_state.pop(problem, None)  # what was asked before is not asked of it
-    st.session_state["run"] = run.id
-    st.session_state.pop("lost_run", None)
+        session.problem = session.word_problem = None  # what was asked before is not asked of it
+    session.run, session.lost_run = run.id, False
     if st.query_params.get("run") != run.id:
         st.query_params["run"] = run.id
 
 
 def follows() -> bool:
     """Whether the screen stands where the run's owner stands: who opens a link with a step wants that one."""
-    if not ownership.may_follow():
-        return False
-    if "follow" not in st.session_state:
-        st.session_state["follow"] = "step" not in st.query_params
-    return bool(st.session_state["follow"])
+    return ownership.may_follow() and session.follow
 
 
 def step() -> int | None:
     """The step at which the screen stands; None where it follows the run (LIVE)."""
-    if follows():
-        return REGISTRY.owners.shown(st.session_state["run"])
-    if "at_step" not in st.session_state:
-        asked = st.query_params.get("step", "")
-        st.session_state["at_step"] = int(asked) if asked.isdecimal() and len(asked) < 10 else None
-    return st.session_state["at_step"]
+    return REGISTRY.owners.shown(session.run) if follows() else session.at_step
 
 
 def look_at(step: int | None) -> None:
     """Stand at this step from now on (REVIEW), or follow the run (LIVE): the owner's followers too."""
     if follows():
-        st.session_state["follow"] = False
+        session.follow = False
     _stand(step)
-    _show(step)
-
-
-def _show(step: int | None) -> None:
-    """To those who follow, where this visitor is the owner."""
-    if run_id := st.session_state.get("run"):
-        REGISTRY.owners.show(run_id, keyring.token_of(run_id), step)
+    if session.run is not None:
+        REGISTRY.owners.show(session.run, keyring.token_of(session.run), step)
 
 
 def _stand(step: int | None) -> None:
-    st.session_state["at_step"] = step
-    st.session_state["playing"] = False
+    session.at_step, session.playing = step, False
 
 
 def shown_frame(view: RunView) -> Frame | None:
@@ -113,13 +92,13 @@ def shown_frame(view: RunView) -> Frame | None:
     at = step()
     if at is None:
         return view.frame
-    chosen, frame = st.session_state.get("reviewed", (None, None))
+    chosen, frame = session.reviewed
     if chosen == (view.id, at) and frame is not None and at <= view.step:
         if frame.step in view.frames.steps:  # recorded anew where a word was asked, or something taken away
             frame = view.frames.of_step(frame.step)
     else:
         frame = view.frame_at(at)
-    st.session_state["reviewed"] = (view.id, at), frame
+    session.reviewed = (view.id, at), frame
     return frame
 
 
@@ -135,31 +114,24 @@ def kind(model: ModelConfig, opens_on: str | None = None) -> str:
     Args:
         opens_on: what the page shows as long as none has been chosen; by default the model's first kind.
     """
-    if "kind" not in st.session_state and st.query_params.get("kind") in sum(KINDS_OF.values(), ()):
+    if session.kind is None and st.query_params.get("kind") in sum(KINDS_OF.values(), ()):
         choose_kind(st.query_params["kind"])
-    shown = st.session_state.get("kind")
-    if not st.session_state.get("kind_chosen") or shown not in model.kinds:
-        default = opens_on if opens_on in model.kinds else model.kinds[0]
-        if shown != default:  # a widget's own state may be read at any time, but not written
-            st.session_state["kind"] = default
-        return default
-    return shown
+    if session.kind_chosen and session.kind in model.kinds:
+        return session.kind
+    default = opens_on if opens_on in model.kinds else model.kinds[0]
+    if session.kind != default:  # a widget's own state may be read at any time, but not written
+        session.kind = default
+    return default
 
 
 def choose_kind(name: str) -> None:
     """Show this kind of attention on every page from now on."""
-    st.session_state["kind"], st.session_state["kind_chosen"] = name, True
+    session.kind, session.kind_chosen = name, True
 
 
 def pinned() -> tuple[str, int] | None:
     """(site, head) that was clicked to be kept large, in this session or the link; it may not exist here."""
-    if "pinned" not in st.session_state:
-        site, _, number = st.query_params.get("head", "").rpartition(".")
-        known = re.fullmatch(r"encoder\.\d{1,2}|decoder\.\d{1,2}\.(self|cross)", site)
-        st.session_state["pinned"] = (
-            (site, int(number) - 1) if known and re.fullmatch(r"[1-9]\d?", number) else None
-        )
-    return st.session_state["pinned"]
+    return session.pinned
 
 
 def head(frame: Frame, sites: Sequence[str]) -> tuple[str, int]:
@@ -174,21 +146,10 @@ def large_head(frame: Frame, sites: Sequence[str], kept: tuple[str, int] | None)
     return frame.clearest if frame.clearest[0] in sites else (sites[-1], 0)
 
 
-@dataclass
-class OnScreen:
-    """What the session stands at, for who is asked outside of it: the files that a visitor takes away."""
-
-    step: int | None = None
-    kind: str | None = None
-    pinned: tuple[str, int] | None = None
-    word: str | None = None
-
-
 def on_screen() -> OnScreen:
     """The same object for the whole session; the refreshing part of a page keeps it up to date."""
-    now: OnScreen = st.session_state.setdefault("on_screen", OnScreen())
-    now.step, now.kind, now.pinned = step(), st.session_state.get("kind"), pinned()
-    now.word = st.session_state.get("word")
+    now = session.on_screen
+    now.step, now.kind, now.pinned, now.word = step(), session.kind, session.pinned, session.word
     return now
 
 
@@ -199,19 +160,19 @@ def keep_in_link(word: str | None = None) -> None:
         word: the page's own where it need not be a probe; by default the probe that is chosen.
     """
     on_screen()
-    kept = pinned()
-    if st.session_state.get("playing"):
+    kept = session.pinned
+    if session.playing:
         at = st.query_params.get("step")  # each change is one more page for the Back button to leave
     else:
         at = None if follows() else step()
     parts = {
-        BESIDE: st.session_state.get("beside"),
+        BESIDE: session.beside,
         "step": at,
-        "word": word or st.session_state.get("word"),
+        "word": word or session.word,
         "kind": _chosen_kind(),
         "head": f"{kept[0]}.{kept[1] + 1}" if kept else None,
-        "stage": st.session_state.get("stage"),
-        "chapter": "positions" if st.session_state.get("at_positions") else None,
+        "stage": session.stage,
+        "chapter": "positions" if session.at_positions else None,
     }
     for name, value in parts.items():
         if value is None:
@@ -222,5 +183,4 @@ def keep_in_link(word: str | None = None) -> None:
 
 def _chosen_kind() -> str | None:
     """None where nothing was chosen, or what every page but Masks opens on."""
-    chosen = st.session_state.get("kind") if st.session_state.get("kind_chosen") else None
-    return None if chosen == "cross" else chosen
+    return session.kind if session.kind_chosen and session.kind != "cross" else None

@@ -194,7 +194,9 @@ class Visitor:
     def run(self) -> Run | None:
         """The run or draft that this visitor looks at."""
         state = self.at.session_state
-        return REGISTRY.get(next((state[name] for name in ("run", "draft") if name in state), None))
+        return REGISTRY.get(
+            next((state[name] for name in ("run", "draft") if name in state and state[name]), None)
+        )
 
     @property
     def player(self) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def test_a_value_beyond_a_limit_is_refused_beside_its_box_whoever_sends_it(
     (answer,) = visitor.errors
     assert answer.startswith(message)
     assert not visitor.enabled("run_start")
-    visitor.at.session_state["asked"] = "start"  # as if the button had been pressed nevertheless
+    visitor.at.session_state["asked"] = {"start": None}  # as if the button had been pressed nevertheless
     visitor.look()
     assert visitor.run is draft
     assert draft.view.state == "idle"

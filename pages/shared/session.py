@@ -1,0 +1,155 @@
+"""What the app remembers of one visitor's session, beside what stands in its widgets: every entry, once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import streamlit as st
+
+from transformer.recording.frame import Frame
+from transformer.runs.owners import Visitor
+from transformer.storage.brought import Brought
+
+Value = TypeVar("Value")
+
+
+class Entry(Generic[Value]):
+    """An entry of Streamlit's session state, under the name of the attribute."""
+
+    def __init__(self, default: Value | None = None, *, first: Callable[[], Value] | None = None) -> None:
+        """
+        Args:
+            default: what it says as long as nothing is written.
+            first: makes what is written when it is read for the first time.
+        """
+        self._default, self._first = default, first
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, session: Session, owner: type) -> Value:
+        if self._first is not None and self._name not in st.session_state:
+            st.session_state[self._name] = self._first()
+        return st.session_state.get(self._name, self._default)
+
+    def __set__(self, session: Session, value: Value) -> None:
+        st.session_state[self._name] = value
+
+
+@dataclass
+class OnScreen:
+    """What the session stands at, for who is asked outside of it: the files that a visitor takes away."""
+
+    step: int | None = None
+    kind: str | None = None
+    pinned: tuple[str, int] | None = None
+    word: str | None = None
+
+
+def _step_of_link() -> int | None:
+    asked = st.query_params.get("step", "")
+    return int(asked) if asked.isdecimal() and len(asked) < 10 else None
+
+
+def _head_of_link() -> tuple[str, int] | None:
+    site, _, number = st.query_params.get("head", "").rpartition(".")
+    known = re.fullmatch(r"encoder\.\d{1,2}|decoder\.\d{1,2}\.(self|cross)", site)
+    return (site, int(number) - 1) if known and re.fullmatch(r"[1-9]\d?", number) else None
+
+
+class Session:
+    """The entries that more than one function reads or writes."""
+
+    page = Entry[str | None]()
+    """Title of the page that was drawn last."""
+    settings_filled = Entry(False)
+    """Whether the settings of the link's run, if it names one, stand in the widgets."""
+
+    # Runs
+    run = Entry[str | None]()
+    """Id of the run that is looked at."""
+    draft = Entry[str | None]()
+    """Id of the untrained model of the settings on the screen."""
+    lost_run = Entry(False)
+    """Whether the run that the link names is gone."""
+    known_runs = Entry[list[str]](first=list)
+    """Ids of runs that were opened, or beside which some were started; the oldest first."""
+    beside = Entry[str | None]()
+    """Earlier runs that the link shows too, as it names them."""
+    visitor = Entry[Visitor](first=Visitor)
+    tokens = Entry[dict[str, str]](first=dict)
+    """Id to token of the runs that this session may command; the oldest first."""
+    keys_told = Entry(False)
+    """Whether the browser has told what it kept."""
+    brought = Entry[Brought | None]()
+    """Pairs and tokenizer of the visitor's own."""
+    brought_name = Entry("")
+    """The name under which the browser finds them again."""
+
+    # What is looked at
+    at_step = Entry[int | None](first=_step_of_link)
+    """Where the screen stands; None where it follows the run."""
+    follow = Entry(first=lambda: "step" not in st.query_params)
+    """Whether it stands where the run's owner stands, if that is somebody else."""
+    playing = Entry(False)
+    """Whether a film is played, so that the step changes by itself."""
+    reviewed = Entry[tuple[object, Frame | None]]((None, None))
+    """(run and step) that were asked for, and the frame that answered."""
+    word = Entry[str | None]()
+    typed_word = Entry[tuple[str | None, str]]((None, ""))
+    """(run, word) that its thread has yet to take up."""
+    kind = Entry[str | None]()
+    """Kind of attention."""
+    kind_chosen = Entry(False)
+    """Whether somebody has chosen it; otherwise each page opens on its own."""
+    pinned = Entry[tuple[str, int] | None](first=_head_of_link)
+    """(site, head) that was clicked to be kept large, here or in the link; the run may not have it."""
+    outline = Entry(False)
+    """Whether the cells that matter are outlined in the large map."""
+    stage = Entry[str | None]()
+    at_positions = Entry(False)
+    """Stage and chapter of Look inside."""
+    on_screen = Entry[OnScreen](first=OnScreen)
+    """All of this as it was last drawn."""
+    heard = Entry(0)
+    """Number of the newest choice that the player has told."""
+    page_is_stale = Entry(False)
+    """Whether the run is in another state than the page was drawn for."""
+
+    # What is asked for, and why it could not be done
+    asked = Entry[dict[str, Any]]({})
+    """What callbacks have noted and no page has taken up yet, the newest last: see `asking`."""
+    masks_wanted = Entry[tuple[str | None, dict[str, bool]]]((None, {}))
+    """(run, masks) as the switches show them before the run has obeyed."""
+    problem = Entry[str | None]()
+    """Of the last command."""
+    word_problem = Entry[tuple[str, str | None] | None]()
+    """Of the last word, and one that can be asked instead."""
+    mask_problem = Entry[str | None]()
+    open_problem = Entry[str | None]()
+    name_problem = Entry[tuple[str | None, str]]((None, ""))
+    """(run, why it cannot be called so)."""
+
+
+session = Session()
+
+
+def ask(what: str, value: object = None) -> None:
+    """Note what a button, box or switch asks for: the callback of all of them.
+
+    It is done by the page, which takes it up with `take`: a callback knows the page as it was before, and
+    settings or the run may be others by then.
+    """
+    others = {name: noted for name, noted in session.asked.items() if name != what}
+    session.asked = others | {what: value}
+    session.problem = session.word_problem = None
+
+
+def take(*what: str) -> dict[str, Any]:
+    """Take up what has been asked for of these kinds, in order: each is done once."""
+    asked = session.asked
+    session.asked = {name: value for name, value in asked.items() if name not in what}
+    return {name: value for name, value in asked.items() if name in what}
