@@ -28,8 +28,8 @@ def bring_your_own() -> None:
     task_chosen()
 
 
-values, boxes = data_settings()
-if values["task"] == "pairs":
+form = data_settings()
+if form.values["task"] == "pairs":
     with st.container(key="pairs"):
         left, right = st.columns([1, 1.75], gap="medium")
         with left:
@@ -37,10 +37,10 @@ if values["task"] == "pairs":
         with right, st.container(key="pairs_report"):
             pairs_report(upload, refusal)
     own = brought().pairs
-    values["pairs"] = own.digest if own else None  # as the report has just made them
+    form.values["pairs"] = own.digest if own else None  # as the report has just made them
 else:
     said, button = st.columns([3.6, 1], vertical_alignment="center", gap="medium")
-    said.markdown(what_it_is(values["task"]))
+    said.markdown(what_it_is(form.values["task"]))
     button.button(
         "Bring your own pairs",
         key="pairs_bring",
@@ -49,12 +49,12 @@ else:
         on_click=bring_your_own,
         help="Upload or paste sentences with their translations, and train on them.",
     )
-data = chosen(values, boxes)
+data = chosen(form)
 with st.container(key="data_examples"):
     example = draw_examples(data)
 with st.container(key="data_tokens"):
     st.subheader("Tokens", anchor=False)
-    if values["tokenizer"] == "file":
+    if form.values["tokenizer"] == "file":
         bring_tokenizer()
     draw_tokens(data.tokens, example)
 keyring()

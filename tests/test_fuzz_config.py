@@ -48,19 +48,13 @@ def documents(draw):
     )
     document = with_task(config, draw(MOSTLY_LETTERS)).to_dict()
     model, train = document["model"], document["train"]
+    sizes = "steps batch_size max_letters vocabulary min_frequency digits shift adjectives pad_to examples"
     choices = [
         *(
             (model, name, SIZES)
             for name in ("n_encoder_layers", "n_decoder_layers", "n_heads", "d_model", "d_ff")
         ),
-        *(
-            (train, name, SIZES)
-            for name in ("steps", "batch_size", "max_letters", "vocabulary", "min_frequency")
-        ),
-        *(
-            (train, name, SIZES)
-            for name in ("digits", "shift", "adjectives", "pad_to", "examples", "beam_width")
-        ),
+        *((train, name, SIZES) for name in (*sizes.split(), "beam_width")),
         *(
             (train, name, SHARES)
             for name in ("learning_rate", "label_smoothing", "goal", "clip", "weight_decay")

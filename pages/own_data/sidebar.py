@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 
 from pages.settings.beginnings import base, begin, task_chosen, values_of
-from pages.settings.task_settings import say_what_is_wrong, task_choice, task_settings, tokenizer_settings
+from pages.settings.form import Form
+from pages.settings.task_settings import task_choice, task_settings, tokenizer_settings
 from transformer.config import TrainConfig
 from transformer.errors import InputError
 from transformer.tasks import Task, corpus_of, task_of
@@ -26,31 +26,27 @@ class Chosen:
     """The corpus in tokens."""
 
 
-def data_settings() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Draw the widgets.
-
-    Returns:
-        Their values by the configuration's names, and where a message about each of them goes.
-    """
+def data_settings() -> Form:
+    """Draw the widgets."""
     begin()
     defaults = values_of(base())
     for key in ("preset", *defaults):
         # Written and not only read: on another page a new widget would not find what the old one says.
         if key in st.session_state:
             st.session_state[key] = st.session_state[key]
-    values: dict[str, Any] = {}
-    boxes: dict[str, Any] = {}
+    form = Form(defaults)
     with st.sidebar:
-        values["task"] = task_choice(task_chosen)
-        boxes["task"] = boxes["topology"] = st.container()
-        task_settings(values["task"], defaults, values, boxes)
-        tokenizer_settings(defaults, values, boxes)
+        form.values["task"] = task_choice(task_chosen)
+        form.places["task"] = form.places["topology"] = st.container()
+        task_settings(form)
+        tokenizer_settings(form)
         st.caption("Task and tokens are the same choices as on Watch: what is changed here is changed there.")
-    return values, boxes
+    return form
 
 
-def chosen(values: dict[str, Any], boxes: dict[str, Any]) -> Chosen:
-    """The task that these values mean; mistakes are answered beside the widget that they stand in."""
+def chosen(form: Form) -> Chosen:
+    """The task that the widgets mean; mistakes are answered beside the widget that they stand in."""
+    values = form.values
     config, corpus, task = None, None, None
     try:
         config = base().with_changes(**values)
@@ -58,7 +54,6 @@ def chosen(values: dict[str, Any], boxes: dict[str, Any]) -> Chosen:
             corpus = corpus_of(config.train)
             task = task_of(config)
     except InputError as error:
-        with boxes.get(error.field or "", st.sidebar):
-            say_what_is_wrong(error, values)
+        form.refuse(error)
     st.session_state["data_task"] = task  # else that of a person's own pairs would be made anew at every turn
     return Chosen(values["task"], config and config.train, corpus, task)

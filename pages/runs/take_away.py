@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
 from pages.shared import ownership, selection
 from pages.shared.plain import plain
-from transformer.recording.frame import Frame, sites_of
-from transformer.recording.view import RunView
+from transformer.exports.film import film_gif, film_problem, filmstrip_png
+from transformer.exports.page import html_page
+from transformer.exports.script import script, script_problem
+from transformer.exports.tables import curves_csv, frame_json
+from transformer.exports.weights import weights_file
+from transformer.recording.frame import sites_of
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.runs.watched import Watched
@@ -31,26 +35,21 @@ def take_away(run: Watched, word: str) -> None:
         )
         name = f"headlight-seed{view.config.seed}"
         of_word = name + "-" + re.sub(r"\W+", "-", word)[:40].strip("-")
-        filmed, written = _film_problem(view, word), _script_problem(view)
+        filmed, written = film_problem(view, word), script_problem(view.config)
         problems = {"export_gif": filmed, "export_strip": filmed, "export_script": written}
-        for key, label, file_name, mime, make in (
-            ("export_html", "A page with its own slider (HTML)", f"{name}.html", "text/html", _html),
-            ("export_gif", "One head learning, for a slide (GIF)", f"{of_word}.gif", "image/gif", _gif),
-            ("export_strip", "One head as a filmstrip (PNG)", f"{of_word}.png", "image/png", _strip),
-            ("export_csv", "The curves (CSV)", f"{name}.csv", "text/csv", _csv),
-            ("export_json", "The step on the screen (JSON)", f"{name}-step.json", "application/json", _json),
-            (
-                "export_weights",
-                "The weights nearest to it (safetensors)",
-                f"{name}.safetensors",
-                "application/octet-stream",
-                _weights,
-            ),
-            ("export_script", "The experiment as a PyTorch script", f"{name}.py", "text/x-python", _script),
+        binary = "application/octet-stream"
+        for key, label, file_name, mime in (
+            ("export_html", "A page with its own slider (HTML)", f"{name}.html", "text/html"),
+            ("export_gif", "One head learning, for a slide (GIF)", f"{of_word}.gif", "image/gif"),
+            ("export_strip", "One head as a filmstrip (PNG)", f"{of_word}.png", "image/png"),
+            ("export_csv", "The curves (CSV)", f"{name}.csv", "text/csv"),
+            ("export_json", "The step on the screen (JSON)", f"{name}-step.json", "application/json"),
+            ("export_weights", "The weights nearest to it (safetensors)", f"{name}.safetensors", binary),
+            ("export_script", "The experiment as a PyTorch script", f"{name}.py", "text/x-python"),
         ):
             st.download_button(
                 label,
-                data=_later(make, run, selection.on_screen(), word),
+                data=partial(_file, key, run, selection.on_screen(), word),
                 file_name=file_name,
                 mime=mime,
                 key=key,
@@ -77,81 +76,28 @@ def take_away(run: Watched, word: str) -> None:
             )
 
 
-def _later(
-    make: Callable[..., str | bytes],
-    run: Watched,
-    on_screen: selection.OnScreen,
-    word: str,
-) -> Callable[[], str | bytes]:
-    """Makes the file of what the run is when the button is pressed."""
-
-    def made() -> str | bytes:
-        view = run.view
-        frame = view.frame if on_screen.step is None else view.frame_at(on_screen.step)
-        assert frame is not None
-        kinds = view.config.model.kinds
-        kind = on_screen.kind if on_screen.kind in kinds else kinds[0]
-        site, head = selection.large_head(frame, sites_of(frame.axes, kind), on_screen.pinned)
-        chosen = on_screen.word if on_screen.word in view.frames.words else word
-        return make(view, frame, word=chosen, kind=kind, site=site, head=head)
-
-    return made
-
-
-# The exports bring torch's neighbours and Pillow, so each is imported when it is needed.
-
-
-def _film_problem(view: RunView, word: str) -> str | None:
-    from transformer.exports.film import film_problem
-
-    return film_problem(view, word)
-
-
-def _script_problem(view: RunView) -> str | None:
-    from transformer.exports.script import script_problem
-
-    return script_problem(view.config)
-
-
-def _html(view: RunView, frame: Frame, *, word: str, kind: str, site: str, head: int) -> str:
-    from transformer.exports.page import html_page
-
-    return html_page(view, word=word, kind=kind, site=site, head=head)
-
-
-def _gif(view: RunView, frame: Frame, *, word: str, kind: str, site: str, head: int) -> bytes:
-    from transformer.exports.film import film_gif
-
-    return film_gif(view, word=word, site=site, head=head)
-
-
-def _strip(view: RunView, frame: Frame, *, word: str, kind: str, site: str, head: int) -> bytes:
-    from transformer.exports.film import filmstrip_png
-
-    return filmstrip_png(view, word=word, site=site, head=head)
-
-
-def _csv(view: RunView, frame: Frame, *, word: str, kind: str, site: str, head: int) -> str:
-    from transformer.exports.tables import curves_csv
-
-    return curves_csv(view)
-
-
-def _json(view: RunView, frame: Frame, *, word: str, kind: str, site: str, head: int) -> str:
-    from transformer.exports.tables import frame_json
-
-    return frame_json(view, frame)
-
-
-def _weights(view: RunView, frame: Frame, *, word: str, kind: str, site: str, head: int) -> bytes:
-    from transformer.exports.weights import weights_file
-
-    snapshot = view.snapshot_at(frame.step)
-    assert snapshot is not None
-    return weights_file(view.config, snapshot.step, snapshot.weights)
-
-
-def _script(view: RunView, frame: Frame, *, word: str, kind: str, site: str, head: int) -> str:
-    from transformer.exports.script import script
-
+def _file(what: str, run: Watched, on_screen: selection.OnScreen, word: str) -> str | bytes:
+    """One of the files, of what the run and the screen are when its button is pressed."""
+    view = run.view
+    frame = view.frame if on_screen.step is None else view.frame_at(on_screen.step)
+    assert frame is not None
+    kinds = view.config.model.kinds
+    kind = on_screen.kind if on_screen.kind in kinds else kinds[0]
+    site, head = selection.large_head(frame, sites_of(frame.axes, kind), on_screen.pinned)
+    word = on_screen.word if on_screen.word in view.frames.words else word
+    match what:
+        case "export_html":
+            return html_page(view, word=word, kind=kind, site=site, head=head)
+        case "export_gif":
+            return film_gif(view, word=word, site=site, head=head)
+        case "export_strip":
+            return filmstrip_png(view, word=word, site=site, head=head)
+        case "export_csv":
+            return curves_csv(view)
+        case "export_json":
+            return frame_json(view, frame)
+        case "export_weights":
+            snapshot = view.snapshot_at(frame.step)
+            assert snapshot is not None
+            return weights_file(view.config, snapshot.step, snapshot.weights)
     return script(view.config)

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.settings.form import SETS, Form
 from pages.settings.presets import DEFAULT_PRESET, OF_TASK, PRESETS
 from pages.settings.task_settings import task_choice
 from transformer.config import KINDS_OF, TASKS, RunConfig
@@ -19,39 +20,10 @@ OWN = "default"
 
 def values_of(config: RunConfig) -> dict[str, Any]:
     """What the widgets show for a configuration."""
-    model, train = config.model, config.train
-    goal = next((name for name, share in GOALS.items() if share == train.goal), "99 %")
-    return {
-        "layers_encoder": model.n_encoder_layers,
-        "layers_decoder": model.n_decoder_layers,
-        "heads": model.n_heads,
-        "width": model.d_model,
-        "dropout": model.dropout,
-        "steps": train.steps,
-        "task": train.task,
-        "letters": train.max_letters,
-        "shift": train.shift,
-        "language": train.language,
-        "digits": train.digits,
-        "to_words": train.to_words,
-        "adjectives": train.adjectives,
-        "tokenizer_kind": train.tokenizer,
-        "vocabulary": train.vocabulary,
-        "min_frequency": train.min_frequency,
-        "decoding": train.decoding,
-        "beams": train.beam_width,
-        "length_penalty": train.length_penalty,
-        "batch_size": train.batch_size,
-        "learning_rate": train.learning_rate,
-        "label_smoothing": train.label_smoothing,
-        "goal": goal,
-        "seed": config.seed,
-        "device": config.device,
-        "precision": train.precision,
-        "cuda_graphs": train.cuda_graphs,
-        "threads": config.threads,
+    values = config.flat()
+    return {key: values[name] for key, name in SETS.items()} | {
+        "goal": next((name for name, share in GOALS.items() if share == config.train.goal), "99 %"),
         "recipe": config.recipe if config.recipe in RECIPES else OWN,
-        "topology": model.topology,
         "as_published": config.published,
     }
 
@@ -125,12 +97,8 @@ def begin() -> None:
                 st.session_state.setdefault(key, value)
 
 
-def beginnings(values: dict[str, Any]) -> Any:
-    """Draw preset, recipe, task and topology; returns where a message about them goes.
-
-    Args:
-        values: the task is added to them.
-    """
+def beginnings(form: Form) -> None:
+    """Draw preset, recipe, task and topology."""
     st.selectbox(
         "Preset",
         list(PRESETS),
@@ -139,7 +107,7 @@ def beginnings(values: dict[str, Any]) -> Any:
         on_change=_preset_chosen,
         help="A beginning that works. Changing it fills in the settings below.",
     )
-    values["task"] = task_choice(task_chosen)
+    form.values["task"] = task_choice(task_chosen)
     recipe = st.selectbox(
         "Recipe",
         list(RECIPES),
@@ -169,4 +137,4 @@ def beginnings(values: dict[str, Any]) -> Any:
             "CPU.",
         )
         st.caption(RECIPES[recipe].source)
-    return st.container()
+    form.places["task"] = form.places["topology"] = st.container()

@@ -63,58 +63,11 @@ CHOICES = {
     "owner": ["x", "a" * 43],
     "pairs": ["../../etc/passwd", "0" * 64],
 }
-NUMBERS = [
-    *(
-        "0",
-        "1",
-        "2",
-        "3",
-        "8",
-        "12",
-        "60",
-        "1000",
-        "100000",
-        "1000000000",
-        "-1",
-        "0.5",
-        "1e-9",
-        "1e308",
-        "1e999",
-    )
-]
+NUMBERS = "0 1 2 3 8 12 60 1000 100000 1000000000 -1 0.5 1e-9 1e308 1e999".split()
 ODD = [
-    *(
-        "",
-        " ",
-        "NaN",
-        "-inf",
-        "nan",
-        "None",
-        "null",
-        "true",
-        "[]",
-        "{}",
-        "0x10",
-        "1_000",
-        "１２",
-        "٣",
-        "½",
-        "--",
-    ),
-    *(
-        "\0",
-        "\n\n",
-        "a\0b",
-        "%00",
-        "%ff",
-        "../../app.py",
-        "/dev/zero",
-        "9" * 5000,
-        "-" * 5000,
-        "é" * 5000,
-        "\u202e",
-    ),
-    *("$$ID-0-steps", "<script>alert(1)</script>", "'; drop table runs; --", "{{7*7}}", "__class__", "🦜"),
+    *"NaN -inf nan None null true [] {} 0x10 1_000 １２ ٣ ½ -- %00 %ff __class__ 🦜 {{7*7}}".split(),
+    *("", " ", "\0", "\n\n", "a\0b", "\u202e", "../../app.py", "/dev/zero", "$$ID-0-steps"),
+    *("9" * 5000, "-" * 5000, "é" * 5000, "<script>alert(1)</script>", "'; drop table runs; --"),
 ]
 NAMES = sorted({*CHOICES, *values_of(RunConfig()), "beam_width", "beam_penalty", "mask_layer", "follow"})
 

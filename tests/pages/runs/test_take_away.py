@@ -13,6 +13,9 @@ import streamlit as st
 from PIL import Image
 from safetensors.numpy import load
 
+from pages.runs import take_away as menu
+from transformer.exports import canvas
+
 KEYS = (
     "export_html",
     "export_gif",
@@ -124,11 +127,9 @@ def test_what_is_taken_away_is_that_of_when_the_button_is_pressed(trained, offer
 
 
 def test_the_head_that_is_shown_large_is_the_one_in_the_files(trained, offered, monkeypatch):
-    from transformer.exports import film, page
-
     seen = []
-    monkeypatch.setattr(film, "film_gif", lambda view, **chosen: seen.append(chosen) or b"")
-    monkeypatch.setattr(page, "html_page", lambda view, **chosen: seen.append(chosen) or "")
+    monkeypatch.setattr(menu, "film_gif", lambda view, **chosen: seen.append(chosen) or b"")
+    monkeypatch.setattr(menu, "html_page", lambda view, **chosen: seen.append(chosen) or "")
     trained.choose(kind="decoder", word="cat", pinned=["decoder.1.self", 1])
     offered["export_gif"]["data"]()
     offered["export_html"]["data"]()
@@ -176,8 +177,6 @@ def test_the_script_is_python_and_trains_this_very_experiment(trained, offered):
 
 
 def test_what_cannot_be_made_is_not_offered_and_says_why(visit, offered, monkeypatch):
-    from transformer.exports import canvas
-
     monkeypatch.setattr(canvas, "FONTS", ())
     visitor = visit(task="en-fr", steps=3).press("run_start").until("finished")
     assert visitor.errors == []

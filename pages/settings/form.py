@@ -1,0 +1,118 @@
+"""The widgets of settings: each begins as those above it have it, and a mistake is answered below it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.shared import ownership
+from pages.shared.plain import plain, refuse
+from pages.shared.wording import in_words
+from transformer.config import RunConfig
+from transformer.errors import InputError
+
+SETS = {
+    "layers_encoder": "n_encoder_layers",
+    "layers_decoder": "n_decoder_layers",
+    "heads": "n_heads",
+    "width": "d_model",
+    "letters": "max_letters",
+    "tokenizer_kind": "tokenizer",
+    "beams": "beam_width",
+} | {
+    name: name
+    for name in (
+        *("dropout", "steps", "task", "shift", "language", "digits", "to_words", "adjectives", "vocabulary"),
+        *("min_frequency", "decoding", "length_penalty", "batch_size", "learning_rate", "label_smoothing"),
+        *("goal", "seed", "device", "precision", "cuda_graphs", "threads", "topology"),
+    )
+}
+"""Key of a widget, which stands in links, to the setting that it sets."""
+
+
+class Form:
+    """Draws widgets of settings; knows what they say, and where a message about each of them goes.
+
+    A box has no limits of its own: they are said by the configuration, in words, to any value that is sent.
+    """
+
+    def __init__(self, begun: dict[str, Any]) -> None:
+        """
+        Args:
+            begun: what the widgets begin with, by key. What differs from it is in the link.
+        """
+        self._begun = begun
+        self.values: dict[str, Any] = {}
+        """What the widgets say, by the configuration's names."""
+        self.places: dict[str, DeltaGenerator] = {}
+        """Where a message about a setting goes."""
+        self._placeless: list[str] = []
+
+    def number(self, key: str, label: str, text: str, *, step: float = 1, **more: Any) -> None:
+        """Draw the box of a number, of a whole one where `step` is.
+
+        Args:
+            text: its help, in which "{limits}" stands for what the configuration allows.
+        """
+        if isinstance(step, int):
+            _drop_infinite(key)
+        name = SETS[key]
+        self._note(
+            name,
+            st.number_input(
+                label,
+                value=self._begun[key],
+                step=step,
+                key=key,
+                bind="query-params",
+                help=text.format(limits=RunConfig.limit_of(name)),
+                **more,
+            ),
+        )
+
+    def choice(self, key: str, label: str, options: Sequence[str], text: str) -> None:
+        """Draw a list to choose one of."""
+        at = options.index(self._begun[key])
+        chosen = st.selectbox(label, options, index=at, key=key, bind="query-params", help=text)
+        self._note(SETS[key], chosen)
+
+    def toggle(self, key: str, label: str, text: str) -> None:
+        """Draw a switch."""
+        on = st.toggle(label, value=self._begun[key], key=key, bind="query-params", help=text)
+        self._note(SETS[key], on)
+
+    def place(self) -> None:
+        """Leave room for messages about what has been drawn since the last one."""
+        self.places |= dict.fromkeys(self._placeless, st.container())
+        self._placeless = []
+
+    def _note(self, name: str, value: Any) -> None:
+        self.values[name] = value
+        self._placeless.append(name)
+
+    def refuse(self, problem: InputError) -> None:
+        """Say why the settings cannot be used; what has not been brought yet is no mistake."""
+        absent = any(self.values.get(name, "") is None for name in ("pairs", "tokenizer_file"))
+        with self.places.get(problem.field or "", st.sidebar):
+            if not absent:
+                refuse(in_words(str(problem)))
+            elif ownership.only_watches():
+                st.info(
+                    "This run learns pairs that its owner brought, and the file stays with the owner. Bring "
+                    "your own on the page Your data, or choose another task."
+                )
+            else:
+                st.info(plain(str(problem)))
+
+
+def _drop_infinite(key: str) -> None:
+    """Streamlit itself breaks at a link whose whole number is infinite, such as 1e999."""
+    with suppress(ValueError):
+        if math.isinf(float(st.query_params.get(key, ""))):
+            del st.query_params[key]
+            st.rerun()  # what a box begins with has been read of the link already
