@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.runs import drafts, keyring
+from pages.runs import drafts
 from pages.shared import ownership, selection
 from pages.shared.plain import refuse
 from pages.shared.session import session, take
@@ -75,7 +75,7 @@ def problem() -> None:
 
 def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
     """Train the untrained model that is on the screen, or a new one beside the run that is."""
-    REGISTRY.admit(keyring.visitor())  # before a model is built for nothing
+    REGISTRY.admit(session.visitor.name)  # before a model is built for nothing
     watched, before = run, None
     if edited or run.view.state != IDLE or not ownership.owns(run):
         watched, before = drafts.new_draft(config, run), run.id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -26,40 +26,16 @@ _component = st.components.v2.component(
 )
 
 
-def player(
-    run: Watched,
-    view: RunView,
-    *,
-    word: str,
-    over: str | None = None,
-    mass: str = "",
-    ghost: Mapping[str, Any] | None = None,
-    plays: bool = False,
-    on_cell: Callable[[str, str, int, object], None] | None = None,
-) -> None:
-    """Show the whole player of a run; stands in a fragment.
-
-    Args:
-        word: which is shown, unless the visitor has chosen another in the browser since.
-        over: a sentence in the place of the run's own.
-        mass: what the curves of all heads show.
-        ghost: arrays of the run before this one, for the curves.
-        plays: whether its film is played once, from the first step, where motion is welcome.
-        on_cell: called with kind, site, head and cell (row, column) of a map that was clicked.
-    """
-    _mount(run, view, word=word, over=over, mass=mass, ghost=ghost, plays=plays, on_cell=on_cell)
-
-
 def step_control(run: Watched, view: RunView, *, word: str, answers: int | None) -> None:
     """Show the step control alone, on a page whose pictures are made here; stands in a fragment.
 
     Args:
         answers: the step that the pictures of this page show.
     """
-    _mount(run, view, word=word, parts="control", answers=answers)
+    player(run, view, word=word, parts="control", answers=answers)
 
 
-def _mount(
+def player(
     run: Watched,
     view: RunView,
     *,
@@ -67,6 +43,15 @@ def _mount(
     on_cell: Callable[[str, str, int, object], None] | None = None,
     **data: Any,
 ) -> None:
+    """Show the whole player of a run; stands in a fragment.
+
+    Args:
+        word: which is shown, unless the visitor has chosen another in the browser since.
+        on_cell: called with kind, site, head and cell (row, column) of a map that was clicked.
+        data: for the browser: `over`, a sentence in the place of the run's own; `mass`, what the curves of
+            all heads show; `ghost`, arrays of the run before this one, for the curves; `plays`, whether its
+            film is played once, from the first step, where motion is welcome.
+    """
     kinds = view.config.model.kinds
 
     def chosen() -> None:

@@ -8,6 +8,7 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
+from transformer.storage.tokens import new_token
 from transformer.tasks import task_of
 
 READY_SECONDS = 1.5
@@ -27,7 +28,7 @@ def draft(config: RunConfig | None, *, keep: bool = False) -> Watched | None:
     else:
         if old is not None:
             REGISTRY.discard(old.id)
-            keyring.tokens().pop(old.id, None)
+            session.tokens.pop(old.id, None)
         run = new_draft(config, old)
         session.draft = run.id
     return run
@@ -36,8 +37,8 @@ def draft(config: RunConfig | None, *, keep: bool = False) -> Watched | None:
 def new_draft(config: RunConfig, old: Watched | None) -> Watched:
     """An untrained model with the words of the run that it replaces, as far as they may be asked."""
     words = None if old is None else _askable(old, config) or None
-    token = keyring.new_token()
-    run = REGISTRY.draft(config, words, visitor=keyring.visitor(), token=token)
+    token = new_token()
+    run = REGISTRY.draft(config, words, visitor=session.visitor.name, token=token)
     keyring.hold(run.id, token)
     if old is None:
         return run

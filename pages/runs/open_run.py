@@ -11,6 +11,7 @@ from pages.shared.plain import refuse
 from pages.shared.session import session
 from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
+from transformer.storage.tokens import new_token
 
 
 def open_run() -> None:
@@ -35,9 +36,9 @@ def _opened() -> None:
     file = st.session_state.get("run_open")
     if file is None:
         return
-    token = keyring.new_token()
+    token = new_token()
     try:
-        run = REGISTRY.open_file(file.getvalue(), visitor=keyring.visitor(), token=token)
+        run = REGISTRY.open_file(file.getvalue(), visitor=session.visitor.name, token=token)
     except InputError as error:
         session.open_problem = str(error)
         return

@@ -21,7 +21,7 @@ def command(run: Watched) -> Run:
         InputError: it is another visitor's, or trained elsewhere.
     """
     commanded = REGISTRY.control(run.id, keyring.token_of(run.id))
-    commanded.visitor = commanded.visitor or keyring.visitor()  # one from disk counts as whose it is now
+    commanded.visitor = commanded.visitor or session.visitor.name  # one from disk counts as whose it is now
     return commanded
 
 

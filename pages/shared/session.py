@@ -80,6 +80,7 @@ class Session:
     beside = Entry[str | None]()
     """Earlier runs that the link shows too, as it names them."""
     visitor = Entry[Visitor](first=Visitor)
+    """This session, whose runs are counted together."""
     tokens = Entry[dict[str, str]](first=dict)
     """Id to token of the runs that this session may command; the oldest first."""
     keys_told = Entry(False)

@@ -9,9 +9,6 @@ from pages.shared.session import session
 from pages.stream.files import loading
 from transformer.runs.registry import REGISTRY
 from transformer.storage.brought import Brought
-from transformer.storage.tokens import new_token
-
-__all__ = ["hold", "keyring", "new_token", "own_runs", "token_of", "tokens", "visitor"]
 
 _KEY = "keyring"
 MOST = 50
@@ -20,31 +17,21 @@ MOST = 50
 _component = st.components.v2.component(_KEY, js=loading("keyring"))
 
 
-def tokens() -> dict[str, str]:
-    """Id to token of the runs that this session may command; the oldest first."""
-    return session.tokens
-
-
 def own_runs() -> dict[str, str]:
-    """The same without the model that nobody has started yet: that one is no run."""
-    return {id_: token for id_, token in tokens().items() if id_ != session.draft}
+    """Id to token of the visitor's runs: an untrained model that nobody has started yet is none."""
+    return {id_: token for id_, token in session.tokens.items() if id_ != session.draft}
 
 
 def token_of(id_: str) -> str:
     """The token of a run; empty where there is none."""
-    return tokens().get(id_, "")
-
-
-def visitor() -> str:
-    """This session, whose runs are counted together."""
-    return session.visitor.name
+    return session.tokens.get(id_, "")
 
 
 def hold(id_: str, token: str) -> bool:
     """Take a token, if it is one; returns whether the session may command that run now."""
     if REGISTRY.owners.enter(id_, token, session.visitor):
-        tokens()[id_] = token
-    return id_ in tokens()
+        session.tokens[id_] = token
+    return id_ in session.tokens
 
 
 def remember(brought: Brought) -> None:
