@@ -8,8 +8,7 @@ from typing import Any
 import streamlit as st
 
 from pages.shared import ownership, selection
-from pages.shared.heard import heard
-from pages.shared.session import session
+from pages.shared.session import heard, session
 from pages.stream.channel import seen_of
 from pages.stream.files import PLAYER, loading, plotly
 from pages.stream.tickets import ticket

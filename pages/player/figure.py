@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.shared.heard import heard
+from pages.shared.session import heard
 from pages.stream.files import loading, plotly
 from transformer.figures.picture import Array, Picture
 

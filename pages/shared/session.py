@@ -154,3 +154,11 @@ def take(*what: str) -> dict[str, Any]:
     asked = session.asked
     session.asked = {name: value for name, value in asked.items() if name not in what}
     return {name: value for name, value in asked.items() if name in what}
+
+
+def heard(key: str, name: str) -> object:
+    """What a component has sent under a name, whatever a visitor sends; None where nothing stands.
+
+    A message may arrive after its page has been left: its callback runs, but the key is unknown by then.
+    """
+    return getattr(st.session_state.get(key), name, None)

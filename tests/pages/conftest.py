@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from pages.stream.channel import Channel, find
 from transformer.config import RunConfig
 from transformer.player.sentences import STEP
 from transformer.recording import frame_scheduler
-from transformer.recording.frame import Frame
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.training.loop import train
@@ -71,13 +70,6 @@ def unpacked(packed: dict[str, Any]) -> np.ndarray:
     """What the browser makes of packed numbers."""
     values = np.frombuffer(base64.b64decode(packed["b"]), dtype="<f4").astype(float)
     return values.reshape(packed["shape"]) if "shape" in packed else values
-
-
-def scored(frame: Frame, scores: dict[str, Any], step: int | None = None, **more: Any) -> Frame:
-    """A frame at whose step these scores of heads were measured."""
-    step = frame.step if step is None else step
-    found = replace(frame.measurement, step=step, head_scores=frame.head_scores | scores, **more)
-    return replace(frame, step=step, measurement=found)
 
 
 def unescaped(markdown: str) -> str:

@@ -8,19 +8,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Protocol, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 from transformer.errors import InputError
 
 LARGEST = sys.float_info.max
 """A larger whole number is no finite number to the arithmetic of a model."""
-
-
-class Limit(Protocol):
-    """What a setting may be; as text, its range or its choices."""
-
-    def check(self, name: str, value: object) -> None:
-        """Refuse a value with the value, the limit and the next step. Raises InputError."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +26,7 @@ class Whole:
     """Added where a number is refused."""
 
     def check(self, name: str, value: object) -> None:
+        """Refuse a value with the value, the limit and the next step. Raises InputError."""
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputError(f"{name}={value!r} is not a whole number; choose one from {self}.", name)
         if not self.low <= value <= self.high:
@@ -85,6 +79,10 @@ class _Flag:
     def check(self, name: str, value: object) -> None:
         if not isinstance(value, bool):
             raise InputError(f"{name}={value!r} is neither true nor false; choose one.", name)
+
+
+Limit = Whole | Number | OneOf | _Flag
+"""What a setting may be; as text, its range or its choices."""
 
 
 def either(options: Iterable[str]) -> str:

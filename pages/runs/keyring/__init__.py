@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.shared.heard import heard
-from pages.shared.session import session
+from pages.shared.session import heard, session
 from pages.stream.files import loading
 from transformer.runs.registry import REGISTRY
 from transformer.storage.brought import Brought

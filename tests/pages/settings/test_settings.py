@@ -22,6 +22,8 @@ IMPOSSIBLE = [  # key, value, and how the message begins
     ("label_smoothing", 0.95, "Label smoothing: 0.95 cannot be used"),
     ("dropout", 1.0, "Dropout: 1 cannot be used"),
     ("threads", 300, "Threads: 300 is outside"),
+    ("vocabulary", 3, "Most tokens: 3 is outside"),
+    ("min_frequency", 0, "Least frequency: 0 is outside"),
 ]
 DEFAULTS = values_of(PRESETS["Reverse words"].config) | {
     "preset": "Reverse words",
@@ -66,14 +68,14 @@ def test_an_impossible_setting_in_the_link_is_answered_and_can_be_mended(visit):
     assert visitor.enabled("run_start")
 
 
-@pytest.mark.parametrize("key", ["preset", "goal", "pace", "task", "device"])
+@pytest.mark.parametrize("key", ["preset", "goal", "pace", "task", "device", "recipe", "topology"])
 def test_a_choice_that_the_list_does_not_offer_means_the_default_whoever_sends_it(visit, key):
     visitor = visit().forge(key, "../../secret")
     config = visitor.run.config
     assert visitor.errors == []
-    assert config.train.goal == (0.99 if key in ("preset", "goal", "task") else None)
+    assert config.train.goal == (0.99 if key in ("preset", "goal", "task", "recipe", "topology") else None)
     assert (config.recipe, config.train.task) == ("default", "reverse")
-    assert config.device == ("auto" if key in ("preset", "task", "device") else "cpu")
+    assert config.device == ("auto" if key in ("preset", "task", "device", "recipe", "topology") else "cpu")
     assert visitor.run.view.pace is None
     assert visitor.enabled("run_start")
 

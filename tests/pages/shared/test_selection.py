@@ -71,10 +71,10 @@ def test_the_link_carries_the_whole_selection_and_shows_it_to_someone_else(train
     np.testing.assert_allclose(asked.arrays["0.z"], expected, atol=2e-3)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_what_is_not_chosen_is_not_in_the_link(trained, page):
-    assert {"step", "kind", "head"} & set(trained.go(page).link) == set()
-    assert trained.link["word"] == "banana"
+def test_what_is_not_chosen_is_not_in_the_link(trained):
+    for page in PAGES:
+        assert {"step", "kind", "head"} & set(trained.go(page).link) == set()
+        assert trained.link["word"] == "banana"
 
 
 def test_a_head_is_pinned_for_every_page_and_a_second_click_lets_go(trained):

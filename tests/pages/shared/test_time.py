@@ -64,20 +64,18 @@ def test_what_no_player_says_changes_nothing_whoever_sends_it(trained, page):
     assert trained.link["step"] == "3"
 
 
-@pytest.mark.parametrize("page", ["train", "explore"])
-@pytest.mark.parametrize(
-    "cell",
-    [
+def test_a_click_on_a_cell_that_is_not_there_opens_nothing(trained):
+    for cell in (
         *(None, 5, [], {}, {"at": {"kind": "cross"}}),
         {"at": {"kind": "cross"}, "head": ["decoder.0.cross", 2], "point": [0, 0]},
         {"at": {"kind": "encoder"}, "head": ["decoder.0.cross", 0], "point": [0, 0]},
         {"at": {"kind": "cross"}, "head": ["decoder.0.cross", 0], "point": [0.5, 0]},
-    ],
-)
-def test_a_click_on_a_cell_that_is_not_there_opens_nothing(trained, page, cell):
-    trained.go(page).send("player", "cell", cell)
+    ):
+        trained.send("player", "cell", cell)
+        assert trained.errors == []
+        assert "stage" not in trained.link
+    trained.go("explore").send("player", "cell", {"at": {"kind": "cross"}})
     assert trained.errors == []
-    assert "stage" not in trained.link
 
 
 def test_a_click_on_a_cell_is_what_look_inside_opens_on(trained):
@@ -138,7 +136,7 @@ def test_a_link_shows_the_same_step_to_everyone(visit):
     assert step(trained) == step(guest.look()) == 3  # the past stands still
 
 
-@pytest.mark.parametrize("asked", ["abc", "-1", str(10**30), "1e3", "²", "", "3.5", "None"])
+@pytest.mark.parametrize("asked", ["abc", "-1", str(10**30), "²"])
 def test_a_forged_step_in_a_link_does_no_harm(trained, asked):
     guest = trained.__class__({"run": trained.run.id, "step": asked}, {})
     assert guest.errors == []
