@@ -69,26 +69,12 @@ def controls(
             on_click=ask,
             args=("resume" if goes_on else "start",),
         )
-        # The large button is taken by settings that were changed: then this one lets the run go on.
+        # The large button is taken by settings that were changed: then Pause lets the run go on.
         resuming = paused and edited
-        st.button(
-            "Resume" if resuming else "Pause",
-            key="run_pause",
-            icon=":material/play_pause:",
-            shortcut="P",
-            disabled=not (own and state in (QUEUED, TRAINING)) and not resuming,
-            on_click=ask,
-            args=("resume" if resuming else "pause",),
-        )
-        st.button(
-            "Step",
-            key="run_step",
-            icon=":material/skip_next:",
-            shortcut="N",
-            disabled=not own or state not in (IDLE, TRAINING, PAUSED) or (state == IDLE and not usable),
-            on_click=ask,
-            args=("step",),
-        )
+        running = own and state in (QUEUED, TRAINING)
+        _button("Resume" if resuming else "Pause", "run_pause", "play_pause", "P", resuming or running)
+        steppable = own and (state in (TRAINING, PAUSED) or (state == IDLE and usable))
+        _button("Step", "run_step", "skip_next", "N", steppable)
         if own and state not in ENDED:
             st.number_input(
                 "Steps at a time",
@@ -100,15 +86,7 @@ def controls(
                 persist_state="session",
                 help="How many steps Step takes.",
             )
-        st.button(
-            "Stop",
-            key="run_stop",
-            icon=":material/stop:",
-            shortcut="X",
-            disabled=not own or state not in (QUEUED, TRAINING, PAUSED),
-            on_click=ask,
-            args=("stop",),
-        )
+        _button("Stop", "run_stop", "stop", "X", running or paused)
         _pace(run, view, own)
         ended = own and state in ENDED and state != FAILED
         if ended:
@@ -133,6 +111,19 @@ def controls(
             _changed_settings(state, changes, own)
 
 
+def _button(label: str, key: str, icon: str, shortcut: str, enabled: bool) -> None:
+    """One that asks for what it is called."""
+    st.button(
+        label,
+        key=key,
+        icon=f":material/{icon}:",
+        shortcut=shortcut,
+        disabled=not enabled,
+        on_click=ask,
+        args=(label.lower(),),
+    )
+
+
 def _pace(run: Watched, view: RunView, own: bool) -> None:
     """How fast the run is let to train."""
     if view.state != IDLE:  # the box shows the run's own pace, whoever has set it
@@ -151,9 +142,8 @@ def _pace(run: Watched, view: RunView, own: bool) -> None:
         "The losses are the same at any pace.",
     )
     if own and view.state == IDLE and PACE_NAMES.get(pace) != view.pace:
-        ownership.command(run).set_pace(
-            PACE_NAMES.get(pace)
-        )  # from the link, or from before the model was made anew
+        # From the link, or from before the model was made anew.
+        ownership.command(run).set_pace(PACE_NAMES.get(pace))
 
 
 def _start_label(state: str, edited: bool, own: bool) -> str:
