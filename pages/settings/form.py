@@ -53,47 +53,35 @@ class Form:
         """Where a message about a setting goes."""
         self._placeless: list[str] = []
 
-    def number(self, key: str, label: str, text: str, *, step: float = 1, **more: Any) -> None:
+    def number(self, key: str, label: str, text: str, *, at: Any = st, step: float = 1, **more: Any) -> None:
         """Draw the box of a number, of a whole one where `step` is.
 
         Args:
             text: its help, in which "{limits}" stands for what the configuration allows.
+            at: the column in which it stands.
         """
         if isinstance(step, int):
             _drop_infinite(key)
-        name = SETS[key]
-        self._note(
-            name,
-            st.number_input(
-                label,
-                value=self._begun[key],
-                step=step,
-                key=key,
-                bind="query-params",
-                help=text.format(limits=RunConfig.limit_of(name)),
-                **more,
-            ),
-        )
+        said = text.format(limits=RunConfig.limit_of(SETS[key]))
+        self._note(key, at.number_input(label, value=self._begun[key], step=step, **_of(key, said), **more))
 
-    def choice(self, key: str, label: str, options: Sequence[str], text: str) -> None:
+    def choice(self, key: str, label: str, options: Sequence[str], text: str, *, at: Any = st) -> None:
         """Draw a list to choose one of."""
-        at = options.index(self._begun[key])
-        chosen = st.selectbox(label, options, index=at, key=key, bind="query-params", help=text)
-        self._note(SETS[key], chosen)
+        index = options.index(self._begun[key])
+        self._note(key, at.selectbox(label, options, index=index, **_of(key, text)))
 
     def toggle(self, key: str, label: str, text: str) -> None:
         """Draw a switch."""
-        on = st.toggle(label, value=self._begun[key], key=key, bind="query-params", help=text)
-        self._note(SETS[key], on)
+        self._note(key, st.toggle(label, value=self._begun[key], **_of(key, text)))
 
     def place(self) -> None:
         """Leave room for messages about what has been drawn since the last one."""
         self.places |= dict.fromkeys(self._placeless, st.container())
         self._placeless = []
 
-    def _note(self, name: str, value: Any) -> None:
-        self.values[name] = value
-        self._placeless.append(name)
+    def _note(self, key: str, value: Any) -> None:
+        self.values[SETS[key]] = value
+        self._placeless.append(SETS[key])
 
     def refuse(self, problem: InputError) -> None:
         """Say why the settings cannot be used; what has not been brought yet is no mistake."""
@@ -108,6 +96,11 @@ class Form:
                 )
             else:
                 st.info(plain(str(problem)))
+
+
+def _of(key: str, text: str) -> dict[str, Any]:
+    """What all widgets have: a key that stands in links, and a help."""
+    return {"key": key, "bind": "query-params", "help": text}
 
 
 def _drop_infinite(key: str) -> None:

@@ -62,68 +62,62 @@ def _layers_and_heads(form: Form) -> None:
     """The layers of a stack that the topology does not have cannot be chosen."""
     topology = st.session_state.get("topology")
     left, right = st.columns(2, gap="small")
-    with left:
-        form.number(
-            "layers_encoder",
-            "Encoder layers",
-            "They read the word. {limits}.",
-            disabled=topology == "decoder-only",
-        )
-    with right:
-        form.number(
-            "layers_decoder",
-            "Decoder layers",
-            "They write the answer. {limits}. A second one is what makes the anti-diagonal clean.",
-            disabled=topology == "encoder-only",
-        )
+    form.number(
+        "layers_encoder",
+        "Encoder layers",
+        "They read the word. {limits}.",
+        at=left,
+        disabled=topology == "decoder-only",
+    )
+    form.number(
+        "layers_decoder",
+        "Decoder layers",
+        "They write the answer. {limits}. A second one is what makes the anti-diagonal clean.",
+        at=right,
+        disabled=topology == "encoder-only",
+    )
     form.place()
     left, right = st.columns(2, gap="small")
-    with left:
-        form.number("heads", "Heads", "Attention heads in each layer. Must divide the width.")
-    with right:
-        form.number(
-            "width",
-            "Width",
-            "d_model, the numbers per token: up to {limits.high:,}; 32 to 128 learn live. "
-            "The feed-forward part follows it, as the recipe has it.",
-        )
+    form.number("heads", "Heads", "Attention heads in each layer. Must divide the width.", at=left)
+    form.number(
+        "width",
+        "Width",
+        "d_model, the numbers per token: up to {limits.high:,}; 32 to 128 learn live. "
+        "The feed-forward part follows it, as the recipe has it.",
+        at=right,
+    )
     form.place()
 
 
 def _training(form: Form) -> None:
     left, right = st.columns(2, gap="small")
-    with left:
-        form.number(
-            "steps",
-            "Steps",
-            "Planned steps. The learning rate falls to zero with them, so they shape the run; "
-            "the goal may end it sooner.",
-        )
-    with right:
-        form.number(
-            "seed",
-            "Seed",
-            "Fixes the first weights and every batch: the same seed gives the same run. "
-            "Which head turns differs from seed to seed.",
-        )
+    form.number(
+        "steps",
+        "Steps",
+        "Planned steps. The learning rate falls to zero with them, so they shape the run; "
+        "the goal may end it sooner.",
+        at=left,
+    )
+    form.number(
+        "seed",
+        "Seed",
+        "Fixes the first weights and every batch: the same seed gives the same run. "
+        "Which head turns differs from seed to seed.",
+        at=right,
+    )
     form.place()
     left, right = st.columns(2, gap="small")
-    with left:
-        form.number(
-            "learning_rate",
-            "Learning rate",
-            "The highest rate, reached after the warm-up; any positive number.",
-            step=0.001,
-            format="%.4g",
-        )
-    with right:
-        form.choice(
-            "goal",
-            "Stop at goal",
-            list(GOALS),
-            "Stop as soon as this share of 1,000 held-out words is exactly right.",
-        )
-        form.values["goal"] = GOALS.get(form.values["goal"], 0.99)
+    form.number(
+        "learning_rate",
+        "Learning rate",
+        "The highest rate, reached after the warm-up; any positive number.",
+        at=left,
+        step=0.001,
+        format="%.4g",
+    )
+    stops = "Stop as soon as this share of 1,000 held-out words is exactly right."
+    form.choice("goal", "Stop at goal", list(GOALS), stops, at=right)
+    form.values["goal"] = GOALS.get(form.values["goal"], 0.99)
     form.place()
 
 
@@ -145,23 +139,23 @@ def _decoding(form: Form) -> None:
 def _machine(form: Form) -> None:
     form.choice("device", "Device", DEVICES, "auto takes a GPU if there is one, and the CPU otherwise.")
     left, right = st.columns(2, gap="small")
-    with left:
-        form.choice(
-            "precision",
-            "Precision",
-            PRECISIONS,
-            "Of the products in a training step. bfloat16 is faster on most GPUs, seldom on a CPU. "
-            "Weights and whatever is looked at stay float32.",
-        )
-    with right:
-        known = speed()
-        form.number(
-            "threads",
-            "CPU threads",
-            "Empty: the number that has been measured to be fastest on this machine, among those that leave "
-            "a core to the page. At most as many as the machine has.",
-            placeholder=f"{known.threads}, measured" if known else "measured",
-        )
+    form.choice(
+        "precision",
+        "Precision",
+        PRECISIONS,
+        "Of the products in a training step. bfloat16 is faster on most GPUs, seldom on a CPU. "
+        "Weights and whatever is looked at stay float32.",
+        at=left,
+    )
+    known = speed()
+    form.number(
+        "threads",
+        "CPU threads",
+        "Empty: the number that has been measured to be fastest on this machine, among those that leave "
+        "a core to the page. At most as many as the machine has.",
+        at=right,
+        placeholder=f"{known.threads}, measured" if known else "measured",
+    )
     form.toggle(
         "cuda_graphs",
         "CUDA graphs",
