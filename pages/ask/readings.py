@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def labels(answer: Answer, reading: Reading, site: str) -> MapAxes:
     """Rows read "after reading X → writes Y": the right Y, or what the model itself goes on with."""
     answered = answer.expected if reading is answer.forced else reading.written
-    return map_axes(reading.axes[site], reading, reading.to_write(answered))
+    to_write = reading.to_write(answered)
+    return map_axes(reading.axes[site], reading.src_tokens, reading.tgt_tokens, to_write)
 
 
 @dataclass(frozen=True)

@@ -2,61 +2,60 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import pytest
 
-from transformer.figures.labels import map_axes, token_axes, wrong_predictions
+from transformer.figures.labels import map_axes, wrong_predictions
 
-SRC = ("[SOS]", "c", "a", "t", "[EOS]")
-TGT = ("[SOS]", "t", "a", "c")
+
+@dataclass(frozen=True)
+class Sides:
+    query: str
+    key: str
+    writes: bool
+    causal: bool = False
+
+
+SRC, TGT = ("[SOS]", "c", "a", "t", "[EOS]"), ("[SOS]", "t", "a", "c")
 EXPECTED = ("t", "a", "c", "[EOS]")
-CROSS = SimpleNamespace(query="tgt", key="src", writes=True, causal=False)
-READER = SimpleNamespace(query="src", key="src", writes=False, causal=False)
-ENCODER = SimpleNamespace(query="src", key="src", writes=True, causal=False)
-SEQUENCE = SimpleNamespace(query="seq", key="seq", writes=True, causal=True)
 WRITTEN = ("[SOS] → t", "t → a", "a → c", "c → [EOS]")
+BECOMES = ("[SOS]", "c → t", "a → a", "t → c", "[EOS] → [EOS]")
+LINE = ("[SOS]", "c", "a", "[SEP]", "a", "c")
+FROM_SEP = ("[SOS]", "c", "a", "[SEP] → a", "a → c", "c → [EOS]")
+ASKED = ("[SOS]", "le", "[EOS]")
+READER, CROSS = Sides("src", "src", writes=False), Sides("tgt", "src", writes=True)
+SEQUENCE = Sides("seq", "seq", writes=True, causal=True)
 
 
 @pytest.mark.parametrize(
-    ("query", "key", "writes", "rows", "columns", "row_title", "column_title"),
+    ("sides", "src", "tgt", "expected", "rows", "columns", "row_title", "column_title"),
     [
-        ("src", "src", False, SRC, SRC, "letter at work", "letters of the word"),
-        ("tgt", "tgt", True, WRITTEN, TGT, "after reading → writes", "letters written so far"),
-        ("tgt", "src", True, WRITTEN, SRC, "after reading → writes", "letters of the word"),
+        (READER, SRC, TGT, EXPECTED, SRC, SRC, "letter at work", "letters of the word"),
+        (
+            Sides("tgt", "tgt", writes=True, causal=True),
+            *(SRC, TGT, EXPECTED, WRITTEN, TGT),
+            *("after reading → writes", "letters written so far"),
+        ),
+        (CROSS, SRC, TGT, EXPECTED, WRITTEN, SRC, "after reading → writes", "letters of the word"),
+        (
+            Sides("src", "src", writes=True),
+            *(SRC, SRC, ("", "t", "a", "c", "[EOS]"), BECOMES, SRC),
+            *("letter → becomes", "letters of the word"),
+        ),
+        (
+            SEQUENCE,
+            *(LINE, LINE, ("", "", "", "a", "c", "[EOS]"), FROM_SEP, LINE),
+            *("after reading → writes", "word, then answer so far"),
+        ),
+        (READER, ASKED, TGT, EXPECTED, ASKED, ASKED, "token at work", "tokens of the question"),
     ],
+    ids=["encoder", "decoder", "cross", "encoder that writes", "sequence", "words"],
 )
-def test_rows_ask_and_columns_answer(query, key, writes, rows, columns, row_title, column_title):
-    causal = query == key == "tgt"
-    axes = token_axes(
-        query=query,
-        key=key,
-        writes=writes,
-        causal=causal,
-        src_tokens=SRC,
-        tgt_tokens=TGT,
-        expected=EXPECTED,
-    )
-    assert (axes.rows, axes.columns) == (rows, columns)
-    assert (axes.row_title, axes.column_title, axes.causal) == (row_title, column_title, causal)
-
-
-def test_an_encoder_alone_says_what_each_letter_becomes():
-    word = SimpleNamespace(src_tokens=SRC, tgt_tokens=SRC)
-    axes = map_axes(ENCODER, word, ("", "t", "a", "c", "[EOS]"))
-    assert axes.rows == ("[SOS]", "c → t", "a → a", "t → c", "[EOS] → [EOS]")
-    assert axes.columns == SRC
-    assert (axes.row_title, axes.causal) == ("letter → becomes", False)
-
-
-def test_one_sequence_writes_from_its_separator_on():
-    tokens = ("[SOS]", "c", "a", "[SEP]", "a", "c")
-    word = SimpleNamespace(src_tokens=tokens, tgt_tokens=tokens)
-    axes = map_axes(SEQUENCE, word, ("", "", "", "a", "c", "[EOS]"))
-    assert axes.rows == ("[SOS]", "c", "a", "[SEP] → a", "a → c", "c → [EOS]")
-    assert axes.columns == tokens
-    assert axes.column_title == "word, then answer so far"
-    assert axes.causal
+def test_rows_ask_and_columns_answer(sides, src, tgt, expected, rows, columns, row_title, column_title):
+    axes = map_axes(sides, src, tgt, expected)
+    assert (axes.rows, axes.columns, axes.causal) == (rows, columns, sides.causal)
+    assert (axes.row_title, axes.column_title) == (row_title, column_title)
 
 
 def test_a_row_is_wrong_where_another_token_is_predicted_and_where_nothing_is_written_none_is():

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from plotly.graph_objects import Figure
 
+from tests.figures.conftest import drawn
 from transformer.figures import colors
 from transformer.figures.arranging import HEIGHT, WIDTH, arranged, column_ticks, row_ticks
 from transformer.figures.matrix import matrix_picture, panel_of
+from transformer.insight.tables import Focus, Panel
 
 ROWS = ("[SOS] → a", "a → a", "a → [EOS]", "[PAD]")
 COLUMNS = ("[SOS]", "a", "b", "a", "[PAD]", "[PAD]")
@@ -25,124 +26,96 @@ LOOKS = {  # code to colour and mark
 }
 
 
-@dataclass(frozen=True)
-class Focus:
-    row: int = 0
-    column: int = 0
-    feature: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    name: str = "numbers"
-    values: np.ndarray
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    role: str = "plain"
-    axes: tuple[str, str] = ("", "")
-    row_title: str = "row title"
-    column_title: str = "column title"
-    hover_rows: tuple[str, ...] = ()
-    marked: tuple[tuple[int, int], ...] = ()
-    codes: np.ndarray | None = None
-    off: tuple[tuple[int, int], ...] = ()
+def table(values, rows, columns, role="plain", name="numbers", **more):
+    titles = {"row_title": "row title", "column_title": "column title"}
+    return Panel(name=name, values=values, rows=rows, columns=columns, role=role, **titles, **more)
 
 
 def numbers(n_rows, n_columns, role="plain", seed=0, **more):
     values = np.random.default_rng(seed).normal(size=(n_rows, n_columns)).astype(np.float32)
-    labels = tuple(map(str, range(n_columns)))
-    return Table(values=values, rows=tuple(map(str, range(n_rows))), columns=labels, role=role, **more)
+    return table(values, tuple(map(str, range(n_rows))), tuple(map(str, range(n_columns))), role, **more)
 
 
 def weights(**more):
     raw = np.random.default_rng(1).random((4, 6)) * (CODES == 0)
     shares = np.where(CODES == 0, raw / raw.sum(axis=1, keepdims=True), np.nan)
-    table = Table(name="weights", values=shares, rows=ROWS, columns=COLUMNS, role="weights", codes=CODES)
-    return replace(table, axes=("row", "column"), **more)
+    more = {"codes": CODES, "axes": ("row", "column")} | more
+    return table(shares, ROWS, COLUMNS, "weights", "weights", **more)
 
 
-def mask(**more):
-    values = CODES.astype(np.float32)
-    return Table(name="mask", values=values, rows=ROWS, columns=COLUMNS, role="mask", **more)
+def mask():
+    return table(CODES.astype(np.float32), ROWS, COLUMNS, "mask", "mask")
 
 
 def picture(*panels, focus=None, sources=(), title=""):
     return matrix_picture(panels, focus=focus or Focus(), title=title, step=7, sources=sources)
 
 
-def drawn(made):
-    return Figure(made.figure())
-
-
 def scale_of(figure, trace):
     return figure.layout[trace.coloraxis]
 
 
-def test_every_number_stands_in_its_cell_to_four_digits():
-    table = numbers(5, 7)
-    (trace,) = drawn(picture(table)).data
-    np.testing.assert_allclose(np.array(trace.z, dtype=float), table.values, rtol=5e-4)
-
-
-def test_numbers_beyond_one_are_in_the_picture_itself_and_not_among_its_moving_arrays():
-    made = picture(numbers(2, 3), sources=(numbers(1, 3),))
-    assert not made.arrays
+def test_every_number_stands_in_its_cell_to_four_digits_and_a_repeated_letter_keeps_its_own_column():
+    made = picture(weights(), title="cross-attention")
+    assert not made.arrays  # numbers beyond one would lose digits there
     assert made.step == 7
+    assert "NaN" not in made.spec  # which is no JSON
+    layout = drawn(made).layout
+    np.testing.assert_allclose(np.array(drawn(made).data[0].z, dtype=float), weights().values, rtol=5e-4)
+    assert list(layout.xaxis.tickvals) == [0, 1, 2, 3, 4.5]
+    assert list(layout.xaxis.range) == [-0.5, 5.5]
+    assert list(layout.yaxis.range) == [3.5, -0.5]
+    assert layout.title.text == "cross-attention"
+    assert layout.margin.t > drawn(picture(weights())).layout.margin.t
 
-    def refuse(constant):
-        raise AssertionError(f"{constant} is no JSON")
 
-    json.loads(picture(weights()).spec, parse_constant=refuse)
-
-
-@pytest.mark.parametrize("table", [weights(), mask()], ids=lambda table: table.name)
-def test_each_blocked_cell_is_drawn_once_in_the_colour_and_with_the_mark_of_its_reason(table):
-    main, *flat = drawn(picture(table)).data
+@pytest.mark.parametrize("blocked", [weights(), mask()], ids=lambda table: table.name)
+def test_each_blocked_cell_is_drawn_once_in_the_colour_and_with_the_mark_of_its_reason(blocked):
+    main, *flat = drawn(picture(blocked)).data
     found = {}
     for trace in flat:
         (color,) = {color for _, color in trace.colorscale}
-        for row in range(4):
-            for column in range(6):
-                if trace.z[row][column] is not None:
-                    assert (row, column) not in found
-                    found[row, column] = color, trace.text[row][column]
-    assert found == {
-        (row, column): LOOKS[CODES[row, column]] for row, column in np.argwhere(CODES != 0).tolist()
-    }
+        for row, column in np.ndindex(4, 6):
+            if trace.z[row][column] is not None:
+                assert (row, column) not in found
+                found[row, column] = color, trace.text[row][column]
+    places = np.argwhere(CODES != 0).tolist()
+    assert found == {(row, column): LOOKS[CODES[row, column]] for row, column in places}
     for row, column in np.ndindex(4, 6):
         assert (main.z[row][column] is None) == (CODES[row, column] != 0)
+
+
+def test_without_codes_a_number_that_is_not_there_was_blocked_by_hand():
+    _, blocked = drawn(picture(weights(codes=None))).data
+    assert blocked.colorscale[0][1] == colors.TAKEN
+    assert {(r, c) for r, c in np.ndindex(4, 6) if blocked.z[r][c]} == set(map(tuple, np.argwhere(CODES)))
 
 
 def test_the_legend_names_the_reasons_that_occur_and_no_others():
     (legend,) = (a for a in drawn(picture(weights())).layout.annotations if "■" in a.text)
     for name in ("in the future", "padding", "padding in the future", "blocked by hand"):
         assert name in legend.text
-    only_future = replace(
-        weights(), codes=np.minimum(CODES, 1), values=np.where(CODES == 0, weights().values, np.nan)
-    )
-    texts = [a.text for a in drawn(picture(only_future)).layout.annotations]
+    only_future = picture(weights(codes=np.minimum(CODES, 1)))
+    texts = [a.text for a in drawn(only_future).layout.annotations]
     assert any("in the future" in text for text in texts)
     assert not any("padding" in text or "by hand" in text for text in texts)
     assert not any("■" in a.text for a in drawn(picture(numbers(3, 3))).layout.annotations)
 
 
 def test_heads_that_are_off_lie_under_stripes_over_their_columns_and_all_rows():
-    tables = [numbers(3, 6, off=((0, 2), (4, 6))), weights(), numbers(2, 5)]
-    spec = json.loads(matrix_picture(tables, focus=Focus(), title="", step=0).spec)
-    striped = [trace for trace in spec["data"] if "fillpattern" in trace]
-    assert [(min(t["x"]), max(t["x"]), min(t["y"]), max(t["y"])) for t in striped] == [
-        (-0.5, 1.5, -0.5, 2.5),
-        (3.5, 5.5, -0.5, 2.5),
+    figure = drawn(picture(numbers(3, 6, off=((0, 2), (4, 6))), weights(), numbers(2, 5)))
+    striped = [trace for trace in figure.data if trace.type == "scatter"]
+    assert [(min(t.x), max(t.x), min(t.y), max(t.y), t.fillpattern.shape) for t in striped] == [
+        (-0.5, 1.5, -0.5, 2.5, "/"),
+        (3.5, 5.5, -0.5, 2.5, "/"),
     ]
-    assert {trace["xaxis"] for trace in striped} == {spec["data"][0]["xaxis"]}
-    assert "switched off" in spec["layout"]["annotations"][0]["text"]
-    Figure(spec)  # which refuses what Plotly does not know
+    assert {trace.xaxis for trace in striped} == {figure.data[0].xaxis}
+    assert "switched off" in figure.layout.annotations[0].text
 
 
 def test_weights_go_from_zero_to_one_in_the_colours_of_all_weights():
     for scale in (1.0, 0.01):
-        table = replace(weights(), values=weights().values * scale)
-        figure = drawn(picture(table))
+        figure = drawn(picture(replace(weights(), values=weights().values * scale)))
         axis = scale_of(figure, figure.data[0])
         assert (axis.cmin, axis.cmax) == (0, 1)
         assert axis.colorscale[0][1] == "#440154"  # Viridis begins so
@@ -161,9 +134,9 @@ def test_other_scales_are_even_about_zero_and_shared_by_tables_of_one_kind():
 
 
 def test_a_few_very_large_numbers_do_not_make_the_others_pale_and_the_legend_says_so():
-    table = numbers(20, 40)
-    table.values[3, 3] = 1000.0
-    figure = drawn(picture(table))
+    panel = numbers(20, 40)
+    panel.values[3, 3] = 1000.0
+    figure = drawn(picture(panel))
     axis = scale_of(figure, figure.data[0])
     assert axis.cmax < 4
     assert axis.colorbar.ticktext[2].startswith("≥ ")
@@ -171,8 +144,7 @@ def test_a_few_very_large_numbers_do_not_make_the_others_pale_and_the_legend_say
 
 
 def test_nothing_but_zeros_can_be_drawn():
-    table = replace(numbers(3, 4), values=np.zeros((3, 4)))
-    figure = drawn(picture(table))
+    figure = drawn(picture(replace(numbers(3, 4), values=np.zeros((3, 4)))))
     assert scale_of(figure, figure.data[0]).cmax == 1
 
 
@@ -188,13 +160,11 @@ def test_queries_keys_and_values_have_one_colour_each_and_another_below_zero(rol
         assert color in {shape.line.color for shape in figure.layout.shapes}
         names = [a.text for a in figure.layout.annotations] + list(figure.layout.yaxis2.ticktext or ())
         assert any(color in name and "a table" in name for name in names)
-    assert len({colors.QUERY, colors.KEY, colors.VALUE, colors.MIRROR, colors.TAKEN}) == 5
 
 
 def rectangles(figure, color):
-    return {
-        (s.xref, s.x0, s.x1, s.y0, s.y1) for s in figure.layout.shapes if s.line.color == color
-    }  # fmt: skip
+    shapes = [shape for shape in figure.layout.shapes if shape.line.color == color]
+    return {(shape.xref, shape.x0, shape.x1, shape.y0, shape.y1) for shape in shapes}
 
 
 def test_the_focused_row_and_column_are_framed_in_each_table_by_what_its_axes_stand_for():
@@ -296,8 +266,8 @@ def test_tables_stand_inside_the_picture_and_apart(case):
         for other in boxes[n + 1 :]:
             beside = one.right <= other.left or other.right <= one.left
             assert beside or one.bottom <= other.top or other.bottom <= one.top
-    made = matrix_picture(panels, focus=Focus(), title="", step=0, sources=sources)
-    for axis in (drawn(made).layout.xaxis, drawn(made).layout.yaxis):
+    layout = drawn(picture(*panels, sources=sources)).layout
+    for axis in (layout.xaxis, layout.yaxis):
         assert 0 <= axis.domain[0] < axis.domain[1] <= 1
 
 
@@ -334,18 +304,6 @@ def test_rows_that_are_too_low_are_labelled_in_turn():
     assert row_ticks(letters, 20)[1] == list("abcdefgh")
     assert row_ticks(letters, 6)[1] == list("aceg")
     assert row_ticks(("a", "[PAD]", "[PAD]", "[PAD]"), 20) == ([0, 2], ["a", "[PAD] ×3"])
-
-
-def test_a_repeated_letter_keeps_its_own_column():
-    figure = drawn(picture(weights()))
-    assert list(figure.layout.xaxis.tickvals) == [0, 1, 2, 3, 4.5]
-    assert list(figure.layout.xaxis.range) == [-0.5, 5.5]
-    assert list(figure.layout.yaxis.range) == [3.5, -0.5]
-
-
-def test_the_title_stands_above_where_there_is_one():
-    assert drawn(picture(weights(), title="cross-attention")).layout.title.text == "cross-attention"
-    assert drawn(picture(weights(), title="x")).layout.margin.t > drawn(picture(weights())).layout.margin.t
 
 
 def test_no_text_has_a_colour_of_its_own_but_marks_upon_cells_and_names_of_roles():

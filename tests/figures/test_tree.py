@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 
 import pytest
-from plotly.graph_objects import Figure
 
+from tests.figures.conftest import drawn
 from transformer.figures import colors
 from transformer.figures.tree import LARGEST, ROWS_WITH_SHARES, beam_tree
 
@@ -42,11 +41,6 @@ TOKENS = ["a", "b", "c", "d", "<e>", "end", "end", "f"]
 
 def tree(nodes=NODES, tokens=TOKENS, title="a search", step=7):
     return beam_tree(nodes, tokens, title=title, step=step)
-
-
-def drawn(picture):
-    """The figure as Plotly understands it, which refuses what does not exist."""
-    return Figure(picture.figure())
 
 
 def labels(figure):
@@ -174,8 +168,6 @@ def grown(columns, rows, token="a"):
 def test_type_is_as_large_as_the_boxes_allow():
     assert size_of(grown(4, 2)) == LARGEST
     assert size_of(grown(12, 4)) >= 16  # a word of twelve letters and four beams, for the last row of a room
-    assert size_of(grown(12, 16)) < size_of(grown(12, 10)) <= size_of(grown(12, 7)) == LARGEST
-    assert size_of(grown(8, 4, "appartement")) < size_of(grown(8, 4, "chat"))
     for columns, rows, token in ((12, 4, "a"), (8, 4, "appartement"), (26, 16, "a"), (10, 3, "thousand")):
         picture = grown(columns, rows, token)
         wide = box(drawn(picture), 1, 1)
@@ -188,17 +180,7 @@ def test_type_is_as_large_as_the_boxes_allow():
 def test_title_and_step_are_there_and_nothing_moves_by_itself():
     picture = tree(title="4 beams<br>of a word", step=12)
     assert drawn(picture).layout.title.text == "4 beams<br>of a word"
-    assert picture.step == 12
-    assert picture.arrays == {}
-    assert tree().spec == tree().spec
-    json.loads(picture.spec)
-
-
-def test_an_encoder_s_one_beam_is_a_row():
-    nodes = [Grown(1, 1, None, "chosen"), Grown(2, 1, 0, "chosen", ended=True)]
-    figure = drawn(tree(nodes, ["a", "end"]))
-    assert set(labels(figure)) == {(1, 1), (2, 1)}
-    assert list(figure.layout.yaxis.tickvals) == [1]
+    assert (picture.step, picture.arrays) == (12, {})
 
 
 def test_tokens_that_do_not_fit_the_nodes_are_refused():

@@ -109,7 +109,9 @@ def kinds_of(chunk):
     look = json.loads(look_of(chunk)[1])
     for kind, figures in look["kinds"].items():
         sites = [site for site, one in chunk.axes.items() if one.kind == kind]
-        yield figures, sites, map_axes(chunk.axes[sites[0]], chunk.word, chunk.word.expected)
+        word = chunk.word
+        axes = map_axes(chunk.axes[sites[0]], word.src_tokens, word.tgt_tokens, word.expected)
+        yield figures, sites, axes
 
 
 def test_one_head_is_drawn_as_on_a_page_that_does_not_move(chunk, changed):

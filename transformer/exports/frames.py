@@ -102,10 +102,10 @@ def axes_of(frame: Frame, word: str, site: str, like: Frame) -> MapAxes:
     """
     axes, probe = frame.axes[site], probe_of(frame, word)[1]
     other = probe_of(like, word)[1]
-    whole = map_axes(axes, other, other.expected)
+    whole = map_axes(axes, other.src_tokens, other.tgt_tokens, other.expected)
     if probe.forced:
         return whole
-    own = map_axes(axes, probe, probe.expected)
+    own = map_axes(axes, probe.src_tokens, probe.tgt_tokens, probe.expected)
     return replace(
         own,
         rows=own.rows + ("",) * (len(whole.rows) - len(own.rows)),

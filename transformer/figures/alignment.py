@@ -6,9 +6,10 @@ import json
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from transformer.figures import colors
+from transformer.figures.parts import Part, line, texts
+from transformer.figures.parts import title as titled
 from transformer.figures.picture import Picture, escaped
 
 BETWEEN = 1.4
@@ -39,34 +40,33 @@ def alignment(pair: Aligned, *, title: str, width: float = 900.0) -> Picture:
     Args:
         width: pixels that there are from left to right, about; longer sentences have smaller type.
     """
-    links: Sequence[tuple[int, ...]] = pair.links or [()] * len(pair.target)
+    known = pair.links is not None
+    links = pair.links or ((),) * len(pair.target)
     if len(links) != len(pair.target):
         raise ValueError(f"There are links for {len(links)} tokens, but the answer has {len(pair.target)}.")
-    above, below = _places(pair.source), _places(pair.target)
-    span = max(above[-1], below[-1]) if above and below else 1.0
+    gives = [
+        [row for row, needs in enumerate(links) if column in needs] for column in range(len(pair.source))
+    ]
+    above, below, span = _places(pair.source, pair.target)
     size = max(8.0, min(22.0, width / (span + 2 * BETWEEN) / PIXELS_OF_A_LETTER))
-    above, below = ([place + (span - row[-1]) / 2 for place in row[:-1]] for row in (above, below))
-    known = pair.links is not None
-    needed = {column for row in links for column in row}
-    from_nothing = [known and not row for row in links]
-    unread = [known and column not in needed for column in range(len(pair.source))]
     shapes = [
-        _line(below[row], above[column], column in links[row])
+        _link(below[row], above[column], column in links[row])
         for row in range(len(pair.target))
         for column in range(len(pair.source))
     ]
-    said = [_said(pair, row, known) for row in range(len(pair.target))]
-    asked = [_asked(pair, column, links, known) for column in range(len(pair.source))]
+    from_nothing = [known and not needs for needs in links]
+    unread = [known and not rows for rows in gives]
     data = [
-        _tokens(below, WRITTEN, pair.target, from_nothing, said, "bottom center", size),
-        _tokens(above, READ, pair.source, unread, asked, "top center", size),
-        _signs([below[row] for row, alone in enumerate(from_nothing) if alone], WRITTEN + 0.04, size),
-        _signs([above[column] for column, alone in enumerate(unread) if alone], READ - 0.04, size),
+        _tokens(below, WRITTEN, pair.target, from_nothing, "bottom center", size)
+        | {"hovertext": [_from(pair, row) for row in range(len(pair.target))]},
+        _tokens(above, READ, pair.source, unread, "top center", size)
+        | {"hovertext": [_gives(pair, column, rows) for column, rows in enumerate(gives)]},
+        _signs([x for x, alone in zip(below, from_nothing, strict=True) if alone], WRITTEN + 0.04, size),
+        _signs([x for x, alone in zip(above, unread, strict=True) if alone], READ - 0.04, size),
     ]
-    layout: dict[str, Any] = {
+    layout: Part = {
         "meta": {"lines": {"rows": len(pair.target), "columns": len(pair.source)}},
-        "title": {"text": title, "x": 0.01, "xanchor": "left", "y": 1, "yanchor": "top", "pad": {"t": 6}}
-        | {"font": {"size": 14}},
+        "title": titled(title, size=14, pad=6),
         "margin": {"l": 4, "r": 4, "t": 30, "b": 4},
         "hovermode": "closest",
         "hoverdistance": 40,
@@ -78,28 +78,30 @@ def alignment(pair: Aligned, *, title: str, width: float = 900.0) -> Picture:
     return Picture(spec=json.dumps({"data": data, "layout": layout}))
 
 
-def _places(tokens: Sequence[str]) -> list[float]:
-    """The middle of each token, and behind them the end of the row, in letters."""
-    places, end = [], 0.0
-    for token in tokens:
-        # Chinese characters are two letters wide.
-        width = sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in token)
-        places.append(end + width / 2)
-        end += width + BETWEEN
-    return [*places, max(0.0, end - BETWEEN)]
+def _places(source: Sequence[str], target: Sequence[str]) -> tuple[list[float], list[float], float]:
+    """The middles of the tokens of both rows, which are centred, and the longer one's width, in letters."""
+    rows, widths = [], []
+    for tokens in (source, target):
+        places, end = [], 0.0
+        for token in tokens:
+            # Chinese characters are two letters wide.
+            width = sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in token)
+            places.append(end + width / 2)
+            end += width + BETWEEN
+        rows.append(places)
+        widths.append(max(0.0, end - BETWEEN))
+    span = max(widths)
+    above, below = (
+        [place + (span - width) / 2 for place in row] for row, width in zip(rows, widths, strict=True)
+    )
+    return above, below, span
 
 
-def _line(x0: float, x1: float, is_link: bool) -> dict[str, Any]:
-    return {
-        "type": "line",
-        "layer": "below",
-        "x0": x0,
-        "y0": WRITTEN + 0.06,
-        "x1": x1,
-        "y1": READ - 0.06,
-        "opacity": 0.9 if is_link else 0.0,
-        "line": {"color": colors.LOOKS, "width": 3},
-    }
+def _link(below: float, above: float, is_link: bool) -> Part:
+    """The line between two tokens; unseen where neither comes from the other."""
+    look = {"color": colors.LOOKS, "width": 3}
+    seen = {"layer": "below", "opacity": 0.9 if is_link else 0.0}
+    return line((below, WRITTEN + 0.06), (above, READ - 0.06), look, **seen)
 
 
 def _tokens(
@@ -107,58 +109,39 @@ def _tokens(
     height: float,
     tokens: Sequence[str],
     alone: Sequence[bool],
-    hover: Sequence[str],
     side: str,
     size: float,
-) -> dict[str, Any]:
+) -> Part:
     """A row of tokens; those that have no partner are slanted."""
-    return {
-        "type": "scatter",
-        "mode": "markers+text",
-        "x": list(places),
-        "y": [height] * len(places),
-        "text": [
-            f"<i>{escaped(token)}</i>" if single else escaped(token)
-            for token, single in zip(tokens, alone, strict=True)
-        ],
-        "textposition": side,
-        "textfont": {"size": size},
-        "cliponaxis": False,
-        "marker": {"size": 9, "color": colors.GHOST, "opacity": [0.0 if single else 1.0 for single in alone]},
-        "hovertext": list(hover),
-        "hoverinfo": "text",
-    }
+    shown = [
+        f"<i>{escaped(token)}</i>" if single else escaped(token)
+        for token, single in zip(tokens, alone, strict=True)
+    ]
+    opacity = [0.0 if single else 1.0 for single in alone]
+    marker = {"size": 9, "color": colors.GHOST, "opacity": opacity}
+    heights = [height] * len(places)
+    return texts(places, heights, shown, size, textposition=side, marker=marker, hoverinfo="text")
 
 
-def _signs(places: Sequence[float], height: float, size: float) -> dict[str, Any]:
+def _signs(places: Sequence[float], height: float, size: float) -> Part:
     """What stands where a line would begin: that there is none."""
-    return {
-        "type": "scatter",
-        "mode": "text",
-        "x": list(places),
-        "y": [height] * len(places),
-        "text": [NOTHING] * len(places),
-        "textfont": {"size": max(12.0, 0.9 * size)},
-        "cliponaxis": False,
-        "hoverinfo": "skip",
-    }
+    n = len(places)
+    return texts(places, [height] * n, [NOTHING] * n, max(12.0, 0.9 * size), mode="text", hoverinfo="skip")
 
 
-def _said(pair: Aligned, row: int, known: bool) -> str:
+def _from(pair: Aligned, row: int) -> str:
     token = f"<b>{escaped(pair.target[row])}</b>"
-    if not known or pair.links is None:
+    if pair.links is None:
         return f"{token}: nobody knows where it comes from"
-    if not pair.links[row]:
-        return f"{token} comes from nothing"
-    return f"{token} comes from {_listed([pair.source[column] for column in pair.links[row]])}"
+    return f"{token} comes from {_listed([pair.source[i] for i in pair.links[row]]) or 'nothing'}"
 
 
-def _asked(pair: Aligned, column: int, links: Sequence[tuple[int, ...]], known: bool) -> str:
+def _gives(pair: Aligned, column: int, rows: Sequence[int]) -> str:
     token = f"<b>{escaped(pair.source[column])}</b>"
-    if not known:
+    if pair.links is None:
         return f"{token}: nobody knows what comes from it"
-    made = [pair.target[row] for row, needs in enumerate(links) if column in needs]
-    return f"{token} gives {_listed(made)}" if made else f"nothing comes from {token}"
+    made = _listed([pair.target[row] for row in rows])
+    return f"{token} gives {made}" if made else f"nothing comes from {token}"
 
 
 def _listed(tokens: Sequence[str]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from transformer.figures.cells import LETTER, LINE, Table
+from transformer.figures.cells import LETTER, LINE
 from transformer.figures.picture import escaped
+from transformer.insight.tables import Panel
 
 WIDTH, HEIGHT = 900.0, 330.0
 """Pixels that an arrangement is made for, if nothing else is said; it stretches with the picture."""
@@ -33,16 +34,19 @@ class Box:
     """Whether its rows have their labels; a table to its left may have the same."""
     strips: bool = False
     """Whether its rows are tables of one row each, with their names as labels."""
-    sheet: float = WIDTH
-    """Width of the whole arrangement."""
 
-    def cell(self, columns: int, rows: int) -> tuple[float, float]:
+    def n_rows(self, inside: Sequence[Panel]) -> int:
+        """Rows of cells, with these tables in it."""
+        return len(inside) if self.strips else len(inside[0].rows)
+
+    def cell(self, inside: Sequence[Panel]) -> tuple[float, float]:
         """Width and height of a cell."""
-        return (self.right - self.left) / columns, (self.bottom - self.top) / rows
+        width, height = self.right - self.left, self.bottom - self.top
+        return width / len(inside[0].columns), height / self.n_rows(inside)
 
 
 def arranged(
-    panels: Sequence[Table], sources: Sequence[Table], top: float, sheet: float = WIDTH
+    panels: Sequence[Panel], sources: Sequence[Panel], top: float, sheet: float = WIDTH
 ) -> list[Box]:
     """A box for each table or for strips of the same columns, panels above and sources below.
 
@@ -50,52 +54,49 @@ def arranged(
         top: pixels to leave free above.
         sheet: pixels from left to right.
     """
-    below = _strips(range(len(panels), len(panels) + len(sources)), [*panels, *sources], sheet)
-    start = HEIGHT - sum(h for _, h in below) - (GAP if below else 0)
+    tables = [*panels, *sources]
+    places = range(len(tables))
+    above, below = places[: len(panels)], places[len(panels) :]
+    needed = sum(height for _, height in _strips(below, tables, sheet))
+    bottom = HEIGHT - needed - (GAP if below else 0)
     if all(len(panel.rows) == 1 for panel in panels):
-        above = _strips(range(len(panels)), panels, sheet)
-        stretch = min(2.0, (start - top) / sum(h for _, h in above))
-        boxes = _stacked(above, panels, top, stretch, sheet)
+        stretch = min(2.0, (bottom - top) / sum(height for _, height in _strips(above, tables, sheet)))
+        boxes = _stacked(above, tables, top, stretch, sheet)
     else:
-        lines = [range(len(panels))]
-        if len(panels) > MOST_BESIDE:
-            lines = [range(2), range(2, len(panels))]
-        each = (start - top) / len(lines)
-        boxes = []
-        for n, line in enumerate(lines):
-            boxes += _beside(panels, line, top + n * each, top + (n + 1) * each, sheet)
-    return boxes + _stacked(below, [*panels, *sources], start + GAP, 1.0, sheet)
+        lines = [above] if len(panels) <= MOST_BESIDE else [above[:2], above[2:]]
+        each = (bottom - top) / len(lines)
+        boxes = [
+            box
+            for n, line in enumerate(lines)
+            for box in _beside(line, panels, top + n * each, top + (n + 1) * each, sheet)
+        ]
+    return boxes + _stacked(below, tables, bottom + GAP, 1.0, sheet)
 
 
 def _strips(
-    places: Sequence[int], tables: Sequence[Table], sheet: float
+    places: Sequence[int], tables: Sequence[Panel], sheet: float
 ) -> list[tuple[tuple[int, ...], float]]:
     """Neighbours with the same columns, and the height that each group of them needs."""
     groups = [tuple(group) for _, group in groupby(places, lambda i: tables[i].columns)]
     return [(group, len(group) * STRIP + _below(tables[group[0]], sheet * 0.8)) for group in groups]
 
 
-def _below(table: Table, width: float) -> float:
+def _below(table: Panel, width: float) -> float:
     """Pixels for the labels and the title below a table of this width."""
     _, _, lines = column_ticks(table.columns, width / len(table.columns))
     return (lines + 1) * LINE
 
 
 def _stacked(
-    groups: Sequence[tuple[tuple[int, ...], float]],
-    tables: Sequence[Table],
-    top: float,
-    stretch: float,
-    sheet: float,
+    places: Sequence[int], tables: Sequence[Panel], top: float, stretch: float, sheet: float
 ) -> list[Box]:
+    """Tables of one row each below each other, their names to the left."""
+    left = _gutter([tables[i].name for i in places])
     boxes = []
-    left = max((_gutter([tables[i].name for i in group]) for group, _ in groups), default=0.0)
-    for group, height in groups:
+    for group, height in _strips(places, tables, sheet):
         right = min(sheet, left + WIDEST_CELL * len(tables[group[0]].columns))
         bottom = top + height * stretch - _below(tables[group[0]], right - left)
-        boxes.append(
-            Box(tables=group, left=left, right=right, top=top, bottom=bottom, strips=True, sheet=sheet)
-        )
+        boxes.append(Box(tables=group, left=left, right=right, top=top, bottom=bottom, strips=True))
         top += height * stretch
     return boxes
 
@@ -106,39 +107,40 @@ def _gutter(labels: Sequence[str]) -> float:
 
 
 def _beside(
-    panels: Sequence[Table], places: Sequence[int], top: float, bottom: float, sheet: float
+    places: Sequence[int], panels: Sequence[Panel], top: float, bottom: float, sheet: float
 ) -> list[Box]:
-    """Tables in one line, wider where there are more columns, the first one widest for its columns."""
-    first = places[0]
-    labelled = {i: i == first or panels[i].rows != panels[i - 1].rows for i in places}
+    """Tables in one line, each with labels of its rows unless its neighbour to the left has the same."""
+    labelled = {i: i == places[0] or panels[i].rows != panels[i - 1].rows for i in places}
     gutters = {i: (_gutter(panels[i].rows) + LINE if labelled[i] else 0.0) for i in places}
     room = sheet - sum(gutters.values()) - GAP * (len(places) - 1)
-    shares = {i: len(panels[i].columns) ** 0.5 * (1.3 if i == 0 else 1.0) for i in places}
-    widths = {i: room * share / sum(shares.values()) for i, share in shares.items()}
-    tight = {i: w for i in places if (w := (LETTER + 1) * len(panels[i].name)) > widths[i]}
-    if len(tight) < len(places) and sum(tight.values()) < room / 2:  # each as wide as its heading
-        left_over = (room - sum(tight.values())) / sum(shares[i] for i in places if i not in tight)
-        widths = {i: tight.get(i, left_over * shares[i]) for i in places}
+    widths = _widths(places, panels, room)
     left, boxes = 0.0, []
     for i in places:
-        width = min(widths[i], WIDEST_CELL * len(panels[i].columns))
         left += gutters[i]
-        floor = bottom - _below(panels[i], width)
+        right = left + min(widths[i], WIDEST_CELL * len(panels[i].columns))
+        floor = bottom - _below(panels[i], right - left)
         if len(panels[i].rows) == 1:
             floor = min(floor, top + HEADING + 2 * STRIP)
         boxes.append(
-            Box(
-                tables=(i,),
-                left=left,
-                right=left + width,
-                top=top + HEADING,
-                bottom=floor,
-                labelled=labelled[i],
-                sheet=sheet,
-            )
+            Box(tables=(i,), left=left, right=right, top=top + HEADING, bottom=floor, labelled=labelled[i])
         )
-        left += width + GAP
+        left = right + GAP
     return boxes
+
+
+def _widths(places: Sequence[int], panels: Sequence[Panel], room: float) -> dict[int, float]:
+    """Wider where there are more columns, and the first one widest for its columns.
+
+    A heading has the room that it needs where that leaves enough to the other tables.
+    """
+    shares = {i: len(panels[i].columns) ** 0.5 * (1.3 if i == 0 else 1.0) for i in places}
+    widths = {i: room * share / sum(shares.values()) for i, share in shares.items()}
+    headings = {i: (LETTER + 1) * len(panels[i].name) for i in places}
+    tight = {i: heading for i, heading in headings.items() if heading > widths[i]}
+    if len(tight) == len(places) or sum(tight.values()) >= room / 2:
+        return widths
+    each = (room - sum(tight.values())) / sum(shares[i] for i in places if i not in tight)
+    return {i: tight.get(i, each * shares[i]) for i in places}
 
 
 def column_ticks(labels: Sequence[str], width: float) -> tuple[list[float], list[str], int]:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.maps import TITLE
+from transformer.figures.parts import PAPER, Part, note
+from transformer.figures.parts import title as titled
 from transformer.figures.picture import Array, Picture, escaped
 
 PANELS = ("right letters as input<br>(teacher-forced)", "its own letters as input<br>(free-running)")
 ENDED = "writing has ended"
 OTHERS, RIGHT, WRONG = range(3)
-"""The traces of a panel: bars of no note, the expected token's, and the highest where that is another."""
+KINDS = (
+    ("other tokens", colors.GHOST),
+    ("the right token", colors.RIGHT),
+    ("the likeliest, and wrong", colors.WRONG),
+)
+"""The traces of a panel with their colours; the last one where the likeliest token is not the right one."""
 BELOW = 0.4
 """Rows between the highest bars and the expected token's where it is not among them."""
 LETTER = 0.022
@@ -47,18 +52,14 @@ def next_token_bars(
             raise ValueError(f"{name} has shape {probabilities.shape}, but there are {len(tokens)} tokens.")
     n = min(most, len(tokens))
     arrays: dict[str, Array] = {}
-    layout: dict[str, Any] = {"title.text": title}
+    layout: Part = {"title.text": title}
     for panel, probabilities in enumerate((forced, free)):
         bars, labels = _bars(probabilities, tokens, expected, n)
         arrays |= {f"{3 * panel + kind}.x": values for kind, values in enumerate(bars)}
-        layout[f"{_axis('y', panel)}.ticktext"] = labels
+        layout[f"yaxis{'2' if panel else ''}.ticktext"] = labels
         layout[f"annotations[{2 + panel}].visible"] = probabilities is None
-    return Picture(
-        spec=_spec(n, max(map(len, tokens), default=0), 1 + title.count("<br>")),
-        arrays=arrays,
-        layout=layout,
-        step=step,
-    )
+    spec = _spec(n, max(map(len, tokens), default=0), 1 + title.count("<br>"))
+    return Picture(spec=spec, arrays=arrays, layout=layout, step=step)
 
 
 def _bars(
@@ -75,43 +76,40 @@ def _bars(
     if expected is not None and expected not in shown:
         shown.append(expected)
     for place, token in enumerate(shown):
+        kind, mark = OTHERS, ""
         if token == expected:
             kind, mark = RIGHT, "✓ "
         elif place == 0 and expected is not None:
             kind, mark = WRONG, "✗ "
-        else:
-            kind, mark = OTHERS, ""
         bars[kind, place] = probabilities[token]
         labels[place] = f"{mark}{escaped(tokens[token])}"
     return bars, labels
 
 
-def _axis(letter: str, panel: int) -> str:
-    return f"{letter}axis{panel + 1 if panel else ''}"
-
-
 @lru_cache(maxsize=64)
 def _spec(n: int, longest: int, title_lines: int) -> str:
-    labels = min(0.26, LETTER * (longest + 2))  # the marks ✓ and ✗ need room too
+    width_of_labels = min(0.26, LETTER * (longest + 2))  # the marks ✓ and ✗ need room too
     places = [*range(n), n + BELOW]
-    data: list[dict[str, Any]] = []
-    layout: dict[str, Any] = {
-        "title": TITLE | {"text": "", "pad": {"t": 2 + 8 * title_lines}},
+    data: list[Part] = []
+    headings, ends = [], []
+    layout: Part = {
+        "title": titled(pad=2 + 8 * title_lines),
         "margin": {"l": 4, "r": 4, "t": 48 + 18 * title_lines, "b": 4},
         "barmode": "overlay",
         "bargap": 0.25,
         "showlegend": False,
-        "annotations": [_heading(PANELS[0], 0), _heading(PANELS[1], 1), _ended(0), _ended(1)],
         "uirevision": str(n),
     }
-    for panel in range(2):
-        suffix = "2" if panel else ""
-        for kind, color in ((OTHERS, colors.GHOST), (RIGHT, colors.RIGHT), (WRONG, colors.WRONG)):
+    for left, suffix, heading in ((0.0, "", PANELS[0]), (0.5, "2", PANELS[1])):
+        headings.append(note(heading, left + 0.01, 1.0, "left bottom", size=13, align="left", **PAPER))
+        middle = {"xref": f"x{suffix}", "yref": "paper", "x": 0.6, "y": 0.5}
+        ends.append(middle | {"text": ENDED, "showarrow": False, "font": {"size": 16}})
+        for name, color in KINDS:
             data.append(
                 {
                     "type": "bar",
                     "orientation": "h",
-                    "name": ("other tokens", "the right token", "the likeliest, and wrong")[kind],
+                    "name": name,
                     "xaxis": f"x{suffix}",
                     "yaxis": f"y{suffix}",
                     "y": places,
@@ -123,8 +121,8 @@ def _spec(n: int, longest: int, title_lines: int) -> str:
                     "hovertemplate": "%{y}: %{x:.2%}<extra></extra>",
                 }
             )
-        layout[_axis("x", panel)] = {
-            "domain": [0.5 * panel + labels, 0.5 * panel + 0.49],
+        layout[f"xaxis{suffix}"] = {
+            "domain": [left + width_of_labels, left + 0.49],
             "anchor": f"y{suffix}",
             "range": [0, 1.45],  # the number stands behind its bar
             "tickvals": [0, 0.5, 1],
@@ -134,7 +132,7 @@ def _spec(n: int, longest: int, title_lines: int) -> str:
             "fixedrange": True,
             "automargin": True,
         }
-        layout[_axis("y", panel)] = {
+        layout[f"yaxis{suffix}"] = {
             "anchor": f"x{suffix}",
             "tickvals": places,
             "ticktext": [""] * len(places),
@@ -145,33 +143,4 @@ def _spec(n: int, longest: int, title_lines: int) -> str:
             "ticks": "",
             "fixedrange": True,
         }
-    return json.dumps({"data": data, "layout": layout})
-
-
-def _heading(text: str, panel: int) -> dict[str, Any]:
-    """What a panel shows, above its labels."""
-    return {
-        "text": text,
-        "xref": "paper",
-        "yref": "paper",
-        "x": 0.5 * panel + 0.01,
-        "y": 1.0,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "align": "left",
-        "showarrow": False,
-        "font": {"size": 13},
-    }
-
-
-def _ended(panel: int) -> dict[str, Any]:
-    """That there is nothing to show, in the middle of a panel."""
-    return {
-        "text": ENDED,
-        "xref": f"x{panel + 1 if panel else ''}",
-        "yref": "paper",
-        "x": 0.6,
-        "y": 0.5,
-        "showarrow": False,
-        "font": {"size": 16},
-    }
+    return json.dumps({"data": data, "layout": layout | {"annotations": headings + ends}})

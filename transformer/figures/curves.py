@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from transformer.figures import colors
+from transformer.figures.parts import PAPER, Part, line, note
 from transformer.figures.picture import Array, Picture, escaped
 
 MAX_POINTS = 500
@@ -19,6 +20,7 @@ PINS = 7
 PIN_HEIGHTS = 3
 PINS_APART = 0.04
 """Pins nearer than this share of the step axis stand at different heights."""
+AXIS: Part = {"zeroline": False, "tickfont": {"size": 12}}
 
 
 @dataclass(frozen=True)
@@ -71,24 +73,31 @@ def highest_loss(n_tokens: int, *losses: Array) -> float:
     return top if highest <= top else 2.0 * float(np.ceil(highest / 2.0))
 
 
-def marker_at(step: int | None, shape: int = 0) -> dict[str, Any]:
-    """What moves the vertical line to a step, or hides it: goes into Picture.layout."""
-    at = f"shapes[{shape}]."
-    return {at + "visible": step is not None, at + "x0": step or 0, at + "x1": step or 0}
+MARKER: Part = line(
+    (0, 0), (0, 1), {"color": colors.MARKER, "width": 2, "dash": "dot"}, yref="paper", visible=False
+)
+"""A vertical line through all panels at the step that is looked at: the first shape of its picture."""
 
 
-def marker_line() -> dict[str, Any]:
-    """A vertical line through all panels at the step that is looked at."""
-    return {
-        "type": "line",
-        "visible": False,
-        "x0": 0,
-        "x1": 0,
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": colors.MARKER, "width": 2, "dash": "dot"},
-    }
+def marker_at(step: int | None) -> Part:
+    """What moves the marker to a step, or hides it: goes into Picture.layout."""
+    return {"shapes[0].visible": step is not None, "shapes[0].x0": step or 0, "shapes[0].x1": step or 0}
+
+
+def curve(name: str, look: Part, hover: str | None, **more: Any) -> Part:
+    """A line of numbers against the step."""
+    return {"type": "scatter", "mode": "lines", "name": name, "line": look, "hovertemplate": hover, **more}
+
+
+def step_axis(planned: int) -> Part:
+    """The axis that all panels share, below the lowest."""
+    title = {"text": "step", "standoff": 4}
+    return AXIS | {"range": [0, planned], "title": title, "anchor": "y2"}
+
+
+def panel_name(text: str, top: float, x: float = 1.0, anchor: str = "right top", size: int = 12) -> Part:
+    """What a panel shows; by default inside its upper right corner, where no curve begins or ends."""
+    return note(text, x, top, anchor, size=size, **PAPER)
 
 
 def curves(
@@ -114,20 +123,16 @@ def curves(
         called: what the parts of an answer are, and what examples are.
     """
     nothing = np.full(1, np.nan)
-    arrays: dict[str, Array] = {}
-    if ghost is None:
-        arrays |= {f"{trace}.{axis}": nothing for trace in (0, 1) for axis in "xy"}
-    else:
-        arrays["0.x"], arrays["0.y"] = thinned(ghost.steps, ghost.loss)
-        ((arrays["1.x"], arrays["1.y"]),) = _measured(ghost.steps, ghost.exact)
-    arrays["2.x"], arrays["2.y"], arrays["5.y"] = thinned(run.steps, run.loss, run.token_accuracy)
-    arrays["5.x"] = arrays["2.x"]
-    evaluations = _measured(run.steps, run.exact, run.held_out_loss, run.free_loss)
-    for trace, (x, y) in zip((3, 4, 6), evaluations, strict=True):
-        arrays[f"{trace}.x"], arrays[f"{trace}.y"] = x, y
-    for name in list(arrays):
-        if not len(arrays[name]):
-            arrays[name] = nothing
+    lines: list[tuple[Array, Array]] = [(nothing, nothing)] * 2
+    if ghost is not None:
+        ghost_steps, ghost_loss = thinned(ghost.steps, ghost.loss)
+        lines = [(ghost_steps, ghost_loss), *_measured(ghost.steps, ghost.exact)]
+    steps, loss, accuracy = thinned(run.steps, run.loss, run.token_accuracy)
+    exact, held_out, free = _measured(run.steps, run.exact, run.held_out_loss, run.free_loss)
+    lines += [(steps, loss), exact, held_out, (steps, accuracy), free]
+    arrays = {}
+    for trace, (x, y) in enumerate(lines):
+        arrays[f"{trace}.x"], arrays[f"{trace}.y"] = (x, y) if len(x) else (nothing, nothing)
     step = int(run.steps[-1]) if len(run.steps) else 0
     return Picture(
         spec=_spec(planned, highest_loss, run_id, moments, called),
@@ -146,76 +151,59 @@ def _spec(
     called: tuple[str, str],
 ) -> str:
     parts, examples = called
+    marked = {"mode": "lines+markers"}
+    data = [
+        _curve("previous run: training loss", "y", colors.GHOST, 1.5, dash="dot"),
+        _curve(f"previous run: {examples} right", "y2", colors.GHOST, 1.5, dash="dot"),
+        _curve("training", "y", colors.TRAIN, 1.5, legend="training"),
+        _curve(f"{examples} right (held-out)", "y2", colors.HELD_OUT, 3) | marked,
+        _curve(f"held-out {examples}", "y", colors.HELD_OUT, 3, legend="held-out") | marked,
+        _curve(f"{parts} right (training)", "y2", colors.TRAIN, 1.5),
+        _curve(f"held-out, reading its own {parts}", "y", colors.FREE, 2, dash="dash", legend="free"),
+    ]
     # The legend of the lower panel: two shares that are not to be taken for each other.
     shares = (
         f"<span style='color:{colors.TRAIN}'><b>{parts}</b></span>, "
         f"<span style='color:{colors.HELD_OUT}'><b>whole {examples}</b></span> right"
     )
-
-    def line(
-        name: str, axis: str, color: str, *, legend: bool = True, short: str = "", **style: object
-    ) -> dict[str, object]:
-        unit = "%{y:.1%}" if axis == "y2" else "%{y:.3f}"
-        return {
-            "type": "scatter",
-            "mode": style.pop("mode", "lines"),
-            "name": short or name,
-            "yaxis": axis,
-            "line": {"color": color, **style},
-            "marker": {"color": color, "size": 7},
-            "showlegend": legend,
-            "hovertemplate": f"{name}: {unit}<extra></extra>",
-        }
-
-    data = [
-        line("previous run: training loss", "y", colors.GHOST, legend=False, width=1.5, dash="dot"),
-        line(f"previous run: {examples} right", "y2", colors.GHOST, legend=False, width=1.5, dash="dot"),
-        line("training", "y", colors.TRAIN, width=1.5),
-        line(
-            f"{examples} right (held-out)", "y2", colors.HELD_OUT, legend=False, width=3, mode="lines+markers"
-        ),
-        line(f"held-out {examples}", "y", colors.HELD_OUT, short="held-out", width=3, mode="lines+markers"),
-        line(f"{parts} right (training)", "y2", colors.TRAIN, legend=False, width=1.5),
-        line(f"held-out, reading its own {parts}", "y", colors.FREE, short="free", width=2, dash="dash"),
-    ]
-    axis = {"zeroline": False, "fixedrange": False, "tickfont": {"size": 12}}
     # Pins have a strip of their own: among the curves, the pointer would find all of them at once.
     n_heights = max(pin_heights(moments, planned), default=-1) + 1
-    strip = 0.03 + 0.04 * n_heights if moments else 0.0
-    middle = 0.5 - 0.4 * strip  # between the panels, which both make room
-    layout: dict[str, Any] = {
+    top = 1.0 - (0.03 + 0.04 * n_heights if moments else 0.0)
+    middle = 0.5 - 0.4 * (1.0 - top)  # between the panels, which both make room
+    layout: Part = {
         "margin": {"l": 40, "r": 6, "t": 24, "b": 34},
         "hovermode": "x",
         "legend": {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "font": {"size": 11}},
-        "xaxis": {**axis, "range": [0, planned], "title": {"text": "step", "standoff": 4}, "anchor": "y2"},
-        "yaxis": {
-            **axis,
-            "range": [0, highest_loss],
-            "domain": [middle + 0.04, 1.0 - strip],
-        },
-        "yaxis2": {
-            **axis,
+        "xaxis": step_axis(planned),
+        "yaxis": AXIS | {"range": [0, highest_loss], "domain": [middle + 0.04, top]},
+        "yaxis2": AXIS
+        | {
             "range": [-0.02, 1.04],
             "domain": [0.0, middle - 0.04],
             "tickformat": ".0%",
             "tickvals": [0, 0.5, 1],
         },
-        "annotations": [
-            panel_name("loss", 1.0 - strip),
-            panel_name(shares, middle - 0.04) | {"x": 0.02, "xanchor": "left"},
-        ],
-        "shapes": [marker_line()],
+        "annotations": [panel_name("loss", top), panel_name(shares, middle - 0.04, 0.02, "left top")],
+        "shapes": [MARKER],
         "uirevision": run_id,
     }
     if moments:
         data.append(_pins(moments, planned))
         layout["yaxis3"] = {
-            "domain": [1.0 - strip, 1.0],
+            "domain": [top, 1.0],
             "range": [-0.5, n_heights - 0.5],
             "fixedrange": True,
             "visible": False,
         }
     return json.dumps({"data": data, "layout": layout})
+
+
+def _curve(name: str, axis: str, color: str, width: float, *, dash: str = "solid", legend: str = "") -> Part:
+    """A curve of the loss or of a share; in the legend where it has a name for it."""
+    unit = "%{y:.1%}" if axis == "y2" else "%{y:.3f}"
+    look = {"color": color, "width": width, "dash": dash}
+    hover = f"{name}: {unit}<extra></extra>"
+    return curve(legend or name, look, hover, yaxis=axis, showlegend=bool(legend), marker={"size": 7})
 
 
 def pin_heights(moments: tuple[tuple[int, str], ...], planned: int) -> list[int]:
@@ -230,7 +218,7 @@ def pin_heights(moments: tuple[tuple[int, str], ...], planned: int) -> list[int]
     return heights
 
 
-def _pins(moments: tuple[tuple[int, str], ...], planned: int) -> dict[str, Any]:
+def _pins(moments: tuple[tuple[int, str], ...], planned: int) -> Part:
     """A pin for each moment; the pointer names its neighbours too, which may stand in each other's way."""
 
     def told(pin: tuple[int, str]) -> str:
@@ -259,19 +247,4 @@ def _pins(moments: tuple[tuple[int, str], ...], planned: int) -> dict[str, Any]:
         },
         "cliponaxis": False,
         "showlegend": False,
-    }
-
-
-def panel_name(text: str, top: float) -> dict[str, object]:
-    """What a panel shows, inside its upper right corner, where no curve begins or ends."""
-    return {
-        "text": text,
-        "xref": "paper",
-        "yref": "paper",
-        "x": 1.0,
-        "y": top,
-        "xanchor": "right",
-        "yanchor": "top",
-        "showarrow": False,
-        "font": {"size": 12},
     }

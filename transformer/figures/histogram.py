@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from transformer.figures import colors
+from transformer.figures.parts import Part, axis_title
+from transformer.figures.parts import title as titled
 from transformer.figures.picture import Picture
-
-SIDES = ("questions", "answers")
 
 
 def length_histogram(
@@ -25,55 +24,62 @@ def length_histogram(
         unit: what is counted on either side, such as words or characters.
     """
     longest = max([*questions, *answers], default=1)
-    data: list[dict[str, Any]] = []
-    layout: dict[str, Any] = {
-        "title": {"text": title, "x": 0.01, "xanchor": "left", "y": 1, "yanchor": "top", "pad": {"t": 6}}
-        | {"font": {"size": 14}},
-        "margin": {"l": 4, "r": 8, "t": 30, "b": 4},
-        "bargap": 0.2,
-        "showlegend": False,
-        "xaxis": {
-            "range": [0.4, longest + 0.6],
-            "dtick": max(1, -(-longest // 12)),
-            "showgrid": False,
-            "zeroline": False,
-            "anchor": "y2",
-            "title": {"text": _unit(unit), "font": {"size": 12}, "standoff": 4},
-            "automargin": True,
-            "fixedrange": True,
-        },
-    }
-    for panel, (side, lengths, color) in enumerate(
-        zip(SIDES, (questions, answers), (colors.QUERY, colors.KEY), strict=True)
-    ):
-        counts = np.bincount(np.asarray(lengths, dtype=int), minlength=longest + 1)[1:]
-        suffix = "2" if panel else ""
-        data.append(
+    counted = f"length: questions in {unit[0]}, answers in {unit[1]}"
+    if unit[0] == unit[1]:
+        counted = f"length in {unit[0]}"
+    return Picture(
+        spec=json.dumps(
             {
-                "type": "bar",
-                "name": side,
-                "x": list(range(1, longest + 1)),
-                "y": counts.tolist(),
-                "xaxis": "x",
-                "yaxis": f"y{suffix}",
-                "marker": {"color": color},
-                "hovertemplate": f"{side} of %{{x}} {unit[panel]}: <b>%{{y:,}}</b><extra></extra>",
+                "data": [
+                    _bars("questions", questions, longest, unit[0], colors.QUERY, "y"),
+                    _bars("answers", answers, longest, unit[1], colors.KEY, "y2"),
+                ],
+                "layout": {
+                    "title": titled(title, size=14, pad=6),
+                    "margin": {"l": 4, "r": 8, "t": 30, "b": 4},
+                    "bargap": 0.2,
+                    "showlegend": False,
+                    "xaxis": {
+                        "range": [0.4, longest + 0.6],
+                        "dtick": max(1, -(-longest // 12)),
+                        "showgrid": False,
+                        "zeroline": False,
+                        "anchor": "y2",
+                        "title": axis_title(counted, standoff=4, size=12),
+                        "automargin": True,
+                        "fixedrange": True,
+                    },
+                    "yaxis": _counts("questions", [0.54, 1.0]),
+                    "yaxis2": _counts("answers", [0.0, 0.46]),
+                },
             }
         )
-        layout[f"yaxis{suffix}"] = {
-            "domain": [0.54, 1.0] if panel == 0 else [0.0, 0.46],
-            "title": {"text": side, "font": {"size": 12}, "standoff": 6},
-            "nticks": 3,
-            "rangemode": "tozero",
-            "zeroline": False,
-            "automargin": True,
-            "fixedrange": True,
-        }
-    return Picture(spec=json.dumps({"data": data, "layout": layout}))
+    )
 
 
-def _unit(unit: tuple[str, str]) -> str:
-    """What the one axis counts."""
-    if unit[0] == unit[1]:
-        return f"length in {unit[0]}"
-    return f"length: questions in {unit[0]}, answers in {unit[1]}"
+def _bars(side: str, lengths: Sequence[int], longest: int, unit: str, color: str, axis: str) -> Part:
+    """How many there are of each length."""
+    counts = np.bincount(np.asarray(lengths, dtype=int), minlength=longest + 1)[1:]
+    return {
+        "type": "bar",
+        "name": side,
+        "x": list(range(1, longest + 1)),
+        "y": counts.tolist(),
+        "xaxis": "x",
+        "yaxis": axis,
+        "marker": {"color": color},
+        "hovertemplate": f"{side} of %{{x}} {unit}: <b>%{{y:,}}</b><extra></extra>",
+    }
+
+
+def _counts(side: str, domain: list[float]) -> Part:
+    """The axis of one side."""
+    return {
+        "domain": domain,
+        "title": axis_title(side, standoff=6, size=12),
+        "nticks": 3,
+        "rangemode": "tozero",
+        "zeroline": False,
+        "automargin": True,
+        "fixedrange": True,
+    }

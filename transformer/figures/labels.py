@@ -8,9 +8,22 @@ from typing import Protocol
 
 from transformer.figures.maps import MapAxes
 
+COLUMN_TITLES = {
+    "letter": {
+        "src": "letters of the word",
+        "tgt": "letters written so far",
+        "seq": "word, then answer so far",
+    },
+    "token": {
+        "src": "tokens of the question",
+        "tgt": "tokens written so far",
+        "seq": "question, then answer so far",
+    },
+}
+
 
 class Sides(Protocol):
-    """What the two axes of one attention are."""
+    """What the two axes of one attention are; hashable."""
 
     @property
     def query(self) -> str:
@@ -29,86 +42,31 @@ class Sides(Protocol):
         """Whether rows are kept from looking at later columns."""
 
 
-class Read(Protocol):
-    """One word as a model has read it."""
-
-    @property
-    def src_tokens(self) -> tuple[str, ...]:
-        """What is read."""
-
-    @property
-    def tgt_tokens(self) -> tuple[str, ...]:
-        """What the decoder has read last at each of its positions."""
-
-
-def map_axes(sides: Sides, word: Read, expected: tuple[str, ...]) -> MapAxes:
+@lru_cache(maxsize=256)
+def map_axes(
+    sides: Sides, src_tokens: tuple[str, ...], tgt_tokens: tuple[str, ...], expected: tuple[str, ...]
+) -> MapAxes:
     """What stands at the axes of one attention's maps of a word: the tokens really attended to.
 
     Args:
-        expected: what each position that writes is to write; empty where that is nothing.
-    """
-    return token_axes(
-        query=sides.query,
-        key=sides.key,
-        writes=sides.writes,
-        causal=sides.causal,
-        src_tokens=word.src_tokens,
-        tgt_tokens=word.tgt_tokens,
-        expected=expected,
-    )
-
-
-@lru_cache(maxsize=256)
-def token_axes(
-    *,
-    query: str,
-    key: str,
-    writes: bool,
-    causal: bool,
-    src_tokens: tuple[str, ...],
-    tgt_tokens: tuple[str, ...],
-    expected: tuple[str, ...],
-) -> MapAxes:
-    """The axes of one kind of attention for one word.
-
-    Args:
-        query: whose positions are the rows: src, tgt or seq.
-        key: whose positions are the columns: src, tgt or seq.
-        writes: whether each row is to write a token.
-        causal: whether rows are kept from looking at later columns.
         src_tokens: what the encoder reads.
-        tgt_tokens: what the decoder reads.
+        tgt_tokens: what the decoder reads; without two stacks both are the same.
         expected: what each position that writes is to write; empty where that is nothing.
     """
     noun = called(src_tokens)
-    rows = src_tokens if query == "src" else tgt_tokens
-    if writes:
+    rows = src_tokens if sides.query == "src" else tgt_tokens
+    if sides.writes:
         rows = tuple(f"{read} → {to}" if to else read for read, to in zip(rows, expected, strict=True))
+    row_title = "after reading → writes"
+    if sides.query == "src":
+        row_title = f"{noun} → becomes" if sides.writes else f"{noun} at work"
     return MapAxes(
         rows=rows,
-        columns=src_tokens if key == "src" else tgt_tokens,
-        row_title="after reading → writes"
-        if query != "src"
-        else f"{noun} → becomes"
-        if writes
-        else f"{noun} at work",
-        column_title=COLUMN_TITLES[noun][key],
-        causal=causal,
+        columns=src_tokens if sides.key == "src" else tgt_tokens,
+        row_title=row_title,
+        column_title=COLUMN_TITLES[noun][sides.key],
+        causal=sides.causal,
     )
-
-
-COLUMN_TITLES = {
-    "letter": {
-        "src": "letters of the word",
-        "tgt": "letters written so far",
-        "seq": "word, then answer so far",
-    },
-    "token": {
-        "src": "tokens of the question",
-        "tgt": "tokens written so far",
-        "seq": "question, then answer so far",
-    },
-}
 
 
 def called(tokens: Sequence[str]) -> str:

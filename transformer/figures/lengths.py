@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.maps import TITLE
+from transformer.figures.parts import BARE, Part, axis_title, line, share_bar
+from transformer.figures.parts import title as titled
 from transformer.figures.picture import Array, Picture
 
 
@@ -52,7 +52,9 @@ def length_heatmap(
 def _spec(shortest: int, n_lengths: int, n_positions: int, longest_trained: int, has_exact: bool) -> str:
     lengths = list(range(shortest, shortest + n_lengths))
     size = 14 if max(n_lengths, n_positions) <= 10 else 12
-    heat: dict[str, Any] = {
+    bare = BARE | {"tickangle": 0, "tickfont": {"size": size}}
+    shares_end = 0.82 if has_exact else 1.0
+    heat: Part = {
         "type": "heatmap",
         "y": lengths,
         "zmin": 0.0,
@@ -62,44 +64,21 @@ def _spec(shortest: int, n_lengths: int, n_positions: int, longest_trained: int,
         "ygap": 1,
         "hoverongaps": False,
     }
-    data = [
-        heat
-        | {
-            "x": list(range(1, n_positions + 1)),
-            "hovertemplate": "output %{x}, questions of length %{y}: <b>%{z:.1%}</b> right<extra></extra>",
-            "colorbar": {
-                "title": {
-                    "text": "share right<br><span style='font-size:7px'>&nbsp;</span>",
-                    "side": "top",
-                    "font": {"size": 12},
-                },
-                "thickness": 10,
-                "tickvals": [0, 0.5, 1],
-                "tickformat": ".0%",
-                "tickfont": {"size": 12},
-                "outlinewidth": 0,
-                "xpad": 4,
-            },
-        }
-    ]
-    bare = {
-        "showgrid": False,
-        "showline": False,
-        "zeroline": False,
-        "ticks": "",
-        "tickangle": 0,
-        "tickfont": {"size": size},
+    shares = {
+        "x": list(range(1, n_positions + 1)),
+        "hovertemplate": "output %{x}, questions of length %{y}: <b>%{z:.1%}</b> right<extra></extra>",
+        "colorbar": share_bar("share right<br><span style='font-size:7px'>&nbsp;</span>"),
     }
-    letters_end = 0.82 if has_exact else 1.0
-    layout: dict[str, Any] = {
-        "title": TITLE | {"text": ""},
+    data = [heat | shares]
+    layout: Part = {
+        "title": titled(),
         "margin": {"l": 4, "r": 0, "t": 48, "b": 4},
         "xaxis": bare
         | {
-            "domain": [0.0, letters_end],
+            "domain": [0.0, shares_end],
             "range": [0.5, n_positions + 0.5],
             "dtick": 1 if n_positions <= 16 else 5,
-            "title": {"text": "place in the answer", "font": {"size": 13}, "standoff": 10},
+            "title": axis_title("place in the answer", standoff=10),
             "automargin": True,
         },
         "yaxis": bare
@@ -107,25 +86,23 @@ def _spec(shortest: int, n_lengths: int, n_positions: int, longest_trained: int,
             "tickvals": lengths,
             "ticktext": [str(n) for n in lengths],
             "range": [lengths[-1] + 0.5, shortest - 0.5],
-            "title": {"text": "length of the question (asked)", "font": {"size": 13}, "standoff": 16},
+            "title": axis_title("length of the question (asked)", standoff=16),
             "automargin": True,
         },
         "uirevision": json.dumps([shortest, n_lengths, n_positions]),
     }
     if has_exact:
-        data.append(
-            heat
-            | {
-                "x": [0],
-                "xaxis": "x2",
-                "showscale": False,
-                "texttemplate": "%{z:.0%}",
-                "textfont": {"size": size},
-                "hovertemplate": "questions of length %{y}: <b>%{z:.1%}</b> right to the last<extra></extra>",
-            }
-        )
+        exact = {
+            "x": [0],
+            "xaxis": "x2",
+            "showscale": False,
+            "texttemplate": "%{z:.0%}",
+            "textfont": {"size": size},
+            "hovertemplate": "questions of length %{y}: <b>%{z:.1%}</b> right to the last<extra></extra>",
+        }
+        data.append(heat | exact)
         layout["xaxis2"] = bare | {
-            "domain": [letters_end + 0.03, 1.0],
+            "domain": [shares_end + 0.03, 1.0],
             "anchor": "y",
             "range": [-0.5, 0.5],
             "tickvals": [0],
@@ -133,17 +110,8 @@ def _spec(shortest: int, n_lengths: int, n_positions: int, longest_trained: int,
         }
     if shortest <= longest_trained < lengths[-1]:
         border = longest_trained + 0.5
-        layout["shapes"] = [
-            {
-                "type": "line",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": border,
-                "y1": border,
-                "line": {"color": colors.MIRROR, "width": 3},
-            }
-        ]
+        look = {"color": colors.MIRROR, "width": 3}
+        layout["shapes"] = [line((0, border), (1, border), look, xref="paper")]
         layout["annotations"] = [
             {
                 "text": "trained<br>up to here",

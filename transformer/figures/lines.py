@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.maps import TITLE, MapAxes
+from transformer.figures.maps import MapAxes
+from transformer.figures.parts import Part, line, note, texts
+from transformer.figures.parts import title as titled
 from transformer.figures.picture import Array, Picture, escaped
 
 LETTER = 0.026
@@ -27,42 +28,29 @@ def line_view(weights: Array, axes: MapAxes, *, title: str, step: int, lit_row: 
         weights: (rows, columns) in [0, 1]; NaN where the mask blocks, which draws no line.
         lit_row: the token that matters now: bold, with lines of another colour, before those of all others.
     """
-    expected = (len(axes.rows), len(axes.columns))
-    if weights.shape != expected:
-        raise ValueError(f"weights has shape {weights.shape}, but the tokens need {expected}.")
-    opacities = np.nan_to_num(weights.astype(float), nan=0.0).clip(0.0, 1.0)
+    axes.check(weights)
+    opacities = np.nan_to_num(weights.astype(float), nan=0.0).clip(0.0, 1.0).tolist()
     lines = [
-        _line(row, column, opacities[row, column], lit_row)
-        for row in range(len(axes.rows))
-        for column in range(len(axes.columns))
+        line((0, row), (1, column), _look(row, lit_row), layer="below", opacity=opacity)
+        for row, of_row in enumerate(opacities)
+        for column, opacity in enumerate(of_row)
     ]
     spec = _spec(axes, lit_row, 1 + title.count("<br>"))
     return Picture(spec=spec, layout={"title.text": title, "shapes": lines}, step=step)
 
 
-def _line(row: int, column: int, opacity: float, lit_row: int | None) -> dict[str, Any]:
+def _look(row: int, lit_row: int | None) -> Part:
     if lit_row is None:
-        look: dict[str, Any] = {"color": colors.LOOKS, "width": 3}
-    elif row == lit_row:
-        look = {"color": colors.LIT, "width": 5}
-    else:
-        look = {"color": colors.GHOST, "width": 1.5}
-    return {
-        "type": "line",
-        "layer": "below",
-        "x0": 0,
-        "x1": 1,
-        "y0": row,
-        "y1": column,
-        "opacity": float(opacity),
-        "line": look,
-    }
+        return {"color": colors.LOOKS, "width": 3}
+    if row == lit_row:
+        return {"color": colors.LIT, "width": 5}
+    return {"color": colors.GHOST, "width": 1.5}
 
 
 @lru_cache(maxsize=64)
 def _spec(axes: MapAxes, lit_row: int | None, title_lines: int) -> str:
-    n_rows, n_columns = len(axes.rows), len(axes.columns)
-    size = 16 if max(n_rows, n_columns) <= 10 else 14 if max(n_rows, n_columns) <= 14 else 12
+    most = max(axes.shape)
+    size = 16 if most <= 10 else 14 if most <= 14 else 12
     rows = [escaped(label) for label in axes.rows]
     if lit_row is not None:
         rows[lit_row] = f"<b>{rows[lit_row]}</b>"
@@ -71,53 +59,28 @@ def _spec(axes: MapAxes, lit_row: int | None, title_lines: int) -> str:
     )
     between = 1 - left - right
     layout = {
-        "meta": {"lines": {"rows": n_rows, "columns": n_columns}},
-        "title": TITLE | {"text": "", "pad": {"t": 2 + 8 * title_lines}},
+        "meta": {"lines": {"rows": len(axes.rows), "columns": len(axes.columns)}},
+        "title": titled(pad=2 + 8 * title_lines),
         "margin": {"l": 4, "r": 4, "t": 34 + 18 * title_lines, "b": 4},
         "hovermode": "closest",
         "hoverdistance": 40,
         "showlegend": False,
         "xaxis": {"range": [-left / between, 1 + right / between], "visible": False, "fixedrange": True},
-        "yaxis": {
-            "range": [max(n_rows, n_columns) - 0.4, -0.6],
-            "visible": False,
-            "fixedrange": True,
-        },
-        "annotations": [_heading(axes.row_title, 0), _heading(axes.column_title, 1)],
+        "yaxis": {"range": [most - 0.4, -0.6], "visible": False, "fixedrange": True},
+        "annotations": [
+            note(heading, x, 1.0, "center bottom", size=13, yref="paper")
+            for x, heading in enumerate((axes.row_title, axes.column_title))
+        ],
         "uirevision": json.dumps([axes.rows, axes.columns]),
     }
-    data = [
-        _tokens(0, rows, "middle left", size),
-        _tokens(1, [escaped(token) for token in axes.columns], "middle right", size),
-    ]
+    columns = [escaped(token) for token in axes.columns]
+    data = [_tokens(0, rows, "middle left", size), _tokens(1, columns, "middle right", size)]
     return json.dumps({"data": data, "layout": layout})
 
 
-def _tokens(x: int, labels: list[str], side: str, size: int) -> dict[str, Any]:
+def _tokens(x: int, labels: list[str], side: str, size: int) -> Part:
     """Tokens below each other; their markers are large, for the pointer."""
-    return {
-        "type": "scatter",
-        "mode": "markers+text",
-        "x": [x] * len(labels),
-        "y": list(range(len(labels))),
-        "text": labels,
-        "textposition": side,
-        "textfont": {"size": size},
-        "cliponaxis": False,
-        "marker": {"size": 14, "color": colors.GHOST, "opacity": 0.35, "line": {"width": 0}},
-        "hoverinfo": "none",  # what the pointer asks, the lines answer
-    }
-
-
-def _heading(text: str, x: int) -> dict[str, Any]:
-    """What the tokens below it are."""
-    return {
-        "text": text,
-        "x": x,
-        "yref": "paper",
-        "y": 1.0,
-        "xanchor": "center",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "font": {"size": 13},
-    }
+    marker = {"size": 14, "color": colors.GHOST, "opacity": 0.35, "line": {"width": 0}}
+    places = [x] * len(labels), range(len(labels))
+    # What the pointer asks, the lines answer.
+    return texts(*places, labels, size, textposition=side, marker=marker, hoverinfo="none")

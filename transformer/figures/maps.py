@@ -7,17 +7,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
 from transformer.figures import colors
+from transformer.figures.cells import BLOCKED, blocked_cells
+from transformer.figures.parts import BARE, ZERO_TO_ONE, Part, axis_title, frame, note, share_bar
+from transformer.figures.parts import title as titled
 from transformer.figures.picture import Array, Picture, escaped
+from transformer.insight.blocking import BY_HAND, FUTURE
 
-ZERO_TO_ONE = {"zmin": 0.0, "zmax": 1.0, "colorscale": colors.WEIGHTS}
-TITLE = {"x": 0.01, "xanchor": "left", "y": 1, "yanchor": "top", "pad": {"t": 18}, "font": {"size": 16}}
 GAP = 1
 """Cells between two tiles."""
+LOOKS_AT = "%{y} · looks at %{x}<br><b>%{z:.1%}</b><extra></extra>"
+"""What the pointer shows of a weight."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +33,16 @@ class MapAxes:
     column_title: str
     causal: bool = False
     """Whether the upper triangle is blocked."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.rows), len(self.columns)
+
+    def check(self, weights: Array) -> None:
+        """Raises ValueError where weights are not of these tokens."""
+        if weights.shape != self.shape:
+            raise ValueError(f"weights has shape {weights.shape}, but the tokens need {self.shape}.")
 
 
 def large_map(
@@ -52,19 +65,17 @@ def large_map(
         lit_row: the row that matters now, in a frame.
         off: whether the head is switched off.
     """
-    _check(weights, axes)
-    labels = [_marked(escaped(label), (wrong or {}).get(i)) for i, label in enumerate(axes.rows)]
+    axes.check(weights)
+    labels = [escaped(label) for label in axes.rows]
+    for row, token in (wrong or {}).items():
+        labels[row] = f"{labels[row]} <b>✗</b> {escaped(token)}"
     return Picture(
         spec=_large_spec(axes, tuple(outlined), lit_row, _taken(weights, axes)),
         arrays={"0.z": weights},
         layout={"title.text": title, "yaxis.ticktext": labels},
         step=step,
-        hatched=(_box(0, 0, (len(axes.rows), len(axes.columns))),) if off else (),
+        hatched=(_box(0, 0, axes.shape),) if off else (),
     )
-
-
-def _marked(label: str, would_write: str | None) -> str:
-    return label if would_write is None else f"{label} <b>✗</b> {escaped(would_write)}"
 
 
 @lru_cache(maxsize=64)
@@ -88,44 +99,45 @@ def _large_spec(
     axes: MapAxes,
     outlined: tuple[tuple[int, int], ...],
     lit_row: int | None,
-    taken: tuple[tuple[int, ...], ...],
+    taken: tuple[tuple[int, int], ...],
 ) -> str:
-    n_rows, n_columns = len(axes.rows), len(axes.columns)
-    size = 16 if max(n_rows, n_columns) <= 14 else 11
-    data = [
-        {
-            "type": "heatmap",
-            **ZERO_TO_ONE,
-            "xgap": 1,
-            "ygap": 1,
-            "hoverongaps": False,
-            "hovertemplate": "%{y} · looks at %{x}<br><b>%{z:.1%}</b><extra></extra>",
-            "colorbar": {
-                "title": {"text": "weight", "side": "top", "font": {"size": 12}},
-                "thickness": 10,
-                "tickvals": [0, 0.5, 1],
-                "tickformat": ".0%",
-                "tickfont": {"size": 12},
-                "outlinewidth": 0,
-                "xpad": 4,
-            },
-        }
-    ]
+    n_rows, n_columns = axes.shape
+    size = 16 if max(axes.shape) <= 14 else 11
+    weights = {"type": "heatmap", **ZERO_TO_ONE, "xgap": 1, "ygap": 1, "hoverongaps": False}
+    data = [weights | {"hovertemplate": LOOKS_AT, "colorbar": share_bar("weight")}]
     if axes.causal:
-        data.append(_future(n_rows, n_columns, "╱"))
+        data.append(_blocked(~np.tri(*axes.shape, dtype=bool), FUTURE))
     if taken:
-        data.append(_by_hand(taken, n_rows, n_columns, "✕"))
+        by_hand = np.zeros(axes.shape, dtype=bool)
+        by_hand[tuple(np.array(taken).T)] = True
+        data.append(_blocked(by_hand, BY_HAND))
+    shapes = [frame((row, row), (column, column), colors.MIRROR, 2) for row, column in outlined]
+    if lit_row is not None:
+        shapes.append(frame((lit_row, lit_row), (0, n_columns - 1), colors.LIT, 4))
+    rows = _token_axis([escaped(label) for label in axes.rows], axes.row_title, size)
     layout = {
-        "title": TITLE | {"text": ""},
+        "title": titled(),
         "margin": {"l": 4, "r": 0, "t": 48, "b": 4},
         "xaxis": _column_axis(axes.columns, axes.column_title, size),
-        "yaxis": _token_axis([escaped(label) for label in axes.rows], axes.row_title, size)
-        | {"range": [n_rows - 0.5, -0.5]},
-        "shapes": [_outline(row, column) for row, column in outlined]
-        + ([] if lit_row is None else [_frame_of(lit_row, n_columns)]),
+        "yaxis": rows | {"range": [n_rows - 0.5, -0.5]},
+        "shapes": shapes,
         "uirevision": json.dumps([axes.rows, axes.columns]),
     }
     return json.dumps({"data": data, "layout": layout})
+
+
+def _blocked(cells: Array, code: int) -> Part:
+    """Cells that their rows may not look at, (rows, columns) bool."""
+    hover = f"%{{y}} may not look at %{{x}}<br>{BLOCKED[code][2]}<extra></extra>"
+    return blocked_cells(cells, code) | {"hovertemplate": hover}
+
+
+def _taken(weights: Array, axes: MapAxes) -> tuple[tuple[int, int], ...]:
+    """Cells that are blocked though the causal mask leaves them open: somebody has taken them away."""
+    taken = np.isnan(weights)
+    if axes.causal:
+        taken &= np.tri(*axes.shape, dtype=bool)
+    return tuple((row, column) for row, column in np.argwhere(taken).tolist())
 
 
 def map_strip(
@@ -146,17 +158,15 @@ def map_strip(
         off: (layer, head) of those that are switched off.
     """
     n_layers, n_heads = len(weights), len(weights[0])
-    for heads in weights:
-        for one in heads:
-            _check(one, axes)
-    shape = len(axes.rows), len(axes.columns)
+    shape = axes.shape
     height, width = tile_place(n_heads - 1, n_layers - 1, shape)
     tiles = np.full((height + shape[0], width + shape[1]), np.nan, dtype=np.float32)
     blocked = tiles.copy()
     future = ~np.tri(*shape, dtype=bool) & axes.causal
-    changing: dict[str, Any] = {}
+    changing: Part = {}
     for layer, heads in enumerate(weights):
         for head, one in enumerate(heads):
+            axes.check(one)
             y, x = tile_place(head, layer, shape)
             tiles[y : y + shape[0], x : x + shape[1]] = one
             closed = np.where(future, 0.0, 1.0)
@@ -189,11 +199,10 @@ def _box(head: int, layer: int, shape: tuple[int, int]) -> tuple[float, float, f
 
 def tile_at(point: tuple[int, int], axes: MapAxes) -> tuple[int, int] | None:
     """The (layer, head) whose tile has this cell (row, column); None between the tiles."""
-    (head, row), (layer, column) = (
-        divmod(place, len(tokens) + GAP)
-        for place, tokens in zip(point, (axes.rows, axes.columns), strict=True)
-    )
-    return (layer, head) if row < len(axes.rows) and column < len(axes.columns) else None
+    n_rows, n_columns = axes.shape
+    head, row = divmod(point[0], n_rows + GAP)
+    layer, column = divmod(point[1], n_columns + GAP)
+    return (layer, head) if row < n_rows and column < n_columns else None
 
 
 @lru_cache(maxsize=64)
@@ -201,21 +210,23 @@ def strip_spec(axes: MapAxes, n_layers: int, n_heads: int) -> str:
     """What stays of the picture of all heads: trace 0 are the weights, trace 1 blocked cells (0 in the
     future, 1 by hand), and each tile has its outline as a shape, those of the first head first.
     """
-    shape = n_rows, n_columns = len(axes.rows), len(axes.columns)
-    height, width = tile_place(n_heads - 1, n_layers - 1, shape)
+    n_rows, n_columns = axes.shape
+    height, width = tile_place(n_heads - 1, n_layers - 1, axes.shape)
     between = [""] * GAP
     x_names, y_names, shapes, annotations = [], [], [], []
     for layer in range(n_layers):
         x_names += [f"{escaped(token)} (layer {layer + 1})" for token in axes.columns] + between
-        middle = tile_place(0, layer, shape)[1] + (n_columns - 1) / 2
-        annotations.append(_beside(f"layer {layer + 1}" if n_layers <= 4 else str(layer + 1), x=middle))
+        middle = tile_place(0, layer, axes.shape)[1] + (n_columns - 1) / 2
+        name = f"layer {layer + 1}" if n_layers <= 4 else str(layer + 1)
+        annotations.append(note(name, middle, 1.0, "center bottom", size=13, yref="paper"))
     for head in range(n_heads):
         y_names += [f"head {head + 1}, {escaped(label)}" for label in axes.rows] + between
-        middle = tile_place(head, 0, shape)[0] + (n_rows - 1) / 2
-        annotations.append(_beside(f"head {head + 1}" if n_heads <= 6 else str(head + 1), y=middle))
+        middle = tile_place(head, 0, axes.shape)[0] + (n_rows - 1) / 2
+        name = f"head {head + 1}" if n_heads <= 6 else str(head + 1)
+        annotations.append(note(name, 0.0, middle, "right middle", size=13, xref="paper", textangle=-90))
         for layer in range(n_layers):
-            y, x = tile_place(head, layer, shape)
-            shapes.append(_rectangle(x, x + n_columns - 1, y, y + n_rows - 1, 0))
+            y, x = tile_place(head, layer, axes.shape)
+            shapes.append(frame((y, y + n_rows - 1), (x, x + n_columns - 1), colors.MIRROR, 0))
     layout = {
         "margin": {"l": 24, "r": 4, "t": 24, "b": 4},
         "xaxis": _hidden(x_names, [-1.0, width + n_columns]),
@@ -227,37 +238,19 @@ def strip_spec(axes: MapAxes, n_layers: int, n_heads: int) -> str:
     cells = {"type": "heatmap", "hoverongaps": False, "showscale": False}
     reasons = {"zmin": 0, "zmax": 1, "colorscale": [[0, colors.CAUSAL], [1, colors.TAKEN]]}
     data = [
-        cells | ZERO_TO_ONE | {"hovertemplate": "%{y} · looks at %{x}<br><b>%{z:.1%}</b><extra></extra>"},
+        cells | ZERO_TO_ONE | {"hovertemplate": LOOKS_AT},
         cells | reasons | {"hovertemplate": "%{y} · may not look at %{x}<extra></extra>"},
     ]
     return json.dumps({"data": data, "layout": layout})
 
 
-def _hidden(names: Sequence[str], ends: list[float]) -> dict[str, Any]:
+def _hidden(names: Sequence[str], ends: list[float]) -> Part:
     """An axis that only the pointer tells of."""
-    return {
-        "showticklabels": False,
-        "showline": False,
-        "showgrid": False,
-        "zeroline": False,
-        "ticks": "",
-        "tickvals": list(range(len(names))),
-        "ticktext": list(names),
-        "range": ends,
-    }
+    labels = {"tickvals": list(range(len(names))), "ticktext": list(names)}
+    return BARE | labels | {"showticklabels": False, "range": ends}
 
 
-def _beside(text: str, *, x: float | None = None, y: float | None = None) -> dict[str, Any]:
-    """The name of a column of tiles above it, or of a row to its left."""
-    place = (
-        {"x": x, "y": 1.0, "yref": "paper", "xanchor": "center", "yanchor": "bottom"}
-        if y is None
-        else {"x": 0.0, "xref": "paper", "y": y, "xanchor": "right", "yanchor": "middle", "textangle": -90}
-    )
-    return place | {"text": text, "showarrow": False, "font": {"size": 13}}
-
-
-def _column_axis(tokens: Sequence[str], title: str, size: int) -> dict[str, Any]:
+def _column_axis(tokens: Sequence[str], title: str, size: int) -> Part:
     """Letters stand below their columns; words lean, for they are wider."""
     if any(len(token) > 2 and not token.startswith("[") for token in tokens):
         return _token_axis([escaped(token) for token in tokens], title, min(size, 14)) | {"tickangle": -40}
@@ -278,97 +271,18 @@ def _lowered(tokens: Sequence[str]) -> list[str]:
     return labels
 
 
-def _token_axis(labels: Sequence[str], title: str, size: int) -> dict[str, Any]:
+def _token_axis(labels: Sequence[str], title: str, size: int) -> Part:
     """Positions are the axis, tokens only its labels: a repeated letter keeps its own column.
 
     The margin that Plotly makes for a title forgets part of its height: less standoff, and it touches labels.
     """
-    return {
+    return BARE | {
         "tickvals": list(range(len(labels))),
         "ticktext": list(labels),
         "tickfont": {"size": size},
         "tickangle": 0,
-        "title": {"text": title, "font": {"size": 13}, "standoff": 12},
+        "title": axis_title(title, standoff=12),
         "range": [-0.5, len(labels) - 0.5],
-        "showgrid": False,
-        "showline": False,
-        "zeroline": False,
-        "ticks": "",
         "automargin": True,
         "ticklabeloverflow": "allow",  # Plotly would measure every label at every change
     }
-
-
-def flat_cells(cells: Array, color: str, mark: str | None, hover: str) -> dict[str, Any]:
-    """Some cells of a map in one flat colour, with a mark: how blocked cells are drawn, never as zero.
-
-    Args:
-        cells: (rows, columns) bool.
-        mark: what stands in each of them; None leaves them plain.
-        hover: Plotly's template for what the pointer shows.
-    """
-    return {
-        "type": "heatmap",
-        "z": [[1 if cell else None for cell in row] for row in cells.tolist()],
-        "colorscale": [[0, color], [1, color]],
-        "showscale": False,
-        "hoverongaps": False,
-        "xgap": 1,
-        "ygap": 1,
-        "text": [[mark if cell else "" for cell in row] for row in cells.tolist()]
-        if mark is not None
-        else None,
-        "texttemplate": "%{text}" if mark is not None else None,
-        "textfont": {"color": colors.MARK, "size": 11},
-        "hovertemplate": f"{hover}<extra></extra>",
-    }
-
-
-def _future(n_rows: int, n_columns: int, mark: str | None) -> dict[str, Any]:
-    """The cells that the causal mask blocks."""
-    cells = ~np.tri(n_rows, n_columns, dtype=bool)
-    return flat_cells(cells, colors.CAUSAL, mark, "%{y} may not look at %{x}<br>blocked: in the future")
-
-
-def _taken(weights: Array, axes: MapAxes) -> tuple[tuple[int, ...], ...]:
-    """Cells that are blocked though the causal mask leaves them open: somebody has taken them away."""
-    taken = np.isnan(weights)
-    if axes.causal:
-        taken = taken & np.tri(weights.shape[0], weights.shape[1], dtype=bool)
-    return tuple(map(tuple, np.argwhere(taken).tolist()))
-
-
-def _by_hand(
-    taken: tuple[tuple[int, ...], ...], n_rows: int, n_columns: int, mark: str | None
-) -> dict[str, Any]:
-    cells = np.zeros((n_rows, n_columns), dtype=bool)
-    cells[tuple(np.array(taken).T)] = True
-    return flat_cells(cells, colors.TAKEN, mark, "%{y} may not look at %{x}<br>blocked by hand")
-
-
-def _rectangle(left: int, right: int, top: int, bottom: int, width: int) -> dict[str, Any]:
-    """Around cells, these among them."""
-    return {
-        "type": "rect",
-        "x0": left - 0.5,
-        "x1": right + 0.5,
-        "y0": top - 0.5,
-        "y1": bottom + 0.5,
-        "line": {"color": colors.MIRROR, "width": width},
-    }
-
-
-def _outline(row: int, column: int) -> dict[str, Any]:
-    return _rectangle(column, column, row, row, 2)
-
-
-def _frame_of(row: int, n_columns: int) -> dict[str, Any]:
-    """The row that is being written."""
-    shape = _outline(row, 0)
-    return shape | {"x1": n_columns - 0.5, "line": {"color": colors.LIT, "width": 4}}
-
-
-def _check(weights: Array, axes: MapAxes) -> None:
-    expected = (len(axes.rows), len(axes.columns))
-    if weights.shape != expected:
-        raise ValueError(f"weights has shape {weights.shape}, but the tokens need {expected}.")

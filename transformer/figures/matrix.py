@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,13 +17,13 @@ from transformer.figures.cells import (
     ROLES,
     SCALES,
     SHARES,
-    Table,
-    blocked_of,
-    cell_traces,
+    reasons,
+    table_traces,
 )
-from transformer.figures.maps import TITLE
+from transformer.figures.parts import BARE, PAPER, Part, axis_title, frame, note
+from transformer.figures.parts import title as titled
 from transformer.figures.picture import Picture, escaped
-from transformer.insight.blocking import OPEN
+from transformer.insight.tables import Focus, Panel
 
 SATURATED, MANY = 0.97, 300
 """Share of many numbers within the ends of their scale: a few large ones would leave the others pale."""
@@ -38,31 +37,15 @@ SCALE_NAMES = {
 }
 
 
-class Place(Protocol):
-    """The one cell that is explained."""
-
-    @property
-    def row(self) -> int:
-        """Position of the query."""
-
-    @property
-    def column(self) -> int | None:
-        """Position of the key; None for none."""
-
-    @property
-    def feature(self) -> int:
-        """Index within a vector."""
-
-
 def matrix_picture(
-    panels: Sequence[Table],
+    panels: Sequence[Panel],
     *,
-    focus: Place,
+    focus: Focus,
     title: str,
     step: int,
-    sources: Sequence[Table] = (),
+    sources: Sequence[Panel] = (),
     width: float = WIDTH,
-    same_scale: Sequence[Table] = (),
+    same_scale: Sequence[Panel] = (),
 ) -> Picture:
     """Draw the tables of a stage, the focused row and column framed, and what one cell was made of below.
 
@@ -76,34 +59,37 @@ def matrix_picture(
     """
     narrow = width < NARROW
     tables = [*panels, *sources]
-    legend = [] if narrow else _legend(tables)
-    boxes = arranged(panels, sources, HEADING - 4 if legend else -HEADING if narrow else 0.0, width)
+    annotations = [] if narrow else _legend(tables)
+    boxes = arranged(panels, sources, HEADING - 4 if annotations else -HEADING if narrow else 0.0, width)
     hovers = sum(table.values.size for table in tables) <= MOST_HOVERS
-    scales = {role: f"coloraxis{n + 1 if n else ''}" for n, role in enumerate(_scales(tables))}
-    data: list[dict[str, Any]] = []
+    roles = [role for role in dict.fromkeys(table.role for table in tables) if role in SCALES]
+    scales = {role: f"coloraxis{n + 1 if n else ''}" for n, role in enumerate(roles)}
+    data: list[Part] = []
     owners: list[int] = []
-    layout: dict[str, Any] = {
-        "title": TITLE | {"text": title},
+    shapes: list[Part] = []
+    layout: Part = {
+        "title": titled(title),
         # A narrow one is low too: without that margin, Plotly pushes the title up into the labels.
         "margin": {"l": 2, "r": 58 if scales else 2, "t": 40 if title else 4, "b": 22 if narrow else 6},
         "hoverlabel": {"align": "left", "font": {"size": 11 if narrow else 13}},
-        "annotations": legend,
-        "shapes": [],
+        "annotations": annotations,
+        "shapes": shapes,
         "showlegend": False,
+        "meta": {"panels": owners},
+        "uirevision": json.dumps([[table.rows, table.columns] for table in tables]),
     }
     for n, box in enumerate(boxes):
         suffix = str(n + 1) if n else ""
         inside = [tables[i] for i in box.tables]
-        n_rows = len(inside) if box.strips else len(inside[0].rows)
-        cell_width, cell_height = box.cell(len(inside[0].columns), n_rows)
-        layout |= _axes(box, inside, suffix)
+        cell_width, cell_height = box.cell(inside)
+        layout |= _axes(box, inside, suffix, width)
         for line, i in enumerate(box.tables):
-            place: dict[str, Any] = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
+            place: Part = {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
             if box.strips:
                 place["y"] = [line]
             if tables[i].role in scales:
                 place["coloraxis"] = scales[tables[i].role]
-            traces = cell_traces(
+            traces = table_traces(
                 tables[i],
                 place=place,
                 width=cell_width,
@@ -113,13 +99,11 @@ def matrix_picture(
             )
             data += traces
             owners += [i] * len(traces)
-            layout["shapes"] += _frames(tables[i], focus, suffix, line if box.strips else 0)
+            shapes += _frames(tables[i], focus, suffix, line if box.strips else 0)
         if not box.strips and not narrow:
-            layout["annotations"].append(_heading(inside[0], box))
+            annotations.append(_heading(inside[0], box, width))
     for n, (role, name) in enumerate(scales.items()):
         layout[name] = _scale(role, [*tables, *same_scale], n, len(scales))
-    layout["meta"] = {"panels": owners}
-    layout["uirevision"] = json.dumps([[table.rows, table.columns] for table in tables])
     return Picture(spec=json.dumps({"data": data, "layout": layout}), step=step)
 
 
@@ -129,113 +113,79 @@ def panel_of(picture: Picture, trace: int) -> int | None:
     return owners[trace] if 0 <= trace < len(owners) else None
 
 
-def _axes(box: Box, inside: Sequence[Table], suffix: str) -> dict[str, Any]:
-    """The two axes of a box: positions, with labels where there is room."""
-    first = inside[0]
-    n_rows, n_columns = len(inside) if box.strips else len(first.rows), len(first.columns)
-    width, height = box.cell(n_columns, n_rows)
-    bare = {"showgrid": False, "showline": False, "zeroline": False, "ticks": "", "tickangle": 0}
-    x_places, x_texts, _ = column_ticks(first.columns, width)
-    tall = box.bottom - box.top >= len(first.row_title) * LETTER
-    wide = box.right - box.left >= len(first.column_title) * LETTER
+def _axes(box: Box, inside: Sequence[Panel], suffix: str, sheet: float) -> Part:
+    """The two axes of a box: positions, with labels and titles where there is room."""
+    first, width, height = inside[0], box.right - box.left, box.bottom - box.top
+    cell_width, cell_height = box.cell(inside)
+    x_places, x_texts, _ = column_ticks(first.columns, cell_width)
     if box.strips:
-        y_places, y_texts = [float(i) for i in range(n_rows)], [_named(table, 34) for table in inside]
+        y_places, y_texts = [float(i) for i in range(len(inside))], [_named(table, 34) for table in inside]
     else:
-        y_places, y_texts = row_ticks(first.rows, height)
-    title = {"font": {"size": 11}, "standoff": 2}
+        y_places, y_texts = row_ticks(first.rows, cell_height)
+    wide = width >= len(first.column_title) * LETTER
+    tall = height >= len(first.row_title) * LETTER and box.labelled and not box.strips
+    common = BARE | {"tickangle": 0, "tickfont": {"size": 11}}
     return {
-        f"xaxis{suffix}": bare
+        f"xaxis{suffix}": common
         | {
-            "domain": [box.left / box.sheet, min(1.0, box.right / box.sheet)],
+            "domain": [box.left / sheet, min(1.0, box.right / sheet)],
             "anchor": f"y{suffix}",
             "tickvals": x_places,
             "ticktext": x_texts,
-            "tickfont": {"size": 11},
-            "range": [-0.5, n_columns - 0.5],
-            "title": title | {"text": first.column_title if wide else ""},
+            "range": [-0.5, len(first.columns) - 0.5],
+            "title": axis_title(first.column_title if wide else "", standoff=2, size=11),
         },
-        f"yaxis{suffix}": bare
+        f"yaxis{suffix}": common
         | {
             "domain": [max(0.0, 1 - box.bottom / HEIGHT), 1 - box.top / HEIGHT],
             "anchor": f"x{suffix}",
             "tickvals": y_places,
             "ticktext": y_texts,
-            "tickfont": {"size": 11},
-            "range": [n_rows - 0.5, -0.5],
+            "range": [box.n_rows(inside) - 0.5, -0.5],
             "showticklabels": box.labelled,
             # With less standoff, Plotly lets this one touch the labels.
-            "title": title
-            | {"standoff": 8, "text": first.row_title if box.labelled and tall and not box.strips else ""},
+            "title": axis_title(first.row_title if tall else "", standoff=8, size=11),
         },
     }
 
 
-def _named(table: Table, width: int) -> str:
+def _named(table: Panel, width: int) -> str:
     """The name of a table, in the colour of its role."""
     text = "<br>".join(map(escaped, wrap(table.name, width)))
     color = ROLES.get(table.role)
     return f'<span style="color:{color}"><b>{text}</b></span>' if color else text
 
 
-def _heading(table: Table, box: Box) -> dict[str, Any]:
-    return {
-        "text": _named(table, 60) if table.role in ROLES else f"<b>{escaped(table.name)}</b>",
-        "xref": "paper",
-        "yref": "paper",
-        "x": box.left / box.sheet,
-        "y": 1 - box.top / HEIGHT,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "yshift": 2,
-        "showarrow": False,
-        "font": {"size": 12},
-    }
+def _heading(table: Panel, box: Box, sheet: float) -> Part:
+    text = _named(table, 60) if table.role in ROLES else f"<b>{escaped(table.name)}</b>"
+    return note(text, box.left / sheet, 1 - box.top / HEIGHT, "left bottom", **PAPER, yshift=2)
 
 
-def _frames(table: Table, focus: Place, suffix: str, top: int) -> list[dict[str, Any]]:
+def _frames(table: Panel, focus: Focus, suffix: str, top: int) -> list[Part]:
     """The frame of a role, of the focused row and column, and of cells that stand out.
 
     Args:
         top: the line of the first row.
     """
-    n_rows, n_columns = len(table.rows), len(table.columns)
+    n_rows, n_columns = table.values.shape
+    axes = {"xref": f"x{suffix}", "yref": f"y{suffix}"}
+    all_rows, all_columns = (top, top + n_rows - 1), (0, n_columns - 1)
     places = {"row": focus.row, "column": focus.column, "feature": focus.feature}
-    row, column = (
-        None if (place := places.get(axis)) is None else min(place, n - 1)
-        for axis, n in zip(table.axes, (n_rows, n_columns), strict=True)
-    )
-
-    def frame(rows: tuple[int, int], columns: tuple[int, int], color: str, width: int) -> dict[str, Any]:
-        """From the first to the last, both inside."""
-        return {
-            "type": "rect",
-            "xref": f"x{suffix}",
-            "yref": f"y{suffix}",
-            "x0": columns[0] - 0.5,
-            "x1": columns[1] + 0.5,
-            "y0": top + rows[0] - 0.5,
-            "y1": top + rows[1] + 0.5,
-            "line": {"color": color, "width": width},
-        }
-
-    all_rows, all_columns = (0, n_rows - 1), (0, n_columns - 1)
-    found = [frame(all_rows, all_columns, ROLES[table.role], 2)] if table.role in ROLES else []
-    found += [frame((r, r), (c, c), colors.RIGHT, 2) for r, c in table.marked]
+    row, column = (places.get(axis) for axis in table.axes)
+    found = [frame(all_rows, all_columns, ROLES[table.role], 2, **axes)] if table.role in ROLES else []
+    found += [frame((top + r, top + r), (c, c), colors.RIGHT, 2, **axes) for r, c in table.marked]
     if row is not None:
-        found.append(frame((row, row), all_columns, colors.MIRROR, 2))
+        line = top + min(row, n_rows - 1)
+        found.append(frame((line, line), all_columns, colors.MIRROR, 2, **axes))
     if column is not None:
-        found.append(frame(all_rows, (column, column), colors.MIRROR, 2))
+        column = min(column, n_columns - 1)
+        found.append(frame(all_rows, (column, column), colors.MIRROR, 2, **axes))
     return found
 
 
-def _scales(tables: Sequence[Table]) -> list[str]:
-    """The scales that are needed, in the order in which they first occur."""
-    return [role for role in dict.fromkeys(table.role for table in tables) if role in SCALES]
-
-
-def _scale(role: str, tables: Sequence[Table], place: int, count: int) -> dict[str, Any]:
+def _scale(role: str, tables: Sequence[Panel], place: int, count: int) -> Part:
     """A scale with its legend; place tells which of how many it is, from above."""
-    bar: dict[str, Any] = {
+    bar: Part = {
         "title": {"text": f"{SCALE_NAMES.get(role, role)}<br> ", "side": "top", "font": {"size": 11}},
         "thickness": 9,
         "len": 0.94 / count,
@@ -265,30 +215,19 @@ def _short(size: float) -> str:
     return f"{size:.0f}" if size >= 99.5 else f"{size:.2g}"
 
 
-def _legend(tables: Sequence[Table]) -> list[dict[str, Any]]:
+def _legend(tables: Sequence[Panel]) -> list[Part]:
     """Why cells are blocked, by colour, mark and name, and what stands out; nothing where nothing does."""
-    codes = {int(code) for table in tables for code in np.unique(blocked_of(table))} - {OPEN}
-    masks = any(table.role == "mask" for table in tables)
-    parts = [f'<span style="color:{colors.MARKER}">□</span> may be looked at'] if masks else []
-    for code, (color, mark, name) in BLOCKED.items():
-        if code in codes:
-            parts.append(f'<span style="color:{color}">■</span> {mark} {name}')
-    if any(table.off for table in tables):
-        parts.append(f'<span style="color:{colors.OFF}">▨</span> switched off')
-    if any(table.marked for table in tables):
-        parts.append(f'<span style="color:{colors.RIGHT}"><b>□</b></span> the right token')
-    if not parts:
-        return []
-    return [
-        {
-            "text": "   ".join(parts),
-            "xref": "paper",
-            "yref": "paper",
-            "x": 1,
-            "y": 1,
-            "xanchor": "right",
-            "yanchor": "top",
-            "showarrow": False,
-            "font": {"size": 12},
-        }
+    codes = {int(code) for table in tables for code in np.unique(reasons(table))}
+    signs = [
+        (colors.MARKER, "□", "may be looked at", any(table.role == "mask" for table in tables)),
+        *(
+            (color, "■", f"{mark} {name.removeprefix('blocked: ')}", code in codes)
+            for code, (color, mark, name) in BLOCKED.items()
+        ),
+        (colors.OFF, "▨", "switched off", any(table.off for table in tables)),
+        (colors.RIGHT, "<b>□</b>", "the right token", any(table.marked for table in tables)),
     ]
+    parts = [
+        f'<span style="color:{color}">{sign}</span> {text}' for color, sign, text, there in signs if there
+    ]
+    return [note("   ".join(parts), 1, 1, "right top", **PAPER)] if parts else []

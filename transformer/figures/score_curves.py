@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.curves import marker_at, marker_line, panel_name, thinned
+from transformer.figures.curves import AXIS, MARKER, curve, marker_at, panel_name, step_axis, thinned
+from transformer.figures.parts import line, note
 from transformer.figures.picture import Array, Picture
 
 LINE_OF_TEXT = 0.13
@@ -46,24 +46,20 @@ def score_curves(
         marker: the step that is looked at.
     """
     names = tuple(scores)
-    n_named = min(len(colors.NAMED), len(names))
     last = {name: _last(scores[name]) for name in names}
-    best = sorted(names, key=lambda name: -last[name])[:n_named]  # among equals the first
+    best = sorted(names, key=lambda name: -last[name])[: len(colors.NAMED)]  # among equals the first
+    lines = [(steps, scores[name]) for name in (*names, *best)]
+    thin_steps, thin_loss = thinned(loss_steps, loss)
+    arrays = {}
     nothing = np.full(1, np.nan)
-    x = steps if len(steps) else nothing
-    arrays: dict[str, Array] = {}
-    for trace, name in enumerate((*names, *best)):
-        arrays[f"{trace}.x"] = x
-        arrays[f"{trace}.y"] = scores[name] if len(steps) else nothing
-    trace = len(names) + n_named
-    thin_x, thin_y = thinned(loss_steps, loss)
-    arrays[f"{trace}.x"], arrays[f"{trace}.y"] = (thin_x, thin_y) if len(thin_x) else (nothing, nothing)
+    for trace, (x, y) in enumerate([*lines, (thin_steps, thin_loss)]):
+        arrays[f"{trace}.x"], arrays[f"{trace}.y"] = (x, y) if len(x) else (nothing, nothing)
     layout = marker_at(marker)
     texts = [name.replace(" · ", "<br>") for name in best]
-    heights = [text.count("<br>") + 1 for text in texts]
-    for i, y in enumerate(_apart([max(0.0, last[name]) for name in best], heights)):
+    n_lines = [text.count("<br>") + 1 for text in texts]
+    for i, height in enumerate(_apart([max(0.0, last[name]) for name in best], n_lines)):
         layout[f"annotations[{i}].text"] = texts[i] if last[best[i]] >= 0 else ""
-        layout[f"annotations[{i}].y"] = y
+        layout[f"annotations[{i}].y"] = height
     newest = max((int(each[-1]) for each in (steps, loss_steps) if len(each)), default=0)
     return Picture(
         spec=_spec(names, score_name, threshold, planned, highest_loss, run_id),
@@ -105,73 +101,40 @@ def _spec(
     highest_loss: float,
     run_id: str,
 ) -> str:
-    def line(name: str, color: str, width: float, unit: str, **more: Any) -> dict[str, Any]:
-        return {
-            "type": "scatter",
-            "mode": "lines",
-            "name": name,
-            "line": {"color": color, "width": width},
-            "hovertemplate": f"step %{{x:,}} · {name}: {unit}<extra></extra>",
-        } | more
-
-    data = [line(name, colors.GHOST, 1, "%{y:.2f}", opacity=0.6) for name in names]
-    # Drawn upon the thin line of its head, which answers the pointer.
-    data += [
-        line("", color, 3, "", hoverinfo="skip", hovertemplate=None) for color in colors.NAMED[: len(names)]
+    named = colors.NAMED[: len(names)]
+    data = [
+        curve(
+            name,
+            {"color": colors.GHOST, "width": 1},
+            f"step %{{x:,}} · {name}: %{{y:.2f}}<extra></extra>",
+            opacity=0.6,
+        )
+        for name in names
     ]
-    data.append(line("training loss", colors.TRAIN, 1.5, "%{y:.3f}", yaxis="y2"))
+    # Drawn upon the thin line of its head, which answers the pointer.
+    data += [curve("", {"color": color, "width": 3}, None, hoverinfo="skip") for color in named]
+    of_loss = "step %{x:,} · training loss: %{y:.3f}<extra></extra>"
+    data.append(curve("training loss", {"color": colors.TRAIN, "width": 1.5}, of_loss, yaxis="y2"))
     widest = max((len(part) for name in names for part in name.split(" · ")), default=0)
-    axis = {"zeroline": False, "tickfont": {"size": 12}}
+    dashed = {"color": colors.MARKER, "width": 2, "dash": "dash"}
+    ends = [note("", 1.0, 0, "left middle", size=13, xref="paper", align="left") for _ in named]
+    for end, color in zip(ends, named, strict=True):
+        end["font"]["color"] = color
     layout = {
         "margin": {"l": 40, "r": 12 + 8 * widest, "t": 26, "b": 34},
         "hovermode": "closest",
         "hoverdistance": 40,
         "showlegend": False,
-        "xaxis": axis | {"range": [0, planned], "title": {"text": "step", "standoff": 4}, "anchor": "y2"},
-        "yaxis": axis | {"range": [-0.04, 1.04], "domain": [SPLIT[1], 1.0], "tickvals": [0, 0.5, 1]},
-        "yaxis2": axis | {"range": [0, highest_loss], "domain": [0.0, SPLIT[0]]},
+        "xaxis": step_axis(planned),
+        "yaxis": AXIS | {"range": [-0.04, 1.04], "domain": [SPLIT[1], 1.0], "tickvals": [0, 0.5, 1]},
+        "yaxis2": AXIS | {"range": [0, highest_loss], "domain": [0.0, SPLIT[0]]},
         "annotations": [
-            *(
-                {"text": "", "y": 0, **_AT_THE_END, "font": {"size": 13, "color": c}}
-                for c in colors.NAMED[: len(names)]
-            ),
+            *ends,
             panel_name("training loss", SPLIT[0]),
-            panel_name(score_name, 1.0)
-            | {"x": 0.0, "xanchor": "left", "yanchor": "bottom", "font": {"size": 14}},
-            {
-                "text": f"threshold {threshold:g}",
-                "xref": "paper",
-                "x": 0.01,
-                "y": threshold,
-                "xanchor": "left",
-                "yanchor": "bottom",
-                "showarrow": False,
-                "font": {"size": 12},
-            },
+            panel_name(score_name, 1.0, 0.0, "left bottom", size=14),
+            note(f"threshold {threshold:g}", 0.01, threshold, "left bottom", xref="paper"),
         ],
-        "shapes": [
-            marker_line(),
-            {
-                "type": "line",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": threshold,
-                "y1": threshold,
-                "layer": "below",
-                "line": {"color": colors.MARKER, "width": 2, "dash": "dash"},
-            },
-        ],
+        "shapes": [MARKER, line((0, threshold), (1, threshold), dashed, xref="paper", layer="below")],
         "uirevision": run_id,
     }
     return json.dumps({"data": data, "layout": layout})
-
-
-_AT_THE_END = {
-    "xref": "paper",
-    "x": 1.0,
-    "xanchor": "left",
-    "yanchor": "middle",
-    "align": "left",
-    "showarrow": False,
-}

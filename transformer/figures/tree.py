@@ -5,33 +5,25 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from transformer.figures import colors
-from transformer.figures.maps import TITLE
+from transformer.figures.parts import BARE, Part, axis_title, texts
+from transformer.figures.parts import title as titled
 from transformer.figures.picture import Picture, escaped
 
 PRUNED, KEPT, FINISHED, CHOSEN = "pruned", "kept", "finished", "chosen"
-LOOKS: dict[str, dict[str, Any]] = {
+LOOKS: dict[str, Part] = {
     PRUNED: {"color": colors.GHOST, "width": 1.5, "dash": "dot"},
     KEPT: {"color": colors.LOOKS, "width": 2.5, "dash": "solid"},
     FINISHED: {"color": colors.LOOKS, "width": 2.5, "dash": "solid"},
     CHOSEN: {"color": colors.LIT, "width": 5, "dash": "solid"},
 }
 """Lines of each fate: told apart by width and dashes as well."""
-TYPE: dict[str, dict[str, Any]] = {
+TYPE: dict[str, Part] = {
     "plain": {},
     "faint": {"color": colors.MARKER},
     "ended": {"color": colors.MARK},  # on a filled box, in both themes
-}
-BARE = {
-    "showgrid": False,
-    "showline": False,
-    "zeroline": False,
-    "ticks": "",
-    "tickfont": {"size": 12},
-    "fixedrange": True,
-    "automargin": True,
 }
 MEANING = {PRUNED: "fell out of the beam", KEPT: "went on", FINISHED: "finished", CHOSEN: "the answer"}
 ROWS_WITH_SHARES = 6
@@ -101,10 +93,11 @@ def beam_tree(nodes: Sequence[Node], tokens: Sequence[str], *, title: str, step:
         _labels(nodes, tokens, [i for i, node in enumerate(nodes) if _look(node) == look], look, size, shares)
         for look in TYPE
     ]
-    data += [_start(size), _sign()]
+    start = texts([0], [1], [START], min(size, 14), mode="text", hoverinfo="skip", showlegend=False)
+    data += [start, _sign()]
     boxes = [_box(node.step, node.rank, half, node.fate, node.ended) for node in nodes]
     layout = {
-        "title": TITLE | {"text": title},
+        "title": titled(title),
         "margin": {"l": 4, "r": 4, "t": 24 + 18 * (1 + title.count("<br>")), "b": 4},
         "shapes": [_box(0, 1, half, CHOSEN, False), *boxes],
         "hovermode": "closest",
@@ -120,28 +113,29 @@ def beam_tree(nodes: Sequence[Node], tokens: Sequence[str], *, title: str, step:
             "itemclick": False,
             "itemdoubleclick": False,
         },
-        "xaxis": BARE
-        | {
-            "range": [-0.55, n_columns + 0.55],
-            "tickvals": list(range(1, n_columns + 1)),
-            "title": {"text": "token written", "font": {"size": 13}, "standoff": 6},
-        },
-        "yaxis": BARE
-        | {
-            "range": [n_rows + 0.5, 0.5],
-            "tickvals": list(range(1, n_rows + 1)),
-            "title": {"text": "place in the beam", "font": {"size": 13}, "standoff": 8},
-        },
+        "xaxis": _axis("token written", n_columns, [-0.55, n_columns + 0.55], standoff=6),
+        "yaxis": _axis("place in the beam", n_rows, [n_rows + 0.5, 0.5], standoff=8),
         "uirevision": f"{n_columns} {n_rows}",
     }
     return Picture(spec=json.dumps({"data": data, "layout": layout}), step=step)
+
+
+def _axis(counts: str, n: int, ends: list[float], *, standoff: int) -> Part:
+    return BARE | {
+        "range": ends,
+        "tickvals": list(range(1, n + 1)),
+        "tickfont": {"size": 12},
+        "title": axis_title(counts, standoff=standoff),
+        "fixedrange": True,
+        "automargin": True,
+    }
 
 
 def _look(node: Node) -> str:
     return "ended" if node.ended else "faint" if node.fate == PRUNED else "plain"
 
 
-def _edges(nodes: Sequence[Node], fates: tuple[str, ...], half: float) -> dict[str, Any]:
+def _edges(nodes: Sequence[Node], fates: tuple[str, ...], half: float) -> Part:
     """The lines to all nodes of these fates, from the right side of one box to the left side of the next."""
     x: list[float | None] = []
     y: list[float | None] = []
@@ -163,34 +157,24 @@ def _edges(nodes: Sequence[Node], fates: tuple[str, ...], half: float) -> dict[s
 
 def _labels(
     nodes: Sequence[Node], tokens: Sequence[str], of: list[int], look: str, size: int, shares: bool
-) -> dict[str, Any]:
+) -> Part:
     """The tokens of these nodes, in one of the types."""
-    texts, hovers = [], []
+    shown, hovers = [], []
     for i in of:
         node, token = nodes[i], escaped(tokens[i])
         share = math.exp(node.log_probability)
         text = f"<b>{token}</b>" if node.fate == CHOSEN else token
-        texts.append(f"{text}<br><span style='font-size:0.6em'>{share:.0%}</span>" if shares else text)
+        shown.append(f"{text}<br><span style='font-size:0.6em'>{share:.0%}</span>" if shares else text)
         hovers.append(
             f"<b>{escaped(' '.join(_so_far(nodes, tokens, i)))}</b>"
             f"<br>{100 * share:.3g} % for {token} after what stands before it"
             f"<br>{100 * math.exp(node.total):.3g} % for all of it, score {node.score:.3f}"
             f"<br>place {node.rank} · {MEANING[node.fate]}"
         )
-    return {
-        "type": "scatter",
-        "mode": "markers+text",
-        "x": [nodes[i].step for i in of],
-        "y": [nodes[i].rank for i in of],
-        "text": texts,
-        "textposition": "middle center",
-        "textfont": {"size": size, **TYPE[look]},
-        "marker": {"size": 28, "opacity": 0},  # for the pointer
-        "hovertext": hovers,
-        "hoverinfo": "text",
-        "showlegend": False,
-        "cliponaxis": False,
-    }
+    places = [nodes[i].step for i in of], [nodes[i].rank for i in of]
+    trace = texts(*places, shown, size, textposition="middle center", hoverinfo="text", hovertext=hovers)
+    trace["textfont"] |= TYPE[look]
+    return trace | {"marker": {"size": 28, "opacity": 0}, "showlegend": False}  # for the pointer
 
 
 def _so_far(nodes: Sequence[Node], tokens: Sequence[str], i: int | None) -> list[str]:
@@ -202,7 +186,7 @@ def _so_far(nodes: Sequence[Node], tokens: Sequence[str], i: int | None) -> list
     return found
 
 
-def _box(x: int, y: int, half: float, fate: str, ended: bool) -> dict[str, Any]:
+def _box(x: int, y: int, half: float, fate: str, ended: bool) -> Part:
     """The frame of a token, filled where its beam is finished."""
     look = LOOKS[fate]
     return {
@@ -217,22 +201,7 @@ def _box(x: int, y: int, half: float, fate: str, ended: bool) -> dict[str, Any]:
     }
 
 
-def _start(size: int) -> dict[str, Any]:
-    """Where all beams begin."""
-    return {
-        "type": "scatter",
-        "mode": "text",
-        "x": [0],
-        "y": [1],
-        "text": [START],
-        "textfont": {"size": min(size, 14)},
-        "hoverinfo": "skip",
-        "showlegend": False,
-        "cliponaxis": False,
-    }
-
-
-def _sign() -> dict[str, Any]:
+def _sign() -> Part:
     """What a filled box is, in the legend."""
     return {
         "type": "scatter",

@@ -100,7 +100,7 @@ def _look(
     kinds: dict[str, dict[str, Any]] = {}
     for kind in dict.fromkeys(one.kind for one in axes.values()):
         here = sites_of(axes, kind)
-        one = map_axes(axes[here[0]], word, word.expected)
+        one = map_axes(axes[here[0]], word.src_tokens, word.tgt_tokens, word.expected)
         links = word.links if here[0] in reading else None
         kinds[kind] = {
             "large": player_spec(one, bool(interventions.blocked)),

@@ -1,0 +1,55 @@
+"""A table of numbers with what stands at its axes, and the one cell of it that is explained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Focus:
+    """The one cell that is explained; all three are counted from 0, and what is too large means the last.
+
+    Who sees them counts from 1.
+    """
+
+    row: int = 0
+    """Position of the query."""
+    column: int | None = 0
+    """Position of the key; None for the one that its row looks at most."""
+    feature: int = 0
+    """Index within a vector."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Panel:
+    """One table of numbers with what stands at its two axes."""
+
+    name: str
+    values: Array
+    """(rows, columns); NaN where blocked."""
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    role: str = "plain"
+    """query, key, value, weights or probabilities (0 to 1), scores, distances, mask (codes), ids or plain."""
+    axes: tuple[str, str] = ("", "")
+    """What a click sets by its row and its column: "row", "column", "feature" or ""."""
+    row_title: str = ""
+    column_title: str = ""
+    hover_rows: tuple[str, ...] = ()
+    """A sentence for each row; may be empty."""
+    marked: tuple[tuple[int, int], ...] = ()
+    """Cells (row, column) that stand out, such as the right tokens."""
+    codes: Array | None = None
+    """(rows, columns), why cells are blocked, where some may be: the codes of a mask."""
+    off: tuple[tuple[int, int], ...] = ()
+    """Columns, from and up to but without, that belong to heads which are switched off."""
+
+    def __post_init__(self) -> None:
+        expected = (len(self.rows), len(self.columns))
+        if self.values.shape != expected:
+            raise ValueError(f"{self.name} has shape {self.values.shape}, but its labels need {expected}.")
