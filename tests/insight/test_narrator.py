@@ -32,125 +32,65 @@ def say(kind, at, cells, row=None):
     return narrate(weights, kind, rows, columns, n_letters=N, row=row)
 
 
-@pytest.mark.parametrize(
-    ("kind", "at", "cells", "sentence"),
-    [
-        ("cross", 0, {5: 0.91}, "For output 1 this head puts 91 % on letter 5 (“n”): the mirrored letter."),
-        ("cross", 3, {2: 0.5}, "For output 4 this head puts 50 % on letter 2 (“r”): the mirrored letter."),
+SAID = {
+    "cross": [
+        (0, {5: 0.91}, "For output 1", "91 % on letter 5 (“n”): the mirrored letter."),
+        (1, {2: 0.6}, "For output 2", "60 % on letter 2 (“r”): the letter at the same place."),
         (
-            "cross",
-            1,
-            {2: 0.6},
-            "For output 2 this head puts 60 % on letter 2 (“r”): the letter at the same place.",
-        ),
-        (
-            "cross",
             2,
             {3: 1.0},
-            "For output 3 this head puts 100 % on letter 3 (“a”): "
-            "the mirrored letter and the letter at the same place.",
+            "For output 3",
+            "100 % on letter 3 (“a”): the mirrored letter and the letter at the same place.",
         ),
-        ("cross", 1, {3: 0.4}, "For output 2 this head puts 40 % on letter 3 (“a”)."),
-        ("cross", 2, {6: 0.8}, "For output 3 this head puts 80 % on [EOS]: a special token, no letter."),
-        ("encoder", 2, {2: 0.7}, "For letter 2 (“r”) this head puts 70 % on letter 2 (“r”): itself."),
+        (1, {3: 0.4}, "For output 2", "40 % on letter 3 (“a”)."),
+        (2, {6: 0.8}, "For output 3", "80 % on [EOS]: a special token, no letter."),
+        (5, {1: 0.7}, "For output 6", "70 % on letter 1 (“t”)."),  # it writes [EOS], which has no role
+    ],
+    "encoder": [
+        (2, {2: 0.7}, "For letter 2 (“r”)", "70 % on letter 2 (“r”): itself."),
+        (2, {1: 0.7}, "For letter 2 (“r”)", "70 % on letter 1 (“t”): the letter before."),
+        (2, {4: 0.7}, "For letter 2 (“r”)", "70 % on letter 4 (“i”): the mirrored letter."),
+        (1, {0: 0.7}, "For letter 1 (“t”)", "70 % on [SOS]: a special token, no letter."),
+        (6, {5: 0.7}, "For [EOS]", "70 % on letter 5 (“n”)."),
+    ],
+    "decoder": [
         (
-            "encoder",
-            2,
-            {1: 0.7},
-            "For letter 2 (“r”) this head puts 70 % on letter 1 (“t”): the letter before.",
-        ),
-        (
-            "encoder",
-            2,
-            {4: 0.7},
-            "For letter 2 (“r”) this head puts 70 % on letter 4 (“i”): the mirrored letter.",
-        ),
-        (
-            "encoder",
-            3,
-            {3: 0.7},
-            "For letter 3 (“a”) this head puts 70 % on letter 3 (“a”): itself and the mirrored letter.",
-        ),
-        (
-            "encoder",
-            1,
-            {0: 0.7},
-            "For letter 1 (“t”) this head puts 70 % on [SOS]: a special token, no letter.",
-        ),
-        ("encoder", 1, {3: 0.7}, "For letter 1 (“t”) this head puts 70 % on letter 3 (“a”)."),
-        (
-            "decoder",
             3,
             {3: 0.625},
-            "After reading “a”, for output 4, this head puts 62 % on output 3 (“a”): "
-            "the letter that it has just read.",
+            "After reading “a”, for output 4,",
+            "62 % on output 3 (“a”): the letter that it has just read.",
         ),
         (
-            "decoder",
             3,
             {2: 0.7},
-            "After reading “a”, for output 4, this head puts 70 % on output 2 (“i”): the letter before that.",
+            "After reading “a”, for output 4,",
+            "70 % on output 2 (“i”): the letter before that.",
         ),
-        ("decoder", 4, {2: 0.7}, "After reading “r”, for output 5, this head puts 70 % on output 2 (“i”)."),
+        (4, {2: 0.7}, "After reading “r”, for output 5,", "70 % on output 2 (“i”)."),
+        (0, {0: 1.0}, "After reading [SOS], for output 1,", "100 % on [SOS]: a special token, no letter."),
+    ],
+    # Row 6 is [SEP], which writes output 1, and letter i of the answer stands at 6 + i.
+    "sequence": [
+        (6, {5: 0.91}, "After reading [SEP], for output 1,", "91 % on letter 5 (“n”): the mirrored letter."),
         (
-            "decoder",
-            1,
-            {0: 0.7},
-            "After reading “n”, for output 2, this head puts 70 % on [SOS]: a special token, no letter.",
-        ),
-        # One sequence: row 6 is [SEP], which writes output 1, and letter i of the answer stands at 6 + i.
-        (
-            "sequence",
-            6,
-            {5: 0.91},
-            "After reading [SEP], for output 1, this head puts 91 % on letter 5 (“n”): the mirrored letter.",
-        ),
-        (
-            "sequence",
             7,
             {2: 0.6},
-            "After reading “n”, for output 2, this head puts 60 % on letter 2 (“r”): the letter at the same "
-            "place.",
+            "After reading “n”, for output 2,",
+            "60 % on letter 2 (“r”): the letter at the same place.",
         ),
-        (
-            "sequence",
-            8,
-            {3: 0.8},
-            "After reading “i”, for output 3, this head puts 80 % on letter 3 (“a”): the mirrored letter and "
-            "the letter at the same place.",
-        ),
-        (
-            "sequence",
-            9,
-            {8: 0.7},
-            "After reading “a”, for output 4, this head puts 70 % on output 2 (“i”).",
-        ),
-        (
-            "sequence",
-            9,
-            {6: 0.7},
-            "After reading “a”, for output 4, this head puts 70 % on [SEP]: a special token, no letter.",
-        ),
-        ("sequence", 3, {2: 0.7}, "For letter 3 (“a”) this head puts 70 % on letter 2 (“r”)."),
-        (
-            "sequence",
-            2,
-            {0: 0.7},
-            "For letter 2 (“r”) this head puts 70 % on [SOS]: a special token, no letter.",
-        ),
+        (9, {8: 0.7}, "After reading “a”, for output 4,", "70 % on output 2 (“i”)."),
+        (9, {6: 0.7}, "After reading “a”, for output 4,", "70 % on [SEP]: a special token, no letter."),
+        (3, {2: 0.7}, "For letter 3 (“a”)", "70 % on letter 2 (“r”)."),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "at", "cells", "opening", "said"),
+    [(kind, *one) for kind, sentences in SAID.items() for one in sentences],
 )
-def test_it_names_the_weight_the_cell_and_what_the_cell_is(kind, at, cells, sentence):
-    assert say(kind, at, cells, row=at) == sentence
-
-
-def test_a_row_of_a_special_token_is_named_and_given_no_role():
-    assert say("encoder", 0, {3: 0.7}, row=0) == "For [SOS] this head puts 70 % on letter 3 (“a”)."
-    assert say("encoder", 6, {5: 0.7}, row=6) == "For [EOS] this head puts 70 % on letter 5 (“n”)."
-    assert say("cross", 5, {1: 0.7}, row=5) == "For output 6 this head puts 70 % on letter 1 (“t”)."
-    assert say("decoder", 0, {0: 1.0}, row=0) == (
-        "After reading [SOS], for output 1, this head puts 100 % on [SOS]: a special token, no letter."
-    )
+def test_it_names_the_weight_the_cell_and_what_the_cell_is(kind, at, cells, opening, said):
+    assert say(kind, at, cells, row=at) == f"{opening} this head puts {said}"
 
 
 def test_the_row_with_the_highest_weight_is_chosen_and_among_equals_the_first():
@@ -215,54 +155,34 @@ def say_of_tokens(kind, at, cells, *, links=LINKS, row=None):
 
 
 @pytest.mark.parametrize(
-    ("kind", "at", "cells", "sentence"),
+    ("kind", "at", "cells", "opening", "said"),
     [
-        (
-            "cross",
-            0,
-            {2: 0.9},
-            "For output 1 this head puts 90 % on token 2 (“cat”): what this row needs.",
-        ),
-        ("cross", 0, {3: 0.9}, "For output 1 this head puts 90 % on token 3 (“sees”)."),
-        ("cross", 1, {1: 0.9}, "For output 2 this head puts 90 % on token 1 (“the”)."),
-        ("cross", 1, {2: 0.9}, "For output 2 this head puts 90 % on token 2 (“cat”): what this row needs."),
-        ("cross", 2, {3: 0.9}, "For output 3 this head puts 90 % on token 3 (“sees”)."),
-        ("cross", 0, {5: 0.9}, "For output 1 this head puts 90 % on [EOS]: a special token."),
-        (
-            "encoder",
-            3,
-            {2: 0.7},
-            "For token 3 (“sees”) this head puts 70 % on token 2 (“cat”): the token before.",
-        ),
+        ("cross", 0, {2: 0.9}, "For output 1", "90 % on token 2 (“cat”): what this row needs."),
+        ("cross", 0, {3: 0.9}, "For output 1", "90 % on token 3 (“sees”)."),
+        ("cross", 1, {1: 0.9}, "For output 2", "90 % on token 1 (“the”)."),
+        ("cross", 2, {3: 0.9}, "For output 3", "90 % on token 3 (“sees”)."),
+        ("cross", 0, {5: 0.9}, "For output 1", "90 % on [EOS]: a special token."),
+        ("encoder", 3, {2: 0.7}, "For token 3 (“sees”)", "70 % on token 2 (“cat”): the token before."),
         (
             "decoder",
             2,
             {2: 0.7},
-            "After reading “chat”, for output 3, this head puts 70 % on output 2 (“chat”): the token that it "
-            "has just read.",
+            "After reading “chat”, for output 3,",
+            "70 % on output 2 (“chat”): the token that it has just read.",
         ),
         (
             "sequence",
             5,
             {2: 0.8},
-            "After reading [SEP], for output 1, this head puts 80 % on token 2 (“cat”): what this row needs.",
+            "After reading [SEP], for output 1,",
+            "80 % on token 2 (“cat”): what this row needs.",
         ),
-        (
-            "sequence",
-            6,
-            {1: 0.8},
-            "After reading “le”, for output 2, this head puts 80 % on token 1 (“the”).",
-        ),
-        (
-            "sequence",
-            7,
-            {6: 0.8},
-            "After reading “chat”, for output 3, this head puts 80 % on output 1 (“le”).",
-        ),
+        ("sequence", 6, {1: 0.8}, "After reading “le”, for output 2,", "80 % on token 1 (“the”)."),
+        ("sequence", 7, {6: 0.8}, "After reading “chat”, for output 3,", "80 % on output 1 (“le”)."),
     ],
 )
-def test_of_tokens_it_says_whether_the_cell_is_what_the_row_needs(kind, at, cells, sentence):
-    assert say_of_tokens(kind, at, cells, row=at) == sentence
+def test_of_tokens_it_says_whether_the_cell_is_what_the_row_needs(kind, at, cells, opening, said):
+    assert say_of_tokens(kind, at, cells, row=at) == f"{opening} this head puts {said}"
 
 
 def test_without_an_alignment_nothing_is_said_to_be_needed():

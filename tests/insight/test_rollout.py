@@ -59,7 +59,7 @@ def test_each_layer_halves_what_the_next_ones_look_at():
     assert rolled["cross"].tolist() == [[0.25, 0.25], [0.25, 0.25]]
 
 
-def test_it_agrees_with_following_every_path_by_itself(maps):
+def test_it_agrees_with_following_every_path_by_itself_in_whatever_order_maps_are_given(maps):
     """A walk from one position back to a token: at every attention it stays or jumps, by half and half."""
 
     def encoder(layer, position, token):
@@ -81,7 +81,7 @@ def test_it_agrees_with_following_every_path_by_itself(maps):
         went = sum(cross[:, position, k].mean() * encoder(2, k, token) for k in range(S))
         return 0.5 * stays + 0.5 * went
 
-    rolled = rollout(maps)
+    rolled = rollout(dict(sorted(maps.items(), reverse=True)))
     for i in range(S):
         assert rolled["encoder"][i] == pytest.approx([encoder(2, i, j) for j in range(S)])
     for i in range(T):
@@ -112,11 +112,6 @@ def test_one_stack_alone_agrees_with_following_every_path_by_itself(names, kind,
         assert rolled[kind].sum(axis=-1) == pytest.approx(np.ones(S))
 
 
-def test_the_order_in_which_the_maps_are_given_does_not_matter(maps):
-    other = rollout(dict(sorted(maps.items(), reverse=True)))
-    assert all((found == other[name]).all() for name, found in rollout(maps).items())
-
-
 def test_heads_are_pooled_by_their_mean_or_the_highest_and_blocked_cells_stay_blocked(maps):
     heads = maps["decoder.0.self"]
     for how, by_hand in (("mean", lambda w: sum(w) / len(w)), ("max", max)):
@@ -126,8 +121,3 @@ def test_heads_are_pooled_by_their_mean_or_the_highest_and_blocked_cells_stay_bl
         for i in range(T):
             for j in range(i + 1):
                 assert one[i, j] == pytest.approx(by_hand([float(heads[h, i, j]) for h in range(H)]))
-
-
-def test_another_way_of_pooling_is_refused(maps):
-    with pytest.raises(ValueError, match="^how='median' is neither mean nor max.$"):
-        pooled(maps["encoder.0"], "median")
