@@ -25,7 +25,15 @@ from transformer.recording.view import RunView
 
 _HERE = Path(__file__).parent
 _PLAYER = _HERE.parent / "player"
-MODULES = ("player.js", "control.js", "drawing.js", "chunks.js", "sources.js")
+MODULES = (
+    "player.js",
+    "control.js",
+    "texts.js",
+    "pictures.js",
+    "drawing.js",
+    "chunks.js",
+    "sources.js",
+)
 ROOM = 7_400_000
 """Bytes of maps in a page, before they are packed: with plotly.js that is less than 12 MB. Beyond it the page
 has fewer steps."""

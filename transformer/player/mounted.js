@@ -68,7 +68,7 @@ function made(root, data, base) {
   player.first = () => {
     window.dispatchEvent(new Event("headlight-drawn"));
     if (player.now) player.noticed(player.now);
-    if (plays) player.playToEnd();
+    if (plays) playToEnd(player);
   };
   if (data.parts) player.film = (step) => new Promise((done) => {
     player.draw();
@@ -77,6 +77,12 @@ function made(root, data, base) {
     setTimeout(done, 3000);
   });
   return state;
+}
+
+// From the first step to the newest, where it stays.
+async function playToEnd(player) {
+  await player.play();
+  if (player.at.step === player.index.steps.at(-1)) player.choose({ step: null });
 }
 
 // A page whose pictures Python makes is told of newer steps now and then.

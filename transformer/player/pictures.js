@@ -1,0 +1,55 @@
+// The maps of one step as pictures for Plotly: one head large, and all heads as tiles.
+
+import { counted } from "./control.js";
+
+const LETTERS = 54; // of the title's second line; more are written smaller
+
+// shown: what there is to draw, {index, maps, segment, step, kind, site, head}.
+export function largePicture({ index, maps, segment, step, kind, site, head }, { outline, fills, fileName }) {
+  const look = maps.look.kinds[kind];
+  const { weights, taken } = maps.large(site, head, look.causal);
+  const arrays = { "0.z": weights };
+  if (look.taken) arrays[`${look.causal ? 2 : 1}.z`] = taken;
+  const roles = step === segment.from ? segment.roles : segment.later;
+  const about = [roles[site][head], `“${maps.look.short}”`, `seed ${index.seed}`, maps.look.fed];
+  const text = about.slice(0, fills ? 2 : 4).filter(Boolean).join(" · ");
+  const size = fills ? 1 : 0.75 * Math.min(1, LETTERS / text.length);
+  const gold = outline ? look.gold : [];
+  return {
+    spec: look.large,
+    arrays,
+    layout: {
+      "title.text": `<b>${index.heads[site][head]}</b> · step ${counted(step)}<br>`
+        + `<span style='font-size:${size}em'>${text}</span>`,
+      "yaxis.ticktext": look.rows.map((row, i) => (look.writes && i in maps.wrong ? `${row} <b>✗</b> ${maps.wrong[i]}` : row)),
+      shapes: gold.map(([row, column]) => ({
+        type: "rect", x0: column - 0.5, x1: column + 0.5, y0: row - 0.5, y1: row + 0.5,
+        line: { color: index.colors.outline, width: 2 },
+      })),
+    },
+    step,
+    hatched: maps.isOff(site, head) ? [maps.box(site)] : [],
+    data: { site, head },
+    fileName: `${fileName}-${maps.chunk.word}-step${step}-${site}-head${head + 1}`,
+  };
+}
+
+// A head that does what it is to do has a frame, and the one that is shown large a thicker one.
+export function stripPicture({ index, maps, segment, step, kind, site, head }, { fileName }) {
+  const look = maps.look.kinds[kind];
+  const { sites } = index.kinds[kind];
+  const { weights, blocked } = maps.tiles(sites, look.causal);
+  const layout = {};
+  const hatched = [];
+  for (let number = 0; number < maps.heads(sites[0]); number += 1) {
+    sites.forEach((one, layer) => {
+      const width = one === site && number === head ? 4 : segment.lit[one]?.[number] ? 2 : 0;
+      layout[`shapes[${number * sites.length + layer}].line.width`] = width;
+      if (maps.isOff(one, number)) hatched.push(maps.box(one, layer, number));
+    });
+  }
+  return {
+    spec: look.strip, arrays: { "0.z": weights, "1.z": blocked }, layout, step, hatched,
+    fileName: `${fileName}-${maps.chunk.word}-step${step}-${kind}`,
+  };
+}

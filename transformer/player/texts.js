@@ -1,0 +1,118 @@
+// Numbers, sentences and choices around the pictures, of the same step as the maps.
+
+import { nearest } from "./chunks.js";
+import { counted } from "./control.js";
+
+const PASSES = {
+  "teacher-forced": (token) => `✗ marks a row that would write the wrong ${token}, and which. Maps are measured with `
+    + "the right answer as input; the outputs are what the model writes by itself.",
+  "free-running": () => "Nobody here knows the right answer: the maps run over what the model wrote by itself.",
+  "": (token) => `✗ marks a row that would write the wrong ${token}, and which. Maps and outputs are of the same pass.`,
+};
+
+export class Texts {
+  // choose: called with {word} or {kind}
+  constructor(root, choose) {
+    Object.assign(this, { root, choose });
+  }
+
+  find(selector) {
+    return this.root.querySelector(selector);
+  }
+
+  set(selector, html) {
+    const element = this.find(selector);
+    if (element && element.said !== html) element.innerHTML = element.said = html;
+  }
+
+  // What there is to say before an index is there.
+  early(now) {
+    this.set(".st-key-run_status p", now.status.replace("{step}", counted(now.step)));
+    this.set(".st-key-moment p", now.headline[0]);
+  }
+
+  // The head of the player. over: a sentence that stands in place of the usual one.
+  header({ index, now, segment, step, live, over }) {
+    if (now) {
+      const runs = live && now.state === "training" ? step : now.step;
+      this.set(".st-key-run_status p", now.status.replace("{step}", counted(runs)));
+    }
+    this.set(".st-key-moment p", over ?? (live && now ? headline(now, segment, step) : lookingBack(index, segment, step)));
+    const place = nearest(index.steps, step);
+    const loss = index.steps[place] === step ? index.losses[place] : null;
+    const known = loss ?? (now?.at === step ? now.loss : null);
+    this.set(".loss b", known === null ? "–" : known.toFixed(3));
+    this.set(".counter b", counted(step));
+    this.set(".st-key-words_right", index.texts[segment.right]);
+  }
+
+  // What stands around the maps. sentence: of the head that is looked at, where there is one.
+  around({ index, at, segment, step, live, maps, sentence }) {
+    this.choices(index, at);
+    const notes = [segment.taken && `At this step: ${segment.taken}`];
+    if (!maps) notes.unshift(`“${escaped(at.word)}” has no map of step ${counted(step)}.`);
+    this.set(".note", notes.filter(Boolean).join(" · "));
+    this.outputs(index, at, segment, step);
+    const told = sentence?.text && (live || sentence.step === step);
+    const of = told && sentence.step !== step ? `step ${counted(sentence.step)}: ` : "";
+    this.set(".st-key-narrator p", told ? of + sentence.text : "");
+    const look = maps?.look;
+    this.set(".reading", `${index.kinds[at.kind].reading} ${look ? PASSES[look.fed](index.token) : ""}`
+      + (look?.over != null ? ` Here that is what it wrote at step ${counted(look.over)}.` : ""));
+  }
+
+  // What the model wrote by itself, the chosen word on top.
+  outputs(index, at, segment, step) {
+    const words = Object.keys(segment.outputs).sort((a, b) => (b === at.word) - (a === at.word));
+    const rows = words.map((word) => `<tbody class="${word === at.word ? "chosen" : ""}">${index.texts[segment.outputs[word]]}</tbody>`);
+    const when = segment.written === step ? "" : ` at step ${counted(segment.written)}`;
+    this.set(".st-key-live_outputs", `<small>Written by the model alone${when}:</small><table class="hl-outputs">`
+      + `${rows.join("")}</table>${index.texts[segment.lengths]}`);
+    this.find(".st-key-live_outputs table").dataset.step = step;
+    this.set(".st-key-samples", index.texts[segment.samples]);
+  }
+
+  // Words and kinds of attention as buttons.
+  choices(index, at) {
+    const offered = JSON.stringify([index.words, Object.keys(index.kinds), at.word, at.kind]);
+    if (offered === this.offered) return;
+    this.offered = offered;
+    this.buttons(".st-key-word", index.words.map((word) => [word, word]), at.word, (word) => this.choose({ word }));
+    const words = this.find(".st-key-word"), chosen = words.querySelector("[aria-pressed=true]");
+    if (chosen) words.scrollLeft = chosen.offsetLeft - words.offsetLeft - 40; // many words scroll, and move nothing
+    const kinds = Object.entries(index.kinds).map(([kind, { name }]) => [kind, name]);
+    this.buttons(".st-key-kind", kinds, at.kind, (kind) => this.choose({ kind }));
+    this.find(".st-key-kind").hidden = kinds.length < 2;
+    const gold = Object.values(index.looks).some(({ kinds: all }) => Object.values(all).some((one) => one.gold.length));
+    this.find(".st-key-outline").hidden = !gold;
+  }
+
+  buttons(selector, entries, chosen, choose) {
+    this.find(selector).replaceChildren(...entries.map(([value, text]) => {
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: text });
+      button.ariaPressed = value === chosen;
+      button.dataset.value = value;
+      button.onclick = () => choose(value);
+      return button;
+    }));
+  }
+}
+
+// Of the run as it is.
+function headline(now, segment, step) {
+  return now.waits || now.headline[step === segment.from ? 0 : 1];
+}
+
+// Of a past step: what was there to see, what happened, and what comes next.
+function lookingBack(index, segment, step) {
+  const here = index.moments.filter((moment) => moment.step === step).map((moment) => `★ ${moment.said}.`);
+  const next = index.moments.find((moment) => moment.step > step);
+  return [
+    segment.said[step === segment.from ? 0 : 1].replace("{step}", counted(step)), ...here,
+    next ? `Next moment, step ${counted(next.step)}: ${next.said}.` : "",
+  ].join(" ");
+}
+
+function escaped(text) {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+}
