@@ -35,8 +35,9 @@ from transformer.anatomy.stages import stages
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
 from transformer.interventions import MASKS
+from transformer.player.outputs import outputs
 from transformer.player.pictures import run_curves
-from transformer.player.sentences import outputs, without_masks
+from transformer.player.sentences import without_masks
 from transformer.recording.frame import sites_of
 from transformer.recording.view import FAILED, RunView
 from transformer.runs.registry import REGISTRY

@@ -25,8 +25,9 @@ from pages.shared import selection
 from pages.shared.session import session
 from pages.shared.style import style
 from pages.shared.wording import changed
+from transformer.insight.scores import AIMS
 from transformer.player.pictures import ghost_of
-from transformer.player.sentences import MASS, unlearned
+from transformer.player.sentences import unlearned
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
@@ -80,8 +81,8 @@ def watched() -> None:
         seen if shown is run else shown.view,
         word=word,
         over=unlearned(word) if shown is run is not recording else None,
-        mass=f"<b>{MASS[run.task.aim]}</b>, of each head, while the model learns; from the dashed line on it "
-        "counts.",
+        mass=f"<b>{AIMS[run.task.aim].title}</b>, of each head, while the model learns; from the dashed line "
+        "on it counts.",
         ghost=None if before is None or shown is not run else ghost_of(before.view),
         plays=shown is recording is not run and selection.step() is None,
         on_cell=look_at_cell,

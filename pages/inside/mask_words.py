@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 
 from transformer.interventions import PAD
-from transformer.player.sentences import written
+from transformer.player.outputs import written
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.runs.watched import Watched

@@ -12,6 +12,7 @@ import pytest
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.insight.moments import Moment
 from transformer.interventions import Block, Interventions
+from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.runs.run import Run
 
@@ -40,6 +41,12 @@ def recorded(changed_midway: Callable[..., RunView]) -> RunView:
     view = changed_midway(Run(CONFIG, words=("banana", "cat")), 14, TAKEN, "ox")
     moments = (Moment(7, "drop", "the loss <fell>"), *view.moments)
     return replace(view, moments=tuple(sorted(moments, key=lambda one: one.step)))
+
+
+@pytest.fixture
+def untrained(recorded: RunView) -> Frame:
+    """Its first frame."""
+    return recorded.frames[0]
 
 
 def said(document: Any) -> Iterator[str]:

@@ -20,8 +20,8 @@ from transformer.interventions import Block, Interventions
 from transformer.player import index as module
 from transformer.player.chunks import look_name, look_of, name_of
 from transformer.player.index import Index
-from transformer.player.pictures import ghost_of, listed, run_curves, score_picture
-from transformer.player.sentences import by_length, looking_back, narration, output_row, samples, words_right
+from transformer.player.outputs import by_length, output_row, samples
+from transformer.player.sentences import looking_back, narration, words_right
 from transformer.recording.chunk import Chunk
 from transformer.recording.frames import Frames
 from transformer.recording.metrics import COLUMNS, Metrics
@@ -64,11 +64,6 @@ def grown(before, fresh):
     return before | {"arrays": arrays, "layout": fresh["layout"], "step": fresh["step"]}
 
 
-def without_addresses(index):
-    """Of chunks; a player fetches these when it misses one."""
-    return {name: value for name, value in index.items() if name != "chunks"}
-
-
 class Follower:
     """A player that fetches the index once, and from then on is told what is new."""
 
@@ -87,7 +82,8 @@ class Follower:
         else:
             self.index = renewed(self.index, sent(self.made.news), self.made.version)
             self.told += 1
-        assert without_addresses(self.index) == without_addresses(whole)
+        # But for the addresses of chunks, which a player fetches when it misses one.
+        assert self.index | {"chunks": None} == whole | {"chunks": None}
         return True
 
 
@@ -266,38 +262,6 @@ def test_before_anything_is_recorded_there_is_no_version(recorded):
     assert index.version == 0
 
 
-def test_a_gap_is_none_and_a_number_has_five_places():
-    assert listed(np.array([1.0, 0.123456789, -2e-9])) == [1.0, 0.12346, 0.0]
-    assert listed(np.array([np.nan, 3.0])) == [None, 3.0]
-    assert listed(np.array([[1, 2], [3, 4]])) == [[1.0, 2.0], [3.0, 4.0]]
-
-
-def test_the_ghost_of_a_run_is_its_curves_in_the_place_of_the_other(recorded):
-    ghost = ghost_of(recorded)
-    own = module.drawn(run_curves(recorded))["arrays"]
-    assert {name: ghost[name] for name in ("0.x", "0.y")} == {"0.x": own["2.x"], "0.y": own["2.y"]}
-    assert set(ghost) == {"0.x", "0.y", "1.x", "1.y"}
-
-
-def test_the_scores_of_heads_are_those_that_were_measured(recorded):
-    drawn = score_picture(recorded, "mirror", ["decoder.1.cross"]).figure()["data"]
-    assert [trace["name"] for trace in drawn[:3]] == [f"dec 2 cross h{n}" for n in (1, 2, 3)]
-    for head, trace in enumerate(drawn[:3]):
-        assert trace["x"] == [one.step for one in recorded.frames.measurements]
-        assert trace["y"] == [
-            float(one.head_scores["decoder.1.cross"]["mirror"][head]) for one in recorded.frames.measurements
-        ]
-
-
-@pytest.mark.parametrize(
-    ("word", "site", "head"),
-    [("nobody", "encoder.0", 0), ("cat", "decoder.9", 0), ("cat", "encoder.0", 3), ("cat", "encoder.0", -1)],
-)
-def test_of_what_is_not_there_nothing_is_narrated(recorded, word, site, head):
-    assert narration(recorded.frame, word, site, head) == ""
-    assert narration(recorded.frame, "cat", "encoder.0", 2) != ""
-
-
 # News.
 
 
@@ -465,7 +429,8 @@ def test_markup_of_pairs_is_nowhere_in_what_becomes_html(of_signs, said):
     """All of an index does, but words: they are the text of buttons, and keys."""
     index = sent(Index(of_signs.config).whole(of_signs))
     assert any("<" in word for word in index["words"])
-    assert tells_every_frame_of_signs(of_signs, index)
+    words = {probe.text for probe in of_signs.frame.probes}
+    assert set(segment_of(index, of_signs.step)["outputs"]) == words  # which are keys, as they are
     drawn = [
         text
         for name, part in index.items()
@@ -484,8 +449,3 @@ def test_markup_of_pairs_is_nowhere_in_what_becomes_html(of_signs, said):
         for site in frame.axes:
             for head in range(frame.n_heads(site)):
                 assert "<" not in narration(frame, probe.text, site, head)
-
-
-def tells_every_frame_of_signs(view, index):
-    """The outputs of the newest frame, whose words are keys as they are."""
-    return set(segment_of(index, view.step)["outputs"]) == {probe.text for probe in view.frame.probes}

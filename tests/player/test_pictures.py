@@ -9,7 +9,8 @@ import pytest
 
 from transformer.figures.curves import PINS
 from transformer.interventions import Interventions
-from transformer.player.pictures import run_curves, score_picture
+from transformer.player.index import drawn
+from transformer.player.pictures import ghost_of, listed, run_curves, score_picture
 
 
 def test_the_curves_are_the_run_s_numbers_with_its_moments_up_to_its_end(recorded):
@@ -39,13 +40,30 @@ def test_a_line_stands_at_the_step_that_is_looked_at(recorded, draw):
     assert draw(recorded, marker=None).layout["shapes[0].visible"] is False
 
 
-def test_scores_are_of_every_head_that_has_them_unless_sites_are_named(recorded):
-    def drawn(*asked):
-        return [trace["name"] for trace in score_picture(recorded, *asked).figure()["data"]]
+def test_scores_are_those_measured_of_every_head_that_has_them_unless_sites_are_named(recorded):
+    def lines(*asked):
+        return {trace["name"]: trace for trace in score_picture(recorded, *asked).figure()["data"]}
 
     heads = [f"dec {layer} cross h{head}" for layer in (1, 2) for head in (1, 2, 3)]
-    assert [name for name in drawn("mirror") if name in heads] == heads
-    assert [name for name in drawn("mirror", ["decoder.1.cross"]) if name in heads] == heads[3:]
+    assert [name for name in lines("mirror") if name in heads] == heads
+    found = lines("mirror", ["decoder.1.cross"])
+    assert [name for name in found if name in heads] == heads[3:]
+    measured = recorded.frames.measurements
+    for head, name in enumerate(heads[3:]):
+        assert found[name]["x"] == [one.step for one in measured]
+        scores = [float(one.head_scores["decoder.1.cross"]["mirror"][head]) for one in measured]
+        assert found[name]["y"] == scores
+
+
+def test_a_gap_is_none_and_a_number_has_five_places():
+    assert listed(np.array([1.0, 0.123456789, -2e-9])) == [1.0, 0.12346, 0.0]
+    assert listed(np.array([np.nan, 3.0])) == [None, 3.0]
+
+
+def test_the_ghost_of_a_run_is_its_curves_in_the_place_of_the_other(recorded):
+    ghost, own = ghost_of(recorded), drawn(run_curves(recorded))["arrays"]
+    assert {name: ghost[name] for name in ("0.x", "0.y")} == {"0.x": own["2.x"], "0.y": own["2.y"]}
+    assert set(ghost) == {"0.x", "0.y", "1.x", "1.y"}
 
 
 @pytest.mark.parametrize(

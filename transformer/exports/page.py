@@ -16,9 +16,9 @@ from typing import Any
 from transformer.errors import InputError
 from transformer.exports.frames import head_title, share_of
 from transformer.insight.names import examples_of
+from transformer.insight.scores import AIMS
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
-from transformer.player.sentences import MASS
 from transformer.recording.chunk import Chunk, joined
 from transformer.recording.frames import Frames
 from transformer.recording.view import RunView
@@ -73,7 +73,7 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
             "step": None,
         },
         "fileName": f"headlight-seed{view.config.seed}",
-        "mass": f"<b>{MASS[view.frame.aim]}</b>, of each head, while the model learned.",
+        "mass": f"<b>{AIMS[view.frame.aim].title}</b>, of each head, while the model learned.",
     }
     title = f"{examples_of(view.config.train.task)}, {view.config.train.task}, seed {view.config.seed}"
     return _filled(

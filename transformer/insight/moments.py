@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from transformer.insight.names import head_name
-from transformer.insight.scores import THRESHOLD, Array
-from transformer.insight.scores import TURNED as TURNING
+from transformer.insight.scores import AIMS, THRESHOLD, Array
 
 TURNED, ACCURACY, DROP, INTERVENTION = "turned", "accuracy", "drop", "intervention"
 
@@ -91,7 +90,7 @@ class Moments:
                 if score < THRESHOLD:
                     self._below.add((site, head))
                 elif (site, head) in self._below and (site, head) not in turned:
-                    text = f"{head_name(site, head)} {TURNING[aim]}"
+                    text = f"{head_name(site, head)} {AIMS[aim].turned}"
                     at = step if located is None else located(site, head)
                     new.append(Moment(at, TURNED, text, site, head))
         return self._add(new)

@@ -16,15 +16,9 @@ from transformer.figures.picture import Picture
 from transformer.insight.names import examples_of, short_head_name
 from transformer.insight.scores import THRESHOLD
 from transformer.player.chunks import look_name, look_of, name_of
+from transformer.player.outputs import by_length, output_row, samples
 from transformer.player.pictures import listed, run_curves, score_picture
-from transformer.player.sentences import (
-    by_length,
-    headline,
-    looking_back,
-    output_row,
-    samples,
-    words_right,
-)
+from transformer.player.sentences import headline, looking_back, words_right
 from transformer.recording.frame import Frame, reading_sites, sites_of
 from transformer.recording.view import ENDED, RunView
 
@@ -36,31 +30,24 @@ KIND_NAMES = {
 }
 CURVES_SECONDS = 1.0
 """Curves are brought up to date this often at most."""
-_BACKWARDS = "A word read backwards draws a line from top right to bottom left"
-READING_BACKWARDS = {
-    "cross": "Each row is a letter being written (“after reading → writes”), each column a letter of the "
-    f"word. {_BACKWARDS}.",
-    "encoder": "Each row is a letter of the word at work, each column a letter that it looks at.",
-    "decoder": "Each row is a letter being written, each column a letter written so far.",
-    "sequence": "Rows and columns are the word, [SEP] and what is written so far; from [SEP] on each row "
-    f"writes (“after reading → writes”). {_BACKWARDS}, there and over the letters of the word.",
-    "encoder that writes": "Each row is a letter of the word and what it becomes, each column a letter that "
-    f"it looks at. {_BACKWARDS}.",
-}
-"""How to read the maps of a kind of attention where words are read backwards ..."""
 READING = {
-    "cross": "Each row is a token being written (“after reading → writes”), each column a token of the "
-    "question.",
-    "encoder": "Each row is a token of the question at work, each column a token that it looks at.",
-    "decoder": "Each row is a token being written, each column a token written so far.",
-    "sequence": "Rows and columns are the question, [SEP] and what is written so far; from [SEP] on each row "
-    "writes (“after reading → writes”).",
-    "encoder that writes": "Each row is a token of the question and what it becomes, each column a token "
-    "that it looks at.",
+    "cross": "Each row is a {token} being written (“after reading → writes”), each column a {token} of the "
+    "{question}.",
+    "encoder": "Each row is a {token} of the {question} at work, each column a {token} that it looks at.",
+    "decoder": "Each row is a {token} being written, each column a {token} written so far.",
+    "sequence": "Rows and columns are the {question}, [SEP] and what is written so far; from [SEP] on each "
+    "row writes (“after reading → writes”).",
+    "encoder that writes": "Each row is a {token} of the {question} and what it becomes, each column a "
+    "{token} that it looks at.",
 }
-"""... and in other tasks ..."""
+"""How to read the maps of a kind of attention."""
+BACKWARDS = {
+    "cross": "",
+    "sequence": ", there and over the letters of the word",
+    "encoder that writes": "",
+}
+"""Where a word that is read backwards draws a line, and where that is to be said."""
 _ALIGNED = " Where a head reads what its row writes, the cells of the alignment are bright."
-"""... whose answers are aligned with their questions."""
 _SHARES = "The brighter a cell, the more of its attention the row puts there; every row adds up to 100 %."
 
 
@@ -277,5 +264,9 @@ def _reading(task: str, frame: Frame, site: str) -> str:
     axes = frame.axes[site]
     kind = "encoder that writes" if axes.writes and axes.kind == "encoder" else axes.kind
     if task == "reverse":
-        return READING_BACKWARDS[kind]
-    return READING[kind] + (_ALIGNED if frame.aim == "gold" and site in frame.scores else "")
+        said = READING[kind].format(token="letter", question="word")
+        if kind in BACKWARDS:
+            said += f" A word read backwards draws a line from top right to bottom left{BACKWARDS[kind]}."
+        return said
+    said = READING[kind].format(token="token", question="question")
+    return said + (_ALIGNED if frame.aim == "gold" and site in frame.scores else "")

@@ -7,32 +7,12 @@ from typing import Any
 
 from transformer.insight.names import examples_of, full_head_name, head_name
 from transformer.insight.narrator import narrate
-from transformer.insight.scores import AIMS, THRESHOLD, TURNED
+from transformer.insight.scores import AIMS, THRESHOLD
 from transformer.recording.frame import Frame, Probe
 from transformer.recording.view import FAILED, IDLE, RECORDED, TRAINING, RunView
 
 STEP = "{step}"
 """Stands where a player puts the step that it shows."""
-MASS = {
-    "mirror": "Attention mass on the mirrored letters",
-    "gold": "Attention mass on the gold links",
-    "focus": "Highest weight of a row",
-}
-"""What the curves of all heads show, by what a head is to find in the task."""
-COUNTS = {
-    "mirror": f"at {THRESHOLD:.0%} it counts as anti-diagonal",
-    "gold": f"at {THRESHOLD:.0%} it counts as reading what it writes",
-    "focus": f"from {THRESHOLD:.0%} on it has made up its mind",
-}
-READS = {
-    "mirror": "it reads the word backwards",
-    "gold": "it reads what its row is about to write",
-    "focus": "each row has its token",
-}
-FOUND = {"mirror": "anti-diagonal", "gold": "the alignment", "focus": "in focus"}
-"""What a head has found, by the score that a task aims at."""
-WIDE = 12
-"""A longer sentence stands in a line of its own."""
 STATE_SIGNS = {
     "idle": "○",
     "queued": "◌",
@@ -91,22 +71,23 @@ def headline(view: RunView, frame: Frame, look_for: str, *, later: bool = False)
     if frame.step == 0 and view.state == IDLE:
         said = switched if view.interventions.masks else look_for  # by hand, or as these settings have it
         return f"<b>Step 0, untrained:</b> every head looks everywhere. Press <b>Start</b>. {said}"
-    measured = _measured(frame, later)
+    aim, measured = AIMS[frame.aim], _measured(frame, later)
     if switched and (view.turned_at is None or "causal mask" in switched):
         now = switched
     elif view.turned_at is None:
         now = (
             f"<b>No clear pattern yet.</b> The clearest head puts {frame.clearest_score:.0%} of its weight "
-            f"on {AIMS[frame.aim]}{measured}; {COUNTS[frame.aim]}."
+            f"on {aim.target}{measured}; {aim.counts}."
         )
     else:
         step, site, head = view.turned_at
         score = float(frame.scores[site][head])
-        reads = READS[frame.aim] if score >= THRESHOLD else "it has let go since"
+        reads = aim.reads if score >= THRESHOLD else "it has let go since"
         now = (
-            f"★ <b>{head_name(site, head).capitalize()} {TURNED[frame.aim]}</b> at step {step:,}: "
-            f"{reads} ({score:.0%} on {AIMS[frame.aim]}{measured})." + (f" {switched}" if switched else "")
+            f"★ <b>{head_name(site, head).capitalize()} {aim.turned}</b> at step {step:,}: "
+            f"{reads} ({score:.0%} on {aim.target}{measured})."
         )
+        now += f" {switched}" if switched else ""
     if view.state == RECORDED:
         return f"<b>Recorded before, with these settings:</b> press <b>Start</b> to train your own. {now}"
     return f"{now} {html.escape(view.reason)}" if view.reason else now
@@ -135,9 +116,9 @@ def looking_back(frame: Frame, *, later: bool = False) -> str:
     (site, head), score = frame.clearest, frame.clearest_score  # the one that is framed
     said = (
         f"<b>At step {STEP if later else f'{frame.step:,}'}</b> the clearest head, {head_name(site, head)}, "
-        f"put {score:.0%} of its weight on {AIMS[frame.aim]}{_measured(frame, later)}"
+        f"put {score:.0%} of its weight on {AIMS[frame.aim].target}{_measured(frame, later)}"
     )
-    said += "." if score < THRESHOLD else f": {FOUND[frame.aim]}."
+    said += "." if score < THRESHOLD else f": {AIMS[frame.aim].found}."
     switched = without_masks(frame)
     return f"{said} {switched}" if switched else said
 
@@ -158,79 +139,6 @@ def words_right(frame: Frame, task: str) -> str:
         f"<div class='hl-right'><small>{label}</small> <b>{right:,}</b> / {asked:,}"
         f"<em>held-out {things}, at step {known.step:,}{more}</em></div>"
     )
-
-
-def _marked(probe: Probe) -> str:
-    """What the model wrote by itself, every token marked right or wrong by more than colour."""
-    if not probe.forced:  # nobody knows
-        return html.escape("".join(letter for letter, _ in probe.marked))
-    return "".join(
-        f"<span class='{'ok' if right else 'no'}'>{html.escape(letter)}</span>"
-        for letter, right in probe.marked
-    )
-
-
-def _verdict(probe: Probe) -> str:
-    """Whether all of it is right; where nobody knows, a question mark."""
-    return "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
-
-
-def written(probe: Probe) -> str:
-    """A tracked word and what the model wrote by itself, in a line."""
-    return f"<span class='hl-outputs'>{html.escape(probe.text)} → {_marked(probe)} {_verdict(probe)}</span>"
-
-
-def output_row(probe: Probe) -> str:
-    """A tracked word and what the model wrote by itself: rows of a table."""
-    letters, mark = _marked(probe), _verdict(probe)
-    if probe.output_step is None:
-        letters, mark = "<small>not asked yet</small>", ""
-    short, full = remark(probe)
-    row = f"<td>{html.escape(probe.text)}</td><td>→ {letters}</td>"
-    wide = sum(1 if letter < "\u2e80" else 2 for letter in probe.text) > WIDE  # Chinese takes twice the room
-    if wide and not (probe.text.isascii() and probe.text.isalpha()):
-        # A sentence, not a word: it stands above its translation.
-        return (
-            f"<tr class='long'><td colspan='3'><small>{html.escape(probe.text)}</small></td></tr>"
-            f"<tr class='long'><td colspan='2'>→ {letters}</td>"
-            f"<td title='{full}'>{mark} <small>{short}</small></td></tr>"
-        )
-    if probe.too_long:  # its output needs the room, and this is worth reading
-        return (
-            f"<tr class='long'>{row}<td>{mark}</td></tr>"
-            f"<tr><td colspan='3' title='{full}'><small>{full}</small></td></tr>"
-        )
-    return f"<tr>{row}<td title='{full}'>{mark} <small>{short}</small></td></tr>"
-
-
-def outputs(frame: Frame, chosen: str) -> str:
-    """What the model wrote by itself to each tracked word, the chosen one on top."""
-    probes = sorted(frame.probes, key=lambda probe: probe.text != chosen)
-    rows = "".join(
-        f"<tbody class='{'chosen' if probe.text == chosen else ''}'>{output_row(probe)}</tbody>"
-        for probe in probes
-    )
-    written = {at for probe in probes if (at := probe.output_step) not in (None, frame.step)}
-    said = f"<small>As written at step {max(written, key=lambda at: at or 0):,}:</small>" if written else ""
-    return f"{said}<table class='hl-outputs' data-step='{frame.step}'>{rows}</table>"
-
-
-def remark(probe: Probe) -> tuple[str, str]:
-    """What training knows of this word, in short and in full."""
-    if not probe.forced:
-        return "unknown", (
-            "nobody here knows the right answer: the maps run over what the model wrote by itself at step "
-            f"{probe.written_at:,}"
-        )
-    if probe.too_long:
-        return "too long", "longer than anything trained on"
-    if probe.too_short:
-        return "too short", "shorter than anything trained on"
-    if probe.held_out:
-        return "held out", "kept from training by its hash: training never draws it"
-    if probe.drawn_at is not None:
-        return f"step {probe.drawn_at:,}", f"training drew it first at step {probe.drawn_at:,}"
-    return "unseen", "training has not drawn it up to here"
 
 
 def narration(frame: Frame, word: str, site: str, head: int) -> str:
@@ -254,29 +162,6 @@ def counts(read: Probe, aim: str) -> dict[str, Any]:
     if aim == "mirror":
         return {"n_letters": read.n_read}
     return {"n_letters": read.n_read, "n_answer": read.n_written, "links": read.links}
-
-
-def samples(frame: Frame) -> str:
-    """A few held-out sentences and what the model wrote at the newest evaluation; nothing for words."""
-    rows = "".join(
-        f"<tr><td>{html.escape(question)}</td><td>→ {html.escape(output) or '…'}</td></tr>"
-        for question, output in frame.evaluation.samples
-    )
-    said = f"<small>Held-out sentences, as written at step {frame.evaluation.step:,}:</small>"
-    return f"{said}<table class='hl-samples'>{rows}</table>" if rows else ""
-
-
-def by_length(frame: Frame) -> str:
-    """Held-out examples right, by their length: a bar each, with its numbers under the pointer."""
-    bars = "".join(
-        f"<span title='length {n}: {right} of {asked} right'>{_BARS[round(8 * right / asked)]}"
-        f"<i>{n}</i></span>"
-        for n, (right, asked) in frame.evaluation.by_length.items()
-    )
-    return f"<div class='hl-lengths'><small>right by length</small>{bars}</div>" if bars else ""
-
-
-_BARS = "·▁▂▃▄▅▆▇█"
 
 
 def without_masks(frame: Frame) -> str:
