@@ -39,6 +39,12 @@ def with_any_codes(chunk):
     return replace(chunk, maps=maps)
 
 
+def copied(chunk):
+    """Equal in everything, and another in memory."""
+    maps = {site: codes.copy() for site, codes in chunk.maps.items()}
+    return replace(chunk, maps=maps, predicted=chunk.predicted.copy())
+
+
 @pytest.fixture
 def chunk(recorded):
     """Of "cat", over the steps before anything was taken away."""
@@ -54,19 +60,14 @@ def changed(recorded):
 @pytest.mark.parametrize("places", [None, [0], [3], [0, 1, 2], [1, 4, 5], [5, 2, 0]])
 def test_the_codes_of_the_chosen_steps_come_back_whatever_they_are(chunk, places):
     for one in (chunk, with_any_codes(chunk)):
+        before = copied(one)
         facts, codes = decoded(encoded(one, places))
         chosen = list(range(len(one.steps))) if places is None else places
         assert facts["steps"] == [one.steps[i] for i in chosen]
         assert list(codes) == list(one.axes) == list(one.maps)
         for site, found in codes.items():
-            np.testing.assert_array_equal(found, one.maps[site][chosen])
-
-
-def test_encoding_leaves_the_recording_as_it_is(chunk):
-    before = {site: codes.copy() for site, codes in chunk.maps.items()}
-    encoded(chunk)
-    for site, codes in chunk.maps.items():
-        np.testing.assert_array_equal(codes, before[site])
+            np.testing.assert_array_equal(found, before.maps[site][chosen])
+            np.testing.assert_array_equal(one.maps[site], before.maps[site])  # the recording stays
 
 
 def test_every_recorded_step_of_every_word_is_in_what_a_browser_reads(recorded):
@@ -183,12 +184,6 @@ def test_a_look_names_the_heads_that_are_off(chunk, changed):
 
 
 # Names.
-
-
-def copied(chunk):
-    """Equal in everything, and another in memory."""
-    maps = {site: codes.copy() for site, codes in chunk.maps.items()}
-    return replace(chunk, maps=maps, predicted=chunk.predicted.copy())
 
 
 def one_code_more(chunk):

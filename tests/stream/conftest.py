@@ -13,7 +13,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -147,10 +146,6 @@ class Message:
     @property
     def word(self) -> str | None:
         return json.loads(self.maps.split(b"\n", 1)[0])["word"] if self.maps else None
-
-    @property
-    def codes(self) -> np.ndarray:
-        return np.frombuffer(self.maps.split(b"\n", 1)[1], "<u2")
 
 
 class Page:

@@ -7,14 +7,12 @@ import random
 import time
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from starlette.websockets import WebSocketDisconnect
 
 from pages.stream import channel, news
 from tests.stream.conftest import LOOK, TICK, good
 from transformer.player.chunks import encoded
-from transformer.recording.chunk import Chunk
 from transformer.runs.registry import REGISTRY
 
 
@@ -30,12 +28,6 @@ def watched(opened, run):
         return page
 
     return watch
-
-
-def map_of(run, step, word="cat"):
-    """The message's map, as the chunk has it."""
-    chunk, place = run.whole.frames.place_of(word, step)
-    return encoded(chunk, [place])
 
 
 # What is told.
@@ -58,9 +50,6 @@ def test_a_message_is_three_lines_and_the_newest_map_of_the_word_that_is_looked_
     chunk, place = run.view.frames.place_of("cat", 7)
     assert message.maps == encoded(chunk, [place])
     assert message.steps == [7]
-    np.testing.assert_array_equal(
-        message.codes, np.concatenate([codes[place].ravel() for codes in chunk.maps.values()])
-    )
 
 
 def test_who_looks_at_nothing_yet_is_told_the_state_alone(opened, run):
@@ -113,9 +102,7 @@ def test_steps_that_come_at_once_are_shown_one_after_the_other(watched, run, mon
 
 
 def test_each_of_a_crowd_is_told_less_often_and_yet_five_times_a_second():
-    waits = [channel.tick(n) for n in (1, 20, 100, 300)]
-    assert waits == sorted(waits)
-    assert waits[0] < waits[2] < 0.2
+    assert channel.tick(1) < channel.tick(20) < channel.tick(300) < 0.2
 
 
 def test_a_state_is_told_when_it_changes(watched, run):
@@ -394,24 +381,15 @@ DAMAGED = [
     "",
     "{",
     "null",
-    "7",
-    "[]",
     '"drawn"',
-    '["look"]',
-    '{"look": 7}',
     '{"look": ["cat"]}',
-    '{"look": ["cat", "encoder.0", "first"]}',
     '{"look": ["cat", "encoder.0", 1e400]}',
     '{"look": null}',
-    '{"drawn": null}',
     '{"drawn": "many"}',
     '{"drawn": NaN}',
     '{"version": [1]}',
-    '{"asks": {}}',
     '{"asks": Infinity}',
     "[" * 1_999,
-    '{"look": ' + "[" * 900 + "]" * 900 + "}",
-    "\ud7ff" * 10,
     "\0",
     '{"drawn": ' + "9" * 1_980 + "9",
 ]
@@ -421,26 +399,22 @@ DAMAGED = [
 def test_a_damaged_message_closes_its_own_socket_alone(watched, run, damaged):
     other, page = watched(), watched()
     page.socket.send_text(damaged)
-    if damaged in ("[]",):
-        assert page.silent()  # it says nothing
-    else:
-        assert page.closed() == 1008
+    assert page.closed() == 1008
     run.at(6)
     assert other.until(lambda one: one.steps == [6])
 
 
-@pytest.mark.parametrize("size", [2_001, 100_000, 5_000_000])
+@pytest.mark.parametrize("size", [2_001, 5_000_000])
 def test_a_message_that_is_too_long_closes_its_own_socket_alone(watched, run, size):
     other, page = watched(), watched()
-    page.socket.send_text(json.dumps({"live": True}) + " " * (2_000 - len(json.dumps({"live": True}))))
-    page.say(drawn=0)
+    page.socket.send_text('{"live": true}'.ljust(2_000))
     page.socket.send_text(" " * size)
     assert page.closed() == 1009
     run.at(6)
     assert other.until(lambda one: one.steps == [6])
 
 
-@pytest.mark.parametrize("said", [b"", b'{"drawn": 1}', b"\xff\xfe", bytes(3_000)])
+@pytest.mark.parametrize("said", [b'{"drawn": 1}', b"\xff\xfe"])
 def test_bytes_are_no_message(watched, run, said):
     other, page = watched(), watched()
     page.socket.send_bytes(said)
@@ -489,29 +463,9 @@ def test_nothing_that_is_said_holds_memory_for_ever(watched, run):
 def anything(rng, depth=0):
     """Any JSON whatever, mostly near to what a player says."""
     names = ["drawn", "look", "live", "hidden", "version", "asks", "", "x", "__class__"]
-    leaves = [
-        None,
-        True,
-        False,
-        0,
-        1,
-        -1,
-        3,
-        30,
-        2**63,
-        -(10**40),
-        0.5,
-        1e308,
-        float("inf"),
-        float("nan"),
-        "",
-        "cat",
-        "encoder.0",
-        "decoder.0.cross",
-        "é\ud800",
-        "<b>",
-        "a" * 500,
-    ]
+    numbers = [0, 1, -1, 3, 2**63, -(10**40), 0.5, 1e308, float("inf"), float("nan")]
+    texts = ["", "cat", "encoder.0", "decoder.0.cross", "é\ud800", "<b>", "a" * 500]
+    leaves = [None, True, False, *numbers, *texts]
     kind = rng.random()
     if depth == 0 and kind < 0.8:
         return {rng.choice(names): anything(rng, 1) for _ in range(rng.randint(0, 4))}
@@ -557,11 +511,3 @@ def test_whatever_is_said_no_error_is_raised_and_nobody_else_is_stopped(watched,
     assert caplog.records == []
     fresh = opened(run.id, look=LOOK)
     assert fresh.until(lambda one: one.maps)
-
-
-def test_records_of_a_played_run_are_those_of_the_whole_one(run):
-    """The runs of these tests: at step 12 there are the steps up to 12, and their maps."""
-    run.at(12)
-    assert run.view.frames.steps == tuple(range(13))
-    assert all(isinstance(one, Chunk) or one.step <= 12 for one in run.view.frames.records)
-    assert len(map_of(run, 12)) > 100

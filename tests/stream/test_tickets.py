@@ -105,16 +105,13 @@ def test_what_is_no_name_of_a_run_is_looked_up_by_nobody(server, found, run_id):
     assert found.asked_for == []
 
 
-def test_a_run_that_is_not_there_is_looked_up_once_a_time_and_refused(told, found):
+def test_a_run_that_is_not_there_is_looked_up_once_a_time_and_refused(told, opened, found):
     """With a ticket that is good, as a page has it whose run has gone."""
     run_id = new_token()
     ticket = good(run_id)
     assert told(ticket, run_id) == [403, 403, f"headlight.{ticket}"]  # and closed behind it
     assert found.asked_for == [run_id] * 3
-
-
-def test_a_run_that_is_not_there_closes_the_socket(opened, found):
-    assert opened(new_token()).closed() == 1008
+    assert opened(run_id).closed() == 1008
 
 
 HERE = [f"http://{HOST}", f"https://{HOST}", f"http://{HOST.upper()}", None]
