@@ -25,7 +25,7 @@ from pages.shared import selection
 from pages.shared.session import session
 from pages.shared.style import style
 from pages.shared.wording import changed
-from transformer.insight.scores import AIMS
+from transformer.insight.aims import AIMS
 from transformer.player.pictures import ghost_of
 from transformer.player.sentences import unlearned
 from transformer.runs.registry import REGISTRY

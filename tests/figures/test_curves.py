@@ -66,21 +66,6 @@ def test_each_point_is_the_mean_of_its_neighbours_at_the_last_of_them():
     assert thinned(np.arange(3), x, most=3)[1] is x  # what fits is not touched
 
 
-def test_every_number_of_the_run_stands_in_its_own_line():
-    run = series(12)
-    found = lines(picture(run))
-    for name, values in (("training", run.loss), ("letters right (training)", run.token_accuracy)):
-        assert list(found[name].x) == list(range(1, 13))
-        assert list(found[name].y) == values.tolist()
-    for name, values in (
-        ("held-out", run.held_out_loss),
-        ("free", run.free_loss),
-        ("words right (held-out)", run.exact),
-    ):
-        assert list(found[name].x) == [4, 8, 12]  # where there is an evaluation, and no gap between
-        assert list(found[name].y) == values[3::4].tolist()
-
-
 def test_losses_stand_in_one_panel_and_shares_in_the_other():
     made = picture(series(12), planned=240)
     layout = drawn(made).layout
@@ -99,29 +84,32 @@ def test_losses_stand_in_one_panel_and_shares_in_the_other():
     assert layout.xaxis.title.text == "step"
 
 
+def test_every_number_of_the_run_stands_in_a_line_told_by_colour_and_by_more_than_colour():
+    run = series(12)
+    found = lines(picture(run))
+    solid, marked, dashed = ("lines", "solid"), ("lines+markers", "solid"), ("lines", "dash")
+    for name, values, color, look in (
+        ("training", run.loss, colors.TRAIN, solid),
+        ("letters right (training)", run.token_accuracy, colors.TRAIN, solid),
+        ("held-out", run.held_out_loss, colors.HELD_OUT, marked),
+        ("words right (held-out)", run.exact, colors.HELD_OUT, marked),
+        ("free", run.free_loss, colors.FREE, dashed),
+    ):
+        trace = found.pop(name)
+        measured = ~np.isnan(values)  # no gap where there is no evaluation
+        assert list(trace.x) == run.steps[measured].tolist()
+        assert list(trace.y) == values[measured].tolist()
+        assert (trace.line.color, (trace.mode, trace.line.dash)) == (color, look)
+        assert trace.showlegend == (name in ("training", "held-out", "free"))
+    assert all("previous" in name and not trace.showlegend for name, trace in found.items())
+    assert len({colors.TRAIN, colors.HELD_OUT, colors.FREE, colors.GHOST}) == 4
+
+
 def test_a_translation_counts_tokens_and_sentences():
     made = picture(series(12), called=("tokens", "sentences"))
-    names = {*lines(made)}
-    assert {"tokens right (training)", "sentences right (held-out)"} <= names
+    assert {"tokens right (training)", "sentences right (held-out)"} <= {*lines(made)}
     assert "letters" not in made.spec
     assert "words" not in made.spec
-
-
-def test_training_and_held_out_words_are_told_apart_in_both_panels_and_in_the_legend():
-    """By colour, and by more than colour."""
-    found = lines(picture(series(12)))
-    looks = {
-        "training": (colors.TRAIN, "lines", "solid"),
-        "letters right (training)": (colors.TRAIN, "lines", "solid"),
-        "held-out": (colors.HELD_OUT, "lines+markers", "solid"),
-        "words right (held-out)": (colors.HELD_OUT, "lines+markers", "solid"),
-        "free": (colors.FREE, "lines", "dash"),
-    }
-    assert {name for name in found if "previous" not in name} == looks.keys()
-    for name, look in looks.items():
-        assert (found[name].line.color, found[name].mode, found[name].line.dash) == look
-    assert [name for name, line in found.items() if line.showlegend] == ["training", "held-out", "free"]
-    assert len({colors.TRAIN, colors.HELD_OUT, colors.FREE, colors.GHOST}) == 4
 
 
 def test_the_loss_axis_grows_in_strides_for_a_loss_that_is_sure_and_wrong():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transformer.insight.tables import Array as Array
+from transformer.insight.scores import Array as Array
 from transformer.insight.tables import Focus as Focus
 from transformer.insight.tables import Panel as Panel
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transformer.figures import colors
-from transformer.figures.parts import Part, line, texts
-from transformer.figures.parts import title as titled
+from transformer.figures.parts import Part, line, texts, titled
 from transformer.figures.picture import Picture, escaped
 
 BETWEEN = 1.4

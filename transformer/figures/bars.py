@@ -9,8 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.parts import PAPER, Part, note
-from transformer.figures.parts import title as titled
+from transformer.figures.parts import PAPER, Part, note, titled
 from transformer.figures.picture import Array, Picture, escaped
 
 PANELS = ("right letters as input<br>(teacher-forced)", "its own letters as input<br>(free-running)")

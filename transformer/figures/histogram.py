@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.parts import Part, axis_title
-from transformer.figures.parts import title as titled
+from transformer.figures.parts import Part, axis_title, titled
 from transformer.figures.picture import Picture
 
 

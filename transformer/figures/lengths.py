@@ -8,8 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.parts import BARE, Part, axis_title, line, share_bar
-from transformer.figures.parts import title as titled
+from transformer.figures.parts import BARE, Part, axis_title, line, share_bar, titled
 from transformer.figures.picture import Array, Picture
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from transformer.figures import colors
 from transformer.figures.maps import MapAxes
-from transformer.figures.parts import Part, line, note, texts
-from transformer.figures.parts import title as titled
+from transformer.figures.parts import Part, line, note, texts, titled
 from transformer.figures.picture import Array, Picture, escaped
 
 LETTER = 0.026

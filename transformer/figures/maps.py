@@ -12,8 +12,7 @@ import numpy as np
 
 from transformer.figures import colors
 from transformer.figures.cells import BLOCKED, blocked_cells
-from transformer.figures.parts import BARE, ZERO_TO_ONE, Part, axis_title, frame, note, share_bar
-from transformer.figures.parts import title as titled
+from transformer.figures.parts import BARE, ZERO_TO_ONE, Part, axis_title, frame, note, share_bar, titled
 from transformer.figures.picture import Array, Picture, escaped
 from transformer.insight.blocking import BY_HAND, FUTURE
 

@@ -20,8 +20,7 @@ from transformer.figures.cells import (
     reasons,
     table_traces,
 )
-from transformer.figures.parts import BARE, PAPER, Part, axis_title, frame, note
-from transformer.figures.parts import title as titled
+from transformer.figures.parts import BARE, PAPER, Part, axis_title, frame, note, titled
 from transformer.figures.picture import Picture, escaped
 from transformer.insight.tables import Focus, Panel
 

@@ -16,7 +16,7 @@ PAPER: Part = {"xref": "paper", "yref": "paper"}
 ZERO_TO_ONE: Part = {"zmin": 0.0, "zmax": 1.0, "colorscale": colors.WEIGHTS}
 
 
-def title(text: str = "", *, size: int = 16, pad: int = 18) -> Part:
+def titled(text: str = "", *, size: int = 16, pad: int = 18) -> Part:
     """The title of a picture, in its upper left corner."""
     corner = {"x": 0.01, "xanchor": "left", "y": 1, "yanchor": "top"}
     return {"text": text, **corner, "pad": {"t": pad}, "font": {"size": size}}

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from transformer.figures import colors
-from transformer.figures.parts import BARE, Part, axis_title, texts
-from transformer.figures.parts import title as titled
+from transformer.figures.parts import BARE, Part, axis_title, texts, titled
 from transformer.figures.picture import Picture, escaped
 
 PRUNED, KEPT, FINISHED, CHOSEN = "pruned", "kept", "finished", "chosen"

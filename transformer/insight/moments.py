@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
+from transformer.insight.aims import AIMS
 from transformer.insight.names import head_name
-from transformer.insight.scores import AIMS, THRESHOLD, Array
+from transformer.insight.scores import THRESHOLD, Array
 
 TURNED, ACCURACY, DROP, INTERVENTION = "turned", "accuracy", "drop", "intervention"
 

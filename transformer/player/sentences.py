@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 from typing import Any
 
+from transformer.insight.aims import AIMS
 from transformer.insight.names import examples_of, full_head_name, head_name
 from transformer.insight.narrator import narrate
-from transformer.insight.scores import AIMS, THRESHOLD
+from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import Frame, Probe
 from transformer.recording.view import FAILED, IDLE, RECORDED, TRAINING, RunView
 
