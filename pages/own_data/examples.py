@@ -12,7 +12,7 @@ from pages.own_data.sidebar import Chosen
 from pages.player.figure import live_figure
 from pages.shared.plain import plain
 from transformer.figures.alignment import Aligned, alignment
-from transformer.figures.histogram import length_histogram
+from transformer.figures.lengths import length_histogram
 from transformer.tasks import PATTERNS, Task
 from transformer.tasks.corpus import Corpus
 from transformer.tasks.pair import Pair, token_links

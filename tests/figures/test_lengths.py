@@ -1,4 +1,4 @@
-"""Letters right by the length of the word: every cell its place, and a line where training ended."""
+"""Lengths: letters right by the length of the word, with a line where training ended; a bar for each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from tests.figures.conftest import drawn
 from transformer.figures import colors
-from transformer.figures.lengths import length_heatmap
+from transformer.figures.lengths import length_heatmap, length_histogram
 
 SHARE = np.where(np.tri(4, 6, 2, dtype=bool), np.random.default_rng(0).random((4, 6)), np.nan)
 ASKED = np.array([10, 20, 1500, 40])
@@ -88,3 +88,22 @@ def test_what_stays_is_the_same_text_while_training_moves_the_shares():
 def test_numbers_that_do_not_fit_the_lengths_are_refused(name):
     with pytest.raises(ValueError, match=f"^{name} has shape \\(6,\\), but share has 4 lengths"):
         lengths(**{name: np.ones(6)})
+
+
+# How long questions and answers are.
+
+
+def test_every_length_up_to_the_longest_has_its_bar():
+    figure = length_histogram([2, 2, 5], [1, 3, 3], unit=("words", "characters"), title="t").figure()
+    questions, answers = figure["data"]
+    assert questions["x"] == answers["x"] == [1, 2, 3, 4, 5]
+    assert questions["y"] == [0, 2, 0, 0, 1]
+    assert answers["y"] == [1, 0, 2, 0, 0]
+    assert figure["layout"]["xaxis"]["title"]["text"] == "length: questions in words, answers in characters"
+    assert questions["yaxis"] == "y"
+    assert answers["yaxis"] == "y2"
+
+
+def test_a_unit_that_both_sides_share_is_named_once():
+    figure = length_histogram([1], [1], unit=("words", "words"), title="t").figure()
+    assert figure["layout"]["xaxis"]["title"]["text"] == "length in words"

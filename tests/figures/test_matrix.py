@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from tests.figures.conftest import drawn
 from transformer.figures import colors
-from transformer.figures.arranging import HEIGHT, WIDTH, arranged, column_ticks, row_ticks
+from transformer.figures.arranging import HEIGHT, WIDTH, arranged
 from transformer.figures.matrix import matrix_picture, panel_of
 from transformer.insight.tables import Focus, Panel
 
@@ -275,35 +274,6 @@ def test_a_heading_has_room_above_its_table():
     panels, _ = ARRANGEMENTS["long names"]
     first, second = arranged(panels, (), 0.0)
     assert second.left - first.left >= 6 * len(panels[0].name)
-
-
-def test_equal_padding_has_one_label_and_long_labels_stand_lower_where_they_would_touch():
-    assert column_ticks(COLUMNS, 60) == ([0, 1, 2, 3, 4.5], ["[SOS]", "a", "b", "a", "[PAD] ×2"], 1)
-    places, texts, lines = column_ticks(COLUMNS, 20)
-    assert (places[0], texts[0], lines) == (0, "<br>[SOS]", 2)
-    assert texts[1:4] == ["a", "b", "a"]
-    specials = ("[PAD]", "[SOS]", "[EOS]", "[UNK]", "a")
-    assert column_ticks(specials, 30)[1] == ["[PAD]", "<br>[SOS]", "[EOS]", "<br>[UNK]", "a"]
-    assert column_ticks(COLUMNS, 5) == ([], [], 1)
-
-
-def test_a_label_that_would_reach_below_the_next_table_is_left_out():
-    assert column_ticks(COLUMNS, 10)[1] == ["a", "b", "a"]
-
-
-def test_features_are_labelled_as_often_as_there_is_room():
-    features = tuple(map(str, range(64)))
-    assert len(column_ticks(features, 30)[0]) == 64
-    places = column_ticks(features, 5)[0]
-    assert {b - a for a, b in pairwise(places)} == {4}
-    assert column_ticks((*features, "bias"), 10)[1][-1] == "bias"
-
-
-def test_rows_that_are_too_low_are_labelled_in_turn():
-    letters = tuple("abcdefgh")
-    assert row_ticks(letters, 20)[1] == list("abcdefgh")
-    assert row_ticks(letters, 6)[1] == list("aceg")
-    assert row_ticks(("a", "[PAD]", "[PAD]", "[PAD]"), 20) == ([0, 2], ["a", "[PAD] ×3"])
 
 
 def test_no_text_has_a_colour_of_its_own_but_marks_upon_cells_and_names_of_roles():

@@ -144,59 +144,66 @@ def _widths(places: Sequence[int], panels: Sequence[Panel], room: float) -> dict
 
 
 def column_ticks(labels: Sequence[str], width: float) -> tuple[list[float], list[str], int]:
-    """Places and texts of labels below columns of this width, and the lines that they need.
+    """Places and texts of labels below columns of this width in pixels, and the lines that they need.
 
-    Equal long neighbours, such as [PAD]s, have one label together; long ones stand lower where there is no
-    room, and where there is none for letters there are no labels.
+    Long labels stand lower where there is no room, and where there is none for letters there are no labels.
     """
-    if all(label.replace(",", "").isdigit() for label in labels[:-1]):  # features; the last may be a bias
-        step = _step(max(map(len, labels)) * LETTER + 4, width)
-        shown = [i for i, label in enumerate(labels) if i % step == 0 and label.isdigit()]
-        last = [len(labels) - 1] if not labels[-1].isdigit() else []
-        if last and shown and (last[0] - shown[-1]) * width < 5 * LETTER:
-            shown.pop()
-        return [float(i) for i in shown + last], [labels[i] for i in shown + last], 1
+    if all(label.replace(",", "").isdigit() for label in labels[:-1]):
+        return _feature_ticks(labels, width)
     if width < LETTER + 2:
         return [], [], 1
-    runs = _runs(labels)
-    texts = [labels[start] + (f" ×{count}" if count > 1 else "") for start, count in runs]
-    places = [start + (count - 1) / 2 for start, count in runs]
-    short = [count == 1 and len(labels[start]) <= SHORT for start, count in runs]
-    spans = [_span(x * width, text) for x, text in zip(places, texts, strict=True)]
-    chosen = [n for n, is_short in enumerate(short) if is_short]
-    lines = dict.fromkeys(chosen, 0)
-    taken = [[spans[n] for n in chosen]]
-    for n in (n for n, is_short in enumerate(short) if not is_short):
-        line = next(
-            (k for k, there in enumerate(taken) if all(_apart(spans[n], other) for other in there)),
-            len(taken),
-        )
-        left, right = spans[n]
+    ticks = _together(labels)
+    lines: list[list[tuple[float, float]]] = [[]]  # of each line the labels that stand there: from, to
+    line_of = {}
+    for n in sorted(range(len(ticks)), key=lambda n: len(ticks[n][1]) > SHORT):  # short ones first
+        place, text = ticks[n]
+        half = len(text) * LETTER / 2 + 1
+        left, right = place * width - half, place * width + half
+        line = 0
+        while len(text) > SHORT and line < len(lines) and _meets(left, right, lines[line]):
+            line += 1
         if line and (left < -width / 2 - GAP / 2 or right > (len(labels) - 0.5) * width + GAP / 2):
             continue  # it would reach below the next table
-        if line == len(taken):
-            taken.append([])
-        taken[line].append(spans[n])
-        lines[n] = line
-    shown = sorted(lines)
-    return [places[n] for n in shown], ["<br>" * lines[n] + escaped(texts[n]) for n in shown], len(taken)
-
-
-def _span(middle: float, text: str) -> tuple[float, float]:
-    """Where a label of small type begins and ends."""
-    return middle - len(text) * LETTER / 2 - 1, middle + len(text) * LETTER / 2 + 1
-
-
-def _apart(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    return one[1] <= other[0] or other[1] <= one[0]
+        if line == len(lines):
+            lines.append([])
+        lines[line].append((left, right))
+        line_of[n] = line
+    shown = sorted(line_of)
+    texts = ["<br>" * line_of[n] + escaped(ticks[n][1]) for n in shown]
+    return [ticks[n][0] for n in shown], texts, len(lines)
 
 
 def row_ticks(labels: Sequence[str], height: float) -> tuple[list[float], list[str]]:
-    """Places and texts of labels beside rows of this height; equal long neighbours have one together."""
-    step = _step(LINE - 2, height)
-    runs = [run for n, run in enumerate(_runs(labels)) if n % step == 0]
-    places = [start + (count - 1) / 2 for start, count in runs]
-    return places, [escaped(labels[start]) + (f" ×{count}" if count > 1 else "") for start, count in runs]
+    """Places and texts of labels beside rows of this height in pixels."""
+    ticks = _together(labels)[:: _step(LINE - 2, height)]
+    return [place for place, _ in ticks], [escaped(text) for _, text in ticks]
+
+
+def _feature_ticks(labels: Sequence[str], width: float) -> tuple[list[float], list[str], int]:
+    """Numbers of features, as many as there is room for; the last label may be a bias."""
+    step = _step(max(map(len, labels)) * LETTER + 4, width)
+    shown = [i for i, label in enumerate(labels) if i % step == 0 and label.isdigit()]
+    if not labels[-1].isdigit():
+        last = len(labels) - 1
+        if shown and (last - shown[-1]) * width < 5 * LETTER:
+            shown.pop()
+        shown.append(last)
+    return [float(i) for i in shown], [labels[i] for i in shown], 1
+
+
+def _together(labels: Sequence[str]) -> list[tuple[float, str]]:
+    """Place and text of each label; equal long neighbours, such as [PAD]s, have one together."""
+    ticks = []
+    for _, run in groupby(range(len(labels)), lambda i: labels[i] if len(labels[i]) > SHORT else i):
+        places = list(run)
+        text = labels[places[0]] + (f" ×{len(places)}" if len(places) > 1 else "")
+        ticks.append((sum(places) / len(places), text))
+    return ticks
+
+
+def _meets(left: float, right: float, others: Sequence[tuple[float, float]]) -> bool:
+    """Whether there is a label in the way."""
+    return any(left < end and begin < right for begin, end in others)
 
 
 def _step(needed: float, given: float) -> int:
@@ -205,14 +212,3 @@ def _step(needed: float, given: float) -> int:
     while step * given < needed:
         step *= 2
     return step
-
-
-def _runs(labels: Sequence[str]) -> list[tuple[int, int]]:
-    """Start and number of equal long neighbours; every short label is alone."""
-    runs: list[tuple[int, int]] = []
-    for i, label in enumerate(labels):
-        if runs and len(label) > SHORT and labels[runs[-1][0]] == label:
-            runs[-1] = runs[-1][0], runs[-1][1] + 1
-        else:
-            runs.append((i, 1))
-    return runs
