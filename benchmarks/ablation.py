@@ -16,7 +16,7 @@ from benchmarks._measuring import end, options, spread
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from transformer.decoding import spell
 from transformer.interventions import NOTHING, Interventions
-from transformer.recording.recorder import Scorer
+from transformer.recording.scorer import Scorer
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 

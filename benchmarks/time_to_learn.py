@@ -41,7 +41,7 @@ from transformer.insight.scores import clearest_head
 from transformer.recipes import RECIPES
 from transformer.recording.developer import axes_of
 from transformer.recording.frame import reading_sites
-from transformer.recording.recorder import Scorer
+from transformer.recording.scorer import Scorer
 from transformer.recording.view import untrained
 from transformer.runs.published import Published
 from transformer.runs.recorded_training import RecordedTraining

@@ -21,7 +21,7 @@ from transformer.interventions import NOTHING, Interventions, check_intervention
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.developer import axes_of
 from transformer.recording.frame import Array
-from transformer.recording.recorder import Scorer
+from transformer.recording.scorer import Scorer
 from transformer.recording.tape import record
 from transformer.recording.weights import Snapshot
 from transformer.tasks import Batch, Question, task_of

@@ -19,7 +19,7 @@ from transformer.errors import InputError
 from transformer.exports.script import EXPERIMENT, script, script_problem
 from transformer.model.layers import Dropout
 from transformer.recipes import RECIPES
-from transformer.recording.recorder import Scorer
+from transformer.recording.scorer import Scorer
 from transformer.tasks import completed
 from transformer.tasks.letters import is_held_out
 from transformer.training.evaluation import evaluate

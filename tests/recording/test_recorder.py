@@ -102,7 +102,7 @@ def test_a_word_whose_rows_are_all_right_is_not_written_token_by_token_and_the_o
         asked.append(len(batch.src))
         return write(model, batch, *args, **options)
 
-    monkeypatch.setattr("transformer.recording.recorder.write", counted)
+    monkeypatch.setattr("transformer.recording.words.write", counted)
     recorder, blind = recorder_of(half_trained, words), recorder_of(half_trained, words)
     recorder.copy(130)
     recorder.develop()

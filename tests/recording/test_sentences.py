@@ -257,7 +257,7 @@ def test_another_answer_that_the_corpus_knows_is_right(state, monkeypatch, outpu
     made = state()
     ids = torch.tensor([made.task.tgt_tokenizer.encode([output])[0][1:]])
     monkeypatch.setattr(
-        "transformer.recording.recorder.write", lambda *_, **__: Written(ids, torch.tensor([ids.shape[1]]))
+        "transformer.recording.words.write", lambda *_, **__: Written(ids, torch.tensor([ids.shape[1]]))
     )
     monkeypatch.setattr(Sentences, "references", lambda self, source: ["chat", "le chat"])
     (probe,) = frame_of(made, ["a cat"]).probes

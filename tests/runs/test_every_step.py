@@ -11,7 +11,7 @@ from transformer.interventions import Interventions
 from transformer.recording import frame_scheduler
 from transformer.recording.developer import BATCH
 from transformer.recording.frame_scheduler import KNOWN_SECONDS, MOST, UNWATCHED, WATCHED, FrameScheduler
-from transformer.recording.recorder import Scorer
+from transformer.recording.scorer import Scorer
 from transformer.recording.view import FINISHED, RunView, untrained
 from transformer.recording.weights import Snapshot
 from transformer.runs import recorded_training as module

@@ -18,9 +18,9 @@ from transformer.interventions import check_interventions
 from transformer.model.transformer import Site, Transformer
 from transformer.recording.developer import axes_of
 from transformer.recording.frame import Array
-from transformer.recording.recorder import answered, expected_tokens
 from transformer.recording.tape import RECORDABLE, record
 from transformer.recording.weights import Snapshot
+from transformer.recording.words import answered, expected_tokens
 from transformer.tasks import Question, task_of
 
 Heard = dict[str, list[tuple[tuple[Any, ...], Tensor]]]
@@ -126,7 +126,7 @@ def _trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, 
     questions: list[Question] = [task.question(text) for text in (word, *beside)]
     model, taken = model_of(config, snapshot), snapshot.interventions
     model.intervene(taken, task.src_tokenizer.id_of)
-    batch, _ = answered(model, task, questions)
+    batch = answered(model, task, questions)
     src_tokens = task.src_tokenizer.tokens(batch.src[0].tolist())
     tgt_tokens = task.tgt_tokenizer.tokens(batch.tgt_in[0].tolist())
     masks, n_heads = config.model.masks, config.model.n_heads

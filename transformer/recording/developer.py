@@ -101,18 +101,15 @@ class Developer:
             table = self.model.tgt_embedding
             self.model.tgt_embedding = embedding(*table.weight.shape).to(device)
         self._sites = self.model.sites()
+        self.axes = axes_of(self.model)
+        """What the axes and masks of every site are now."""
         self._parameters = [tensor.detach() for tensor in self.model.state_dict().values()]
 
     def intervene(self, interventions: Interventions, id_of: Any) -> None:
         """Look without these heads and cells from now on."""
         if self.model.interventions != interventions:
             self.model.intervene(interventions, id_of)
-            self._sites = self.model.sites()
-
-    @property
-    def axes(self) -> dict[str, Axes]:
-        """What the axes and masks of every site are now."""
-        return axes_of(self.model)
+            self.axes = axes_of(self.model)
 
     def develop(self, rows: Tensor, src: Array, tgt: Array) -> tuple[Array, dict[str, Array]]:
         """Send a batch through the weights of several steps.

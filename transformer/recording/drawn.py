@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,27 +14,20 @@ MAX_WORDS = 2**20
 class Drawn:
     """Remembers the hash of every word that training draws, in order."""
 
-    def __init__(self, max_words: int = MAX_WORDS) -> None:
+    def __init__(self) -> None:
         self.steps = 0
         """Steps that are remembered, from the first one on."""
-        self._max_words = max_words
-        self._hashes = np.empty(4096, dtype=np.int64)
-        self._steps = np.empty(4096, dtype=np.int32)
-        self._n = 0
+        self._hashes, self._steps = array("q"), array("i")
 
     def note(self, step: int, words: Sequence[str]) -> None:
         """The words of the next step's batch."""
-        end = self._n + len(words)
-        if step != self.steps + 1 or end > self._max_words:
+        if step != self.steps + 1 or len(self._hashes) + len(words) > MAX_WORDS:
             return  # there is a gap from here on, and `steps` says where it begins
-        while end > len(self._hashes):
-            self._hashes = np.concatenate([self._hashes, np.empty_like(self._hashes)])
-            self._steps = np.concatenate([self._steps, np.empty_like(self._steps)])
-        self._hashes[self._n : end] = [hash(word) for word in words]
-        self._steps[self._n : end] = step
-        self._n, self.steps = end, step
+        self._hashes.extend(map(hash, words))
+        self._steps.extend([step] * len(words))
+        self.steps = step
 
     def first_step(self, word: str) -> int | None:
         """The first step whose batch had this word, among the steps that are remembered."""
-        found = np.flatnonzero(self._hashes[: self._n] == hash(word))
-        return int(self._steps[found[0]]) if len(found) else None
+        found = np.flatnonzero(np.asarray(self._hashes) == hash(word))
+        return self._steps[int(found[0])] if len(found) else None

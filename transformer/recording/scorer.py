@@ -1,0 +1,70 @@
+"""The scores of every head, on words that are the same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from transformer.insight.scores import head_scores
+from transformer.model.transformer import Transformer
+from transformer.recording.developer import axes_of
+from transformer.recording.frame import Array, reading_sites
+from transformer.recording.tape import record
+from transformer.tasks import Task
+
+N_SCORED_WORDS = 64
+"""Held-out examples on which head scores are measured; words have at least three letters."""
+
+
+class Scorer:
+    """Measures every head of a model on fixed held-out words.
+
+    Args:
+        task: has the words and their answers.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self._task, letters = task, task.same_length
+        self._words = [w for w in task.held_out() if not letters or len(w) >= 3][:N_SCORED_WORDS]
+        pairs = [task.pair(word) for word in self._words]
+        read = task.src_tokenizer.encode(self._words)
+        written = task.tgt_tokenizer.encode([pair.target for pair in pairs if pair is not None])
+        self._lengths = tuple(len(ids) - 2 for ids in read)
+        self._answers = None if letters else tuple(len(ids) - 2 for ids in written)
+        links = [task.links(word) for word in self._words]
+        self._links = tuple(one or () for one in links) if task.aim == "gold" else None
+        self._tensors: dict[bool, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def scores(self, model: Transformer, sites: Sequence[str] = ()) -> dict[str, dict[str, Array]]:
+        """Every score of every head, (H,) each, by site and name.
+
+        Args:
+            model: on one device; in eval mode afterwards.
+            sites: to be measured; by default all.
+        """
+        if model.training:
+            model.eval()  # the next training step sets train mode again
+        with record(model) as tape:
+            model(*self._batch(filled=not model.masked("padding"), device=model.to_logits.weight.device))
+        every = axes_of(model)
+        reading = reading_sites(every)
+        return {
+            site: head_scores(
+                tape.weights[site],
+                every[site].kind,
+                self._lengths,
+                causal=every[site].causal,
+                answers=self._answers,
+                links=self._links if site in reading else None,
+            )
+            for site in sites or every
+        }
+
+    def _batch(self, *, filled: bool, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        """The words as the model reads them: the same each time."""
+        if filled not in self._tensors:
+            batch = self._task.encode(self._words, filled=filled)
+            src, tgt = torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in)
+            self._tensors[filled] = src.to(device), tgt.to(device)
+        return self._tensors[filled]
