@@ -103,7 +103,7 @@ def grows(view):
                 metrics.append(**dict(zip(COLUMNS, row, strict=True)))
         yield replace(
             view,
-            frames=frames.with_numbers(metrics.at),
+            frames=frames.extended((), metrics.at),
             metrics=metrics,
             moments=tuple(moment for moment in view.moments if moment.step <= newest),
             state="training",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
+from copy import copy
 from itertools import pairwise
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from transformer.evaluation import Evaluation
 from transformer.recording.chunk import Chunk, joined
@@ -28,6 +29,8 @@ NOTHING_WRITTEN = Output(text="", stopped=True, right=False, pieces=(), ids=())
 Recorded = Chunk | Measurement | Outputs | Evaluation
 Numbers = Callable[[int], tuple[float, float | None]]
 """From a step to (seconds of training, loss)."""
+Costly = TypeVar("Costly", Measurement, Outputs, Evaluation)
+"""What costs more than maps, and so is not there for every step."""
 
 
 class Frames(Sequence[Frame]):
@@ -50,15 +53,13 @@ class Frames(Sequence[Frame]):
     ) -> None:
         self.records: tuple[Recorded, ...] = ()
         """All of it, in the order in which it was made."""
+        self.steps: tuple[int, ...] = ()
+        """The steps of all frames, ascending."""
         self.generation, self._numbers, self._aim = generation, numbers, aim
         self._every = 1  # so many steps older ones were thinned to
         self._chunks: dict[str, tuple[Chunk, ...]] = {}  # of each word, in order of step
-        self._measured: dict[int, Measurement] = {}
-        self._written: dict[int, Outputs] = {}
-        self._evaluated: dict[int, Evaluation] = {}
+        self._costly: dict[type, dict[int, Any]] = {Measurement: {}, Outputs: {}, Evaluation: {}}  # by step
         self._built: dict[int, Frame] = {}
-        self.steps: tuple[int, ...] = ()
-        """The steps of all frames, ascending."""
         self._add(tuple(records))
 
     # As a sequence.
@@ -72,12 +73,18 @@ class Frames(Sequence[Frame]):
     def __getitem__(self, i: slice) -> list[Frame]: ...
     def __getitem__(self, i: int | slice) -> Frame | list[Frame]:
         if isinstance(i, slice):
-            return [self._frame(step) for step in self.steps[i]]
-        return self._frame(self.steps[i])
+            return [self.of_step(step) for step in self.steps[i]]
+        return self.of_step(self.steps[i])
 
     def of_step(self, step: int) -> Frame:
         """The frame of one of `steps`."""
-        return self._frame(step)
+        frame = self._built.get(step)
+        if frame is None:
+            frame = self._made(step)
+            if len(self._built) >= _BUILT:
+                self._built = dict(list(self._built.items())[-_BUILT // 2 :])
+            self._built[step] = frame
+        return frame
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -94,27 +101,32 @@ class Frames(Sequence[Frame]):
 
     def place_of(self, text: str, step: int) -> tuple[Chunk, int] | None:
         """The chunk that has a word at a step, and where in it; None where that was not recorded."""
-        return _find(self._chunks.get(text, ()), step)
+        chunks = self.chunks_of(text)
+        begun = chunks[: bisect_right(chunks, step, key=lambda chunk: chunk.steps[0])]
+        having = (chunk for chunk in reversed(begun) if step in chunk.steps)
+        return next(((chunk, chunk.steps.index(step)) for chunk in having), None)
 
     def measured_at(self, step: int) -> Measurement | None:
         """The newest measurement up to a step; the first of all where that is later."""
-        found: Measurement | None = _newest(self._measured, step)
-        return found
+        return self._newest(Measurement, step)
 
     def evaluated_at(self, step: int) -> Evaluation | None:
         """The newest evaluation up to a step; the first of all where that is later."""
-        found: Evaluation | None = _newest(self._evaluated, step)
-        return found
+        return self._newest(Evaluation, step)
 
     def written_at(self, step: int) -> Outputs | None:
         """The newest outputs up to a step; the first of all where that is later."""
-        found: Outputs | None = _newest(self._written, step)
-        return found
+        return self._newest(Outputs, step)
+
+    def _newest(self, kind: type[Costly], step: int) -> Costly | None:
+        by_step: dict[int, Costly] = self._costly[kind]
+        nearest = max((at for at in by_step if at <= step), default=min(by_step, default=None))
+        return None if nearest is None else by_step[nearest]
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
         """All measurements, in order of step."""
-        return tuple(self._measured[step] for step in sorted(self._measured))
+        return tuple(one for _, one in sorted(self._costly[Measurement].items()))
 
     @property
     def changes(self) -> tuple[int, ...]:
@@ -124,31 +136,35 @@ class Frames(Sequence[Frame]):
         taken = {
             later.steps[0] for one, later in pairwise(chunks) if later.interventions != one.interventions
         }
-        return tuple(sorted({*self._measured, *self._written, *self._evaluated, *taken}))
+        return tuple(sorted(taken.union(*self._costly.values())))
 
     @property
     def nbytes(self) -> int:
         """Memory of what was recorded."""
         chunks = [chunk for chunks in self._chunks.values() for chunk in chunks]
-        few = len(chunks) + len(self._measured) + len(self._written) + len(self._evaluated)
-        return sum(chunk.nbytes for chunk in chunks) + BESIDE * few
+        n_records = len(chunks) + sum(map(len, self._costly.values()))
+        return sum(chunk.nbytes for chunk in chunks) + BESIDE * n_records
 
     # Others like it.
 
-    def extended(self, records: Sequence[Recorded]) -> Frames:
-        """With what has been recorded since, or of the past of a word that came later."""
-        return self._like(records, self)
+    def extended(self, records: Sequence[Recorded], numbers: Numbers | None = None) -> Frames:
+        """With what has been recorded since, or of the past of a word that came later.
+
+        Args:
+            numbers: another table of seconds and losses.
+        """
+        made = copy(self)
+        made._chunks, made._built = dict(self._chunks), dict(self._built)
+        made._costly = {kind: dict(by_step) for kind, by_step in self._costly.items()}
+        if numbers is not None:
+            made._numbers, made._built = numbers, {}
+        made._add(tuple(records))
+        return made
 
     def without(self, text: str) -> Frames:
         """Without one word."""
         kept = [one for one in self.records if not isinstance(one, Chunk) or one.word.text != text]
-        return self._like(kept, None)
-
-    def with_numbers(self, numbers: Numbers) -> Frames:
-        """The same with another table of seconds and losses."""
-        made = self._like((), self)
-        made._numbers, made._built = numbers, {}
-        return made
+        return self._reduced(kept, self._every)
 
     def thinned(self, protected: Set[int], limit: int) -> Frames:
         """Within the limit, evenly, and with room for more: of all but the newest steps one in so many stays.
@@ -159,87 +175,65 @@ class Frames(Sequence[Frame]):
         if self.nbytes <= limit:
             return self
         dense = min(DENSE, int(FILLED * limit / 4 * len(self.steps) / self.nbytes))
+        always = {*self.steps[len(self.steps) - dense :], *protected}
         every = self._every
-        found = self._sparser(every, dense, protected)
+        found = self._thinned_to(every, always)
         while found.nbytes > FILLED * limit and every <= self.steps[-1]:
             every *= 2
-            found = self._sparser(every, dense, protected)
-        found._every = every
+            found = self._thinned_to(every, always)
         return found
 
-    def _sparser(self, every: int, dense: int, protected: Set[int]) -> Frames:
-        stay = thinned_steps(self.steps, every) | {*self.steps[len(self.steps) - dense :], *protected}
+    def _thinned_to(self, every: int, always: Set[int]) -> Frames:
+        """Of all steps one in so many, and those that always stay."""
+        stay = thinned_steps(self.steps, every) | always
         kept: list[Recorded] = []
-        dear: tuple[Mapping[int, Recorded], ...] = self._measured, self._written, self._evaluated
-        for few in dear:
-            sparse: dict[int, int] = {}  # the first of each stretch
-            for step in sorted(few):
-                sparse.setdefault(step // (SPARSE * every), step)
-            kept += [one for step, one in sorted(few.items()) if step in {*sparse.values()} | stay]
+        for by_step in self._costly.values():
+            first: dict[int, int] = {}  # step among those that share one
+            for step in sorted(by_step):
+                first.setdefault(step // (SPARSE * every), step)
+            kept += [by_step[step] for step in sorted(by_step) if step in {*first.values()} | stay]
         for chunks in self._chunks.values():
-            runs: list[list[Chunk]] = []
+            series: list[list[Chunk]] = []
             for chunk in chunks:
                 inside = [i for i, step in enumerate(chunk.steps) if step in stay]
                 if not inside:
                     continue
-                part = chunk.at(inside)
-                if runs and part.continues(runs[-1][0]) and sum(len(one.steps) for one in runs[-1]) < DENSE:
-                    runs[-1].append(part)
+                part, newest = chunk.at(inside), series[-1] if series else []
+                if newest and part.continues(newest[0]) and sum(len(one.steps) for one in newest) < DENSE:
+                    newest.append(part)
                 else:
-                    runs.append([part])
-            kept += [joined(run) for run in runs]
-        return self._like(kept, None)
+                    series.append([part])
+            kept += [joined(some) for some in series]
+        return self._reduced(kept, every)
 
-    def _like(self, records: Sequence[Recorded], upon: Frames | None) -> Frames:
-        made = Frames(
-            numbers=self._numbers,
-            aim=self._aim,
-            generation=self.generation + (upon is None),
-        )
-        made._every = self._every
-        if upon is not None:
-            made.records, made.steps = upon.records, upon.steps
-            made._chunks, made._measured = dict(upon._chunks), dict(upon._measured)
-            made._written, made._evaluated = dict(upon._written), dict(upon._evaluated)
-            made._built = dict(upon._built)
-        made._add(tuple(records))
+    def _reduced(self, records: Sequence[Recorded], every: int) -> Frames:
+        made = Frames(records, numbers=self._numbers, aim=self._aim, generation=self.generation + 1)
+        made._every = every
         return made
 
     # What is inside.
 
     def _add(self, records: tuple[Recorded, ...]) -> None:
+        """Only while it is made."""
         self.records += records
         new: set[int] = set()
         for one in records:
-            if isinstance(one, Measurement):
-                self._measured[one.step] = one
-            elif isinstance(one, Outputs):
-                self._written[one.step] = one
-            elif isinstance(one, Evaluation):
-                self._evaluated[one.step] = one
-            else:
-                self._chunks[one.word.text] = _placed(self._chunks.get(one.word.text, ()), one)
+            if isinstance(one, Chunk):
+                self._chunks[one.word.text] = _placed(self.chunks_of(one.word.text), one)
                 new.update(one.steps)
+            else:
+                self._costly[type(one)][one.step] = one
         if new:
             past = self.steps and min(new) <= self.steps[-1]
             self.steps = tuple(sorted({*self.steps, *new})) if past else (*self.steps, *sorted(new))
         first = min([*new, *(one.step for one in records if not isinstance(one, Chunk))], default=0)
         self._built = {step: frame for step, frame in self._built.items() if step < first}
 
-    def _frame(self, step: int) -> Frame:
-        frame = self._built.get(step)
-        if frame is None:
-            frame = self._made(step)
-            if len(self._built) >= _BUILT:
-                self._built = dict(list(self._built.items())[-_BUILT // 2 :])
-            self._built[step] = frame
-        return frame
-
     def _made(self, step: int) -> Frame:
         measurement, evaluation = self.measured_at(step), self.evaluated_at(step)
         assert measurement is not None
         assert evaluation is not None
-        places = (_find(chunks, step) for chunks in self._chunks.values())
+        places = (self.place_of(word, step) for word in self._chunks)
         found = [place for place in places if place is not None]
         seconds, loss = self._numbers(step)
         return Frame(
@@ -285,37 +279,16 @@ def thinned_steps(steps: Sequence[int], every: int) -> set[int]:
 
 def nearest_step(steps: Sequence[int], step: int) -> int | None:
     """Of ascending steps the one nearest to a step; among equals the earlier. None where there is none."""
-    if not steps:
-        return None
-    place = bisect_right(steps, step)
-    return min(steps[max(0, place - 1) : place + 1], key=lambda one: abs(one - step))
-
-
-def _newest(by_step: dict[int, Any], step: int) -> Any:
-    """What was made last up to a step; the first of all where that is later."""
-    steps = [at for at in by_step if at <= step]
-    return by_step[max(steps)] if steps else by_step[min(by_step)] if by_step else None
+    return min(steps, key=lambda one: (abs(one - step), one), default=None)
 
 
 def _placed(chunks: tuple[Chunk, ...], new: Chunk) -> tuple[Chunk, ...]:
     """Chunks of a word with a new one at its place; where both have a step, the new one's stays."""
     if not chunks or chunks[-1].steps[-1] < new.steps[0]:
         return (*chunks, new)
-    trimmed = [_less(chunk, new) for chunk in chunks]
-    every = [*(chunk for chunk in trimmed if chunk is not None), new]
+    every = [new]
+    for chunk in chunks:
+        left = [i for i, step in enumerate(chunk.steps) if step not in new.steps]
+        if left:
+            every.append(chunk if len(left) == len(chunk.steps) else chunk.at(left))
     return tuple(sorted(every, key=lambda chunk: chunk.steps[0]))
-
-
-def _less(chunk: Chunk, new: Chunk) -> Chunk | None:
-    """A chunk without the steps that a new one has."""
-    if chunk.steps[-1] < new.steps[0] or chunk.steps[0] > new.steps[-1]:
-        return chunk
-    left = [i for i, step in enumerate(chunk.steps) if step not in set(new.steps)]
-    return chunk.at(left) if left else None
-
-
-def _find(chunks: tuple[Chunk, ...], step: int) -> tuple[Chunk, int] | None:
-    """The chunk that has this step, and where in it."""
-    place = bisect_right(chunks, step, key=lambda chunk: chunk.steps[0])
-    having = (chunk for chunk in reversed(chunks[:place]) if step in chunk.steps)
-    return next(((chunk, chunk.steps.index(step)) for chunk in having), None)

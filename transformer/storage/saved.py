@@ -115,7 +115,7 @@ class Reader:
         ours = [one for one in found if one is not None]
         known, aim = self._frames, task_of(run.config).aim
         if known is not None and ours[: len(known.records)] == list(known.records):
-            known = known.extended(ours[len(known.records) :]).with_numbers(metrics.at)
+            known = known.extended(ours[len(known.records) :], metrics.at)
         else:
             whole = self._whole and all(map(is_, found, self._records))
             known = Frames(ours, numbers=metrics.at, aim=aim, generation=0 if whole else 1)
