@@ -6,10 +6,11 @@ for all of its steps.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from math import isfinite, prod
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,8 +24,8 @@ ONE, BLOCKED = 65534, 65535
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Chunk:
-    """One word over consecutive recorded steps."""
+class ChunkFacts:
+    """What a chunk says of itself, in a file before its numbers."""
 
     word: Word
     axes: Mapping[str, Axes]
@@ -38,6 +39,12 @@ class Chunk:
     """The last step whose batch was looked up for this."""
     vocabulary: tuple[str, ...]
     """The tokens that were predicted."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chunk(ChunkFacts):
+    """One word over consecutive recorded steps."""
+
     predicted: Array
     """(N, T) uint16: place in the vocabulary of what each position would write, at each step."""
     maps: Mapping[str, Array]
@@ -96,7 +103,7 @@ def coded(weights: Array, may: Array) -> Array:
     Raises:
         FloatingPointError: a weight is no number.
     """
-    if not math.isfinite(weights.sum()):
+    if not isfinite(weights.sum()):
         raise FloatingPointError("the attention weights are no numbers any more")
     codes: Array = np.rint(weights * np.float32(ONE)).astype(np.uint16)  # a weight is at most 1 + 1e-7
     codes[:, ~may] = BLOCKED
@@ -124,34 +131,18 @@ def may_look(word: Word, axes: Axes, interventions: Interventions, site: str, n_
 
 # As a record of a file.
 
-_SAID = ("word", "axes", "interventions", "steps", "drawn_at", "looked_up_to", "vocabulary")
-_KIND = "chunk"
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Facts:
-    """What stands before the numbers."""
-
-    kind: str
-    word: Word
-    axes: dict[str, Axes]
-    interventions: Interventions
-    steps: tuple[int, ...]
-    drawn_at: int | None
-    looked_up_to: int
-    vocabulary: tuple[str, ...]
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _InFile(ChunkFacts):
     heads: int
 
 
 def as_record(chunk: Chunk) -> Record:
     """A chunk as facts and numbers: the codes of each site in turn, then the predictions."""
-    facts = _Facts(
-        kind=_KIND,
-        heads=next(iter(chunk.maps.values())).shape[1],
-        **{name: getattr(chunk, name) for name in _SAID},
-    )
+    heads = next(iter(chunk.maps.values())).shape[1]
+    said = {"kind": "chunk", **_facts(chunk), "heads": heads}
     arrays = [*(chunk.maps[site] for site in chunk.axes), chunk.predicted]
-    return Record(msgspec.json.encode(facts), b"".join(array.astype("<u2").tobytes() for array in arrays))
+    return Record(msgspec.json.encode(said), b"".join(array.astype("<u2").tobytes() for array in arrays))
 
 
 def from_record(facts: bytes, body: bytes) -> Chunk:
@@ -160,7 +151,7 @@ def from_record(facts: bytes, body: bytes) -> Chunk:
     Raises:
         ValueError: its parts do not fit each other.
     """
-    said = msgspec.json.decode(facts, type=_Facts)
+    said = msgspec.json.decode(facts, type=_InFile)
     n, word = len(said.steps), said.word
     if not n or list(said.steps) != sorted(set(said.steps)) or said.steps[0] < 0 or not 0 < said.heads <= 64:
         raise ValueError("its steps or heads are none of a run")
@@ -168,14 +159,17 @@ def from_record(facts: bytes, body: bytes) -> Chunk:
         site: (n, said.heads, len(word.tokens(axes.query)), len(word.tokens(axes.key)))
         for site, axes in said.axes.items()
     }
-    sizes = [int(np.prod(shape)) for shape in shapes.values()]
+    sizes, n_rows = [prod(shape) for shape in shapes.values()], len(word.expected)
     numbers = np.frombuffer(body, dtype="<u2")
-    n_rows = len(word.expected)
     if not shapes or sum(sizes) + n * n_rows != len(numbers):
         raise ValueError(f"{len(numbers):,} numbers are not those of its maps")
-    places = np.cumsum([0, *sizes])
-    maps = {site: numbers[places[i] : places[i + 1]].reshape(shapes[site]) for i, site in enumerate(shapes)}
-    predicted = numbers[places[-1] :].reshape(n, n_rows)
+    *codes, rest = np.split(numbers, np.cumsum(sizes))
+    predicted = rest.reshape(n, n_rows)
     if predicted.max(initial=0) >= len(said.vocabulary):
         raise ValueError("it predicts a token that it does not name")
-    return Chunk(predicted=predicted, maps=maps, **{name: getattr(said, name) for name in _SAID})
+    maps = {site: of.reshape(shape) for (site, shape), of in zip(shapes.items(), codes, strict=True)}
+    return Chunk(predicted=predicted, maps=maps, **_facts(said))
+
+
+def _facts(said: ChunkFacts) -> dict[str, Any]:
+    return {one.name: getattr(said, one.name) for one in fields(ChunkFacts)}

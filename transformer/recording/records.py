@@ -10,6 +10,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -28,11 +29,6 @@ class Record:
 
     facts: bytes
     body: bytes = b""
-
-    @property
-    def nbytes(self) -> int:
-        """What it takes in the file."""
-        return _HEAD.size + len(self.facts) + len(self.body)
 
 
 @dataclass(frozen=True)
@@ -68,65 +64,60 @@ def append(path: Path, records: Sequence[Record], *, at: int) -> list[Entry]:
     Raises:
         OSError: the disk is full, or the file cannot be written.
     """
-    entries: list[Entry] = []
     with path.open("r+b" if path.exists() else "w+b") as file:
         file.seek(at)
         file.truncate()
-        for record in records:
-            head = _head(record)
-            at += len(head) + len(record.facts)
-            for part in (head, record.facts, record.body):
-                file.write(part)
-            entries.append(Entry(record.facts, at, len(record.body), zlib.crc32(record.body)))
-            at += len(record.body)
+        return _written(file, records, at)
+
+
+def _written(file: BinaryIO, records: Sequence[Record], at: int) -> list[Entry]:
+    """Write records where a file stands, which is at this position."""
+    entries: list[Entry] = []
+    for record in records:
+        head = _head(record)
+        at += len(head) + len(record.facts)
+        file.writelines((head, record.facts, record.body))
+        entries.append(Entry(record.facts, at, len(record.body), zlib.crc32(record.body)))
+        at += len(record.body)
     return entries
 
 
-def rewrite(path: Path, records: Sequence[Record]) -> list[Entry]:
-    """Put a file of these records in the place of another: whoever reads has the old one or the new.
+@contextmanager
+def replacement(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of another when all of it is written: who reads has the old or the new.
 
     Raises:
         OSError: the disk is full, or the file cannot be written.
     """
     partial = path.with_name(f"{path.name}.partial")
-    partial.unlink(missing_ok=True)
     try:
-        entries = append(partial, records, at=0)
+        with partial.open("wb") as file:
+            yield file
         partial.replace(path)
     except OSError:
         partial.unlink(missing_ok=True)
         raise
-    return entries
+
+
+def rewrite(path: Path, records: Sequence[Record]) -> list[Entry]:
+    """Put a file of these records in the place of another. Raises OSError."""
+    with replacement(path) as file:
+        return _written(file, records, 0)
 
 
 def compact(path: Path, entries: Sequence[Entry]) -> list[Entry]:
-    """Keep these records of a file alone, in this order: whoever reads has the old file or the new.
-
-    Raises:
-        OSError: the disk is full, or the file cannot be written.
-    """
-    partial, kept, at = path.with_name(f"{path.name}.partial"), [], 0
-    try:
-        with path.open("rb") as source, partial.open("wb") as target:
-            for entry in entries:
-                source.seek(entry.start)
-                _copy(source, target, entry.end - entry.start)
-                kept.append(replace(entry, at=at + entry.at - entry.start))
-                at = kept[-1].end
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
+    """Keep these records of a file alone, in this order. Raises OSError."""
+    kept, at = [], 0
+    with path.open("rb") as source, replacement(path) as target:
+        for entry in entries:
+            source.seek(entry.start)
+            record = source.read(entry.end - entry.start)
+            if len(record) != entry.end - entry.start:
+                raise OSError("the file is shorter than it was")
+            target.write(record)
+            kept.append(replace(entry, at=at + entry.at - entry.start))
+            at += len(record)
     return kept
-
-
-def _copy(source: BinaryIO, target: BinaryIO, n: int) -> None:
-    while n:
-        part = source.read(min(n, 2**20))
-        if not part:
-            raise OSError("the file is shorter than it was")
-        target.write(part)
-        n -= len(part)
 
 
 def scan(path: Path, start: int = 0) -> Iterator[Entry]:

@@ -197,27 +197,18 @@ class Weights:
     def keep(self, stay: Set[int | None]) -> None:
         """Let go of all other steps. Raises OSError."""
         with self._lock:
-            gone = [step for step in self._places if step not in stay]
-            if not gone:
+            before = self._places
+            places = {step: place for step, place in before.items() if step in stay}
+            if len(places) == len(before):
                 return
-            places = {step: place for step, place in self._places.items() if step in stay}
             written = {step: place for step, place in places.items() if isinstance(place, Entry)}
-            if any(isinstance(self._places[step], Entry) for step in gone):
+            if len(written) < sum(isinstance(place, Entry) for place in before.values()):
                 assert self._path is not None
-                entries = list(written.values())
-                if self._are_first(entries):
-                    self._end = entries[-1].end if entries else 0  # what is written next takes their place
-                else:
-                    entries = compact(self._path, entries)
-                    self._end = entries[-1].end if entries else 0
-                    places |= dict(zip(written, entries, strict=True))
+                entries = compact(self._path, [*written.values()])
+                self._end = entries[-1].end if entries else 0
+                places |= dict(zip(written, entries, strict=True))
             self._places = places
             self.snapshots = tuple(one for one in self.snapshots if one.step in places)
-
-    def _are_first(self, entries: Sequence[Entry]) -> bool:
-        """Whether these are the first of the file: then nothing need be copied."""
-        every = [place for place in self._places.values() if isinstance(place, Entry)]
-        return every[: len(entries)] == list(entries)
 
     # The file.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 
 from transformer.errors import InputError
 from transformer.recording.frame import Array
+from transformer.recording.records import replacement
 
 _FACTS = "facts"
 _UNREADABLE = (OSError, LookupError, ValueError, TypeError, AttributeError, MemoryError, RecursionError)
@@ -23,16 +23,10 @@ def write_whole(path: Path, data: bytes) -> None:
     Raises:
         OSError: the disk is full, or the folder cannot be written.
     """
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
+    with replacement(path) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def as_bytes(arrays: Mapping[str, Array], facts: str) -> bytes:
@@ -63,18 +57,12 @@ def read_facts(path: Path) -> str:
     Raises:
         InputError: it cannot be read.
     """
+    from safetensors import SafetensorError, safe_open
+
     try:
-        with path.open("rb") as file:
-            size = int.from_bytes(file.read(8), "little")
-            if size > path.stat().st_size:
-                raise ValueError("it is cut off")
-            header = json.loads(file.read(size))
-            ends = (one["data_offsets"][1] for name, one in header.items() if name != "__metadata__")
-            if path.stat().st_size != 8 + size + max(ends, default=0):
-                raise ValueError("it is cut off")
-            said = header["__metadata__"][_FACTS]
-            if not isinstance(said, str):
-                raise TypeError("it says nothing of itself")
-            return said
-    except _UNREADABLE as error:
+        with safe_open(path, framework="numpy") as file:  # refuses a file that is cut off
+            said = file.metadata()[_FACTS]
+    except (*_UNREADABLE, SafetensorError) as error:
         raise InputError(f"{path.parent.name}/{path.name} cannot be read ({error}).") from error
+    assert isinstance(said, str)
+    return said
