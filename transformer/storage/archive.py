@@ -12,7 +12,7 @@ import msgspec
 from filelock import Timeout
 
 from transformer.errors import InputError
-from transformer.recording.frame import Array, reading_sites
+from transformer.recording.frame import Array
 from transformer.recording.records import append, rewrite, sync
 from transformer.recording.view import RunView
 from transformer.recording.weights import Weights
@@ -189,28 +189,27 @@ class Archive:
     def _tried(self, handed: _Handed) -> str:
         try:
             self._keep(handed)
+            return ""
         except Exception as error:  # whatever it is, training goes on and the page says it
             why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
             return (
                 f"What is new in this run is not on disk ({why}). It goes on in memory, and is kept as soon "
                 "as that is possible again."
             )
-        return ""
 
     def _keep(self, handed: _Handed) -> None:
         """Bring the folder up to date: what was recorded, the training that goes on from it, and its name."""
         view = handed.view
         if not self._unchanging:
-            for name, tokenizer in zip(
-                TOKENIZERS, (self._task.src_tokenizer, self._task.tgt_tokenizer), strict=True
-            ):
+            tokenizers = self._task.src_tokenizer, self._task.tgt_tokenizer
+            for name, tokenizer in zip(TOKENIZERS, tokenizers, strict=True):
                 self._write_text(name, tokenizer.to_json())
             write_brought(view.config.train, self._write_text)
             self._board = Board(self.folder) if view.config.train.tensorboard else None
             self._unchanging = True
         self._keep_recording(view)
         if len(view.metrics) != self._rows:
-            n_rows = len(view.metrics)
+            n_rows = len(view.metrics)  # before: rows may be added meanwhile
             write_whole(self.folder / METRICS, as_parquet(view.metrics))
             self._rows = n_rows
         run = run_file_of(view, handed.words, self._kept + 1)
@@ -221,8 +220,7 @@ class Archive:
         write_whole(self.folder / RUN, as_json(run))
         self._kept += 1
         if self._board is not None:
-            self._board.note(view.metrics)
-            self._board.flush()
+            self._board.note(view)
         self.written()
 
     def _keep_recording(self, view: RunView) -> None:
@@ -233,9 +231,6 @@ class Archive:
         else:
             new = frames.records[self._n_records :]
             entries = append(path, [to_record(one) for one in new], at=self._frames_end)
-        if self._board is not None and frames:
-            sites = reading_sites(frames[-1].axes)
-            self._board.note_measurements(frames.measurements, frames[-1].aim, sites)
         if entries:
             self._frames_end = entries[-1].end
         self._generation, self._n_records = frames.generation, len(frames.records)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from transformer.recording.frame import Measurement
-from transformer.recording.metrics import Metrics
+from transformer.recording.frame import reading_sites
+from transformer.recording.view import RunView
 
 FOLDER = "tensorboard"
 NAMES = {
@@ -36,27 +35,22 @@ class Board:
         self._measured = -1
         """The step of the newest measurement that is."""
 
-    def note(self, metrics: Metrics) -> None:
-        """The rows of the table that are new."""
-        steps, *columns = metrics.columns("step", *NAMES)
+    def note(self, view: RunView) -> None:
+        """Bring to the disk what is new: the rows of the table, and of each head the score aimed at."""
+        steps, *columns = view.metrics.columns("step", *NAMES)
         for row in range(self._n, len(steps)):
             for name, values in zip(NAMES.values(), columns, strict=True):
                 if values[row] == values[row]:  # no evaluation, no number
                     self._writer.add_scalar(name, float(values[row]), int(steps[row]))
         self._n = len(steps)
-
-    def note_measurements(self, measured: Sequence[Measurement], aim: str, sites: Sequence[str]) -> None:
-        """The score that the task aims at, of each head of these sites, as far as that is new."""
-        for one in measured:
-            for site in sites if one.step > self._measured else ():
-                for head, score in enumerate(one.head_scores[site][aim]):
-                    self._writer.add_scalar(f"{aim}/{site}.{head + 1}", float(score), one.step)
-        self._measured = max([self._measured, *(one.step for one in measured)])
-
-    def flush(self) -> None:
-        """Bring to disk what its own thread has written so far."""
+        if (frame := view.frame) is not None:
+            for one in view.frames.measurements:
+                for site in reading_sites(frame.axes) if one.step > self._measured else ():
+                    for head, score in enumerate(one.head_scores[site][frame.aim]):
+                        self._writer.add_scalar(f"{frame.aim}/{site}.{head + 1}", float(score), one.step)
+                self._measured = max(self._measured, one.step)
         self._writer.flush()
 
     def close(self) -> None:
-        """Bring all to disk; nothing more can be noted."""
+        """Nothing more can be noted."""
         self._writer.close()

@@ -118,15 +118,13 @@ def unpack(data: bytes, folder: Path) -> None:
         with zipfile.ZipFile(BytesIO(data)) as packed:
             # Names are compared and never mended: no path leads out of the folder.
             ours = [one for one in packed.infolist() if one.filename in (*_FILES, WEIGHTS)]
-            if sum(one.file_size for one in ours) > LARGER * len(data):
-                raise InputError(
-                    f"This file holds {sum(one.file_size for one in ours):,} bytes, more than a run of its "
-                    f"size can have. {_ADVICE}",
-                    FIELD,
-                )
-            if RUN not in (one.filename for one in ours):
-                raise InputError(f"This file holds no run: there is no {RUN} in it. {_ADVICE}", FIELD)
-            if any(one.filename == RUN and one.file_size > MOST_FACTS for one in ours):
+            nbytes = sum(one.file_size for one in ours)
+            if nbytes > LARGER * len(data):
+                raise ValueError(f"it holds {nbytes:,} bytes, more than a run of its size can have")
+            facts = [one for one in ours if one.filename == RUN]
+            if not facts:
+                raise ValueError(f"it holds no run: there is no {RUN} in it")
+            if any(one.file_size > MOST_FACTS for one in facts):
                 raise ValueError(f"{RUN} is too large")
             for one in ours:
                 if one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -136,12 +134,11 @@ def unpack(data: bytes, folder: Path) -> None:
                 if len(found) != one.file_size:
                     raise ValueError(f"{one.filename} is not as large as it says")
                 (folder / one.filename).write_bytes(found)
-    except (InputError, OSError):
+    except OSError:
         raise
     except Exception as error:  # zipfile and zlib have many names for what is wrong with a file
-        raise InputError(
-            f"This file cannot be read ({str(error)[:200] or type(error).__name__}). {_ADVICE}", FIELD
-        ) from error
+        why = str(error)[:200] or type(error).__name__
+        raise InputError(f"This file cannot be read ({why}). {_ADVICE}", FIELD) from error
 
 
 def settle(folder: Path, id_: str, processors: int) -> None:

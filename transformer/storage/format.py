@@ -29,7 +29,7 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.evaluation import Evaluation
 from transformer.recording.chunk import Chunk, as_record, from_record
-from transformer.recording.frame import Measurement, Outputs
+from transformer.recording.frame import Array, Measurement, Outputs
 from transformer.recording.frames import Recorded
 from transformer.recording.metrics import Metrics
 from transformer.recording.records import Record
@@ -105,21 +105,19 @@ def as_parquet(metrics: Metrics) -> bytes:
 # What is recorded, as records of a file.
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """A measurement without NumPy."""
-
-    step: int
-    head_scores: dict[str, dict[str, tuple[float, ...]]]
-    clearest: tuple[str, int]
+_KINDS: dict[str, type[Measurement | Outputs | Evaluation]] = {
+    "measurement": Measurement,
+    "outputs": Outputs,
+    "evaluation": Evaluation,
+}
 
 
 def to_record(recorded: Recorded) -> Record:
     """Whatever is recorded as it is appended."""
     if isinstance(recorded, Chunk):
         return as_record(recorded)
-    kind, of = type(recorded).__name__.lower(), recorded
-    return Record(msgspec.json.encode({"kind": kind, "of": of}, enc_hook=lambda array: array.tolist()))
+    said = {"kind": type(recorded).__name__.lower(), "of": recorded}
+    return Record(msgspec.json.encode(said, enc_hook=lambda array: array.tolist()))
 
 
 def of_record(facts: bytes, body: bytes) -> Recorded:
@@ -129,29 +127,31 @@ def of_record(facts: bytes, body: bytes) -> Recorded:
         ValueError: its parts do not fit each other.
     """
     said = msgspec.json.decode(facts, type=dict[str, msgspec.Raw])
-    kind, of = msgspec.json.decode(said.get("kind", b'""'), type=str), said.get("of", b"")
+    kind = msgspec.json.decode(said.get("kind", b'""'), type=str)
     if kind == "chunk":
         return from_record(facts, body)
-    if kind == "outputs":
-        return msgspec.json.decode(of, type=Outputs)
-    if kind == "measurement":
-        return _measurement(msgspec.json.decode(of, type=_Measured))
-    if kind != "evaluation":
+    if kind not in _KINDS:
         raise ValueError(f"{kind!r} is nothing that is recorded")
-    evaluation = msgspec.json.decode(of, type=Evaluation)
-    counted = [*evaluation.by_length.values(), (evaluation.right, evaluation.total), evaluation.counted]
-    if not all(0 <= right <= asked and asked > 0 for right, asked in counted) or evaluation.step < 0:
+    recorded = msgspec.json.decode(said.get("of", b""), type=_KINDS[kind], dec_hook=_array)
+    if isinstance(recorded, Evaluation) and not _counts(recorded):
         raise ValueError("it counts more right than asked")
-    return evaluation
-
-
-def _measurement(said: _Measured) -> Measurement:
-    site, head = said.clearest
-    sizes = {len(values) for of in said.head_scores.values() for values in of.values()}
-    complete = all("entropy" in of for of in said.head_scores.values())
-    if len(sizes) != 1 or not complete or site not in said.head_scores or not 0 <= head < min(sizes):
+    if isinstance(recorded, Measurement) and not _fits(recorded):
         raise ValueError("its sites and heads do not fit each other")
-    scores = {
-        site: {name: np.array(values) for name, values in of.items()} for site, of in said.head_scores.items()
-    }
-    return Measurement(step=said.step, head_scores=scores, clearest=said.clearest)
+    return recorded
+
+
+def _array(kind: type, values: object) -> Array:
+    return np.array(msgspec.convert(values, tuple[float, ...]))
+
+
+def _counts(evaluation: Evaluation) -> bool:
+    counted = [*evaluation.by_length.values(), (evaluation.right, evaluation.total), evaluation.counted]
+    return evaluation.step >= 0 and all(0 <= right <= asked and asked > 0 for right, asked in counted)
+
+
+def _fits(measured: Measurement) -> bool:
+    """Whether every site has as many heads as every other, and a clearest one is among them."""
+    site, head = measured.clearest
+    n_heads = {len(values) for of in measured.head_scores.values() for values in of.values()}
+    complete = all("entropy" in of for of in measured.head_scores.values())
+    return len(n_heads) == 1 and complete and site in measured.head_scores and 0 <= head < min(n_heads)

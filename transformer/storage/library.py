@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -140,11 +140,9 @@ class Library:
             InputError: the disk does not let it be read.
         """
         folder = self.folder_of(view.id)
-        return (
-            pack(folder)
-            if folder is not None and (folder / RUN).exists() and not view.unsaved
-            else in_memory()
-        )
+        if folder is None or not (folder / RUN).exists() or view.unsaved:
+            return in_memory()
+        return pack(folder)
 
     def open_file(self, data: bytes, digest: str, processors: int, check: Callable[[Saved], None]) -> str:
         """Keep the run of such a file as a new one; returns its id.
@@ -211,25 +209,20 @@ class Library:
                 return
             self._made_room_at = time.monotonic()
             sizes = {folder: _size(folder) for folder in self._folders()}
-            order: dict[Path, tuple[bool, float]] = {}
+            order = {}  # whether it trains, and when it was seen
             for folder in sizes:
                 if SHAPE.fullmatch(folder.name):  # what has a name is somebody else's
                     here = at_hand.get(folder.name)
-                    order[folder] = (
-                        (False, _written_at(folder)) if here is None else (here.busy, here.seen_at)
-                    )
-            total = sum(sizes.values())
-            for few, folders in _turns(order):
-                for folder in folders:
-                    if total <= most_bytes:
-                        return
-                    with suppress(OSError, InputError, Timeout):
-                        here = at_hand.get(folder.name)
-                        if here.thin(few) if here is not None else _thin(folder, few):
-                            self.thinned.add(folder.name)
-                            LOG.info("thin the weights of %s: the disk's limit is reached", folder.name[:6])
-                        total += _size(folder) - sizes[folder]
-                        sizes[folder] = _size(folder)
+                    order[folder] = (here.busy, here.seen_at) if here else (False, _written_at(folder))
+            for few, folder in _turns(order):
+                if sum(sizes.values()) <= most_bytes:
+                    return
+                with suppress(OSError, InputError, Timeout):
+                    here = at_hand.get(folder.name)
+                    if here.thin(few) if here is not None else _thin(folder, few):
+                        self.thinned.add(folder.name)
+                        LOG.info("thin the weights of %s: the disk's limit is reached", folder.name[:6])
+                    sizes[folder] = _size(folder)
         finally:
             self._making_room.release()
 
@@ -239,12 +232,15 @@ class Library:
         return [path for path in self.folder.iterdir() if (path / RUN).exists()]
 
 
-def _turns(order: Mapping[Path, tuple[bool, float]]) -> Iterator[tuple[int, list[Path]]]:
-    """How few steps are left to which runs, in turn: to those that train when the others have hardly any."""
-    for busy in (False, True):
-        folders = sorted((one for one in order if order[one][0] is busy), key=lambda one: order[one])
-        for few in FEW:
-            yield few, folders
+def _turns(order: Mapping[Path, tuple[bool, float]]) -> list[tuple[int, Path]]:
+    """How few steps are left to which run, in turn: to those that train when the others have hardly any."""
+    return [
+        (few, folder)
+        for train in (False, True)
+        for few in FEW
+        for folder in sorted(order, key=lambda one: order[one])
+        if order[folder][0] is train
+    ]
 
 
 def _thin(folder: Path, few: int) -> bool:

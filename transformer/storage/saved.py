@@ -108,9 +108,8 @@ class Reader:
             if self._last is not None and not stands(path, self._last):
                 self._records, self._end, self._whole = [], 0, True
                 self._frames = None
-            new = self._scanned(path)
+            self._records += self._scanned(path)
             self._whole = self._whole and self._end == path.stat().st_size
-            self._records += new
         found = [_as_of(one, run) for one in self._records]
         ours = [one for one in found if one is not None]
         known, aim = self._frames, task_of(run.config).aim
@@ -128,10 +127,10 @@ class Reader:
         for entry in scan(path, self._end):
             self._end, self._last = entry.end, entry
             try:
-                new.append(_record(path, entry))
-            except InputError as error:
+                new.append(of_record(entry.facts, body_of(path, entry)))
+            except (ValueError, RecursionError) as error:  # an InputError is a ValueError
                 self._whole = False
-                LOG.warning("%s: %s", self.folder.name, error)
+                LOG.warning("%s: the record at byte %d is left out: %s", self.folder.name, entry.at, error)
         return new
 
     def _read_metrics(self, last: int) -> Metrics:
@@ -182,19 +181,10 @@ def read_training_facts(folder: Path, types: dict[str, Any]) -> dict[str, Any]:
         if missing := types.keys() - raw.keys():
             raise ValueError(f"nothing is said of {', '.join(sorted(missing))}")
         return {name: msgspec.json.decode(raw[name], type=kind) for name, kind in types.items()}
-    except (ValueError, RecursionError) as error:  # a msgspec.ValidationError is a ValueError
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{folder.name}/{TRAINING} cannot be read ({error}).") from error
-
-
-def _record(path: Path, entry: Entry) -> Recorded:
-    try:
-        return of_record(entry.facts, body_of(path, entry))
     except InputError:
         raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path.name} holds no record at byte {entry.at:,} ({error}).") from error
+    except (ValueError, RecursionError) as error:  # a msgspec.ValidationError is a ValueError
+        raise InputError(f"{folder.name}/{TRAINING} cannot be read ({error}).") from error
 
 
 def _as_of(record: Recorded, run: RunFile) -> Recorded | None:
