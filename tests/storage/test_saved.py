@@ -9,11 +9,14 @@ import sys
 from dataclasses import fields
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file, save_file
 
 from transformer.errors import InputError
 from transformer.interventions import Block, Interventions
+from transformer.recording.metrics import COLUMNS
 from transformer.recording.records import scan
 from transformer.recording.view import RunView
 from transformer.runs.run import Run
@@ -64,9 +67,9 @@ def with_facts(folder, **changes):
     (folder / "run.json").write_text(json.dumps({**facts_of(folder), **changes}), encoding="utf-8")
 
 
-def refusal(read, folder):
+def refusal(folder):
     with pytest.raises(InputError) as refused:
-        read(folder)
+        read_run(folder)
     return str(refused.value)
 
 
@@ -80,14 +83,24 @@ def test_a_finished_run_comes_back_as_it_was(saved):
     for name in ("frames", "snapshots", "metrics", "steps_per_second"):
         del ours[name], theirs[name]
     assert ours == theirs
-    assert read.view.frames.steps == view.frames.steps == tuple(range(9))
-    assert [snapshot.step for snapshot in read.view.snapshots] == [*range(9)]
+    assert read.view.frames.steps == tuple(range(9))
+    for one, other in zip(read.view.frames, view.frames, strict=True):
+        assert (one.probes, one.axes, one.interventions) == (other.probes, other.axes, other.interventions)
+        assert (one.seconds, one.loss, one.evaluation) == (other.seconds, other.loss, other.evaluation)
+        assert (one.measurement.step, one.clearest) == (other.measurement.step, other.clearest)
+        for site, scores in other.head_scores.items():
+            assert all(np.array_equal(one.head_scores[site][name], of) for name, of in scores.items())
+            np.testing.assert_array_equal(one.map(0, site), other.map(0, site))
+    for one, other in zip(read.view.snapshots, view.snapshots, strict=True):
+        assert (one.step, one.interventions) == (other.step, other.interventions)
+        assert {name: w.tobytes() for name, w in one.weights.items()} == {
+            name: w.tobytes() for name, w in other.weights.items()
+        }
     np.testing.assert_array_equal(read.view.metrics.table(), view.metrics.table())
     assert (read.folder, read.words, read.can_go_on) == (folder, ("frog",), True)
-    assert read.view.steps_per_second == 0.0
 
 
-@pytest.mark.parametrize("state", ["idle", "queued", "training", "paused"])
+@pytest.mark.parametrize("state", ["idle", "training"])
 def test_a_run_whose_process_ended_is_paused_and_says_why(saved, state):
     _, folder = saved
     (folder / "training.safetensors").unlink()
@@ -116,14 +129,6 @@ def test_the_training_is_believed_where_the_process_ended_before_run_json_was_wr
     with_facts(folder, state="training", step=3, kept=facts_of(folder)["kept"] - 1)
     assert (read_run(folder).view.step, read_run(folder).view.state) == (8, "finished")
     assert read_run(folder).view.moments == view.moments
-
-
-def test_nothing_in_the_folder_is_changed_by_reading_it(saved):
-    _, folder = saved
-    cut_off(folder / "frames.bin", 9)
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    read_run(folder)
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize("name", ["frames.bin", "weights.bin"])
@@ -181,25 +186,32 @@ def test_a_reader_goes_on_where_it_stopped(tiny_run, make_run, until, tmp_path, 
     assert len(taken) == len(set(taken)) == len([*scan(folder / "frames.bin")])
 
 
-def test_a_table_that_cannot_be_read_is_told(saved):
-    _, folder = saved
-    (folder / "metrics.parquet").write_bytes(b"PAR1 and nothing PAR1")
-    assert refusal(read_run, folder).startswith("metrics.parquet of run cannot be read (")
-
-
-def test_a_small_table_that_would_fill_the_memory_is_told(saved):
-    """Ten million rows of nothing are a quarter of a megabyte on disk, and a gigabyte in memory."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    _, folder = saved
-    names = pq.read_schema(folder / "metrics.parquet").names
-    part = pa.table({name: pa.nulls(1_000_000, pa.float64()) for name in names})
-    with pq.ParquetWriter(folder / "metrics.parquet", part.schema) as writer:
+def bomb(path):
+    """Ten million rows of nothing: a quarter of a megabyte on disk, and a gigabyte in memory."""
+    part = pa.table({name: pa.nulls(1_000_000, pa.float64()) for name in COLUMNS})
+    with pq.ParquetWriter(path, part.schema) as writer:
         for _ in range(10):
             writer.write_table(part)
-    assert (folder / "metrics.parquet").stat().st_size < 300_000
-    assert refusal(read_run, folder).startswith("metrics.parquet of run cannot be read (")
+    assert path.stat().st_size < 300_000
+
+
+def of_texts(path):
+    pq.write_table(pa.table({name: ["one"] * 5 for name in COLUMNS}), path)
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (lambda path: path.write_bytes(b"PAR1 and nothing PAR1"), ""),
+        (bomb, "10,000,000 rows in "),
+        (of_texts, "its columns hold string"),
+    ],
+    ids=["no table", "bomb", "texts"],
+)
+def test_a_table_that_cannot_be_read_is_told(saved, damage, why):
+    _, folder = saved
+    damage(folder / "metrics.parquet")
+    assert refusal(folder).startswith(f"metrics.parquet of run cannot be read ({why}")
 
 
 def with_older_training(folder):
@@ -216,17 +228,13 @@ def with_training_of_another(folder):
     [
         (lambda f: cut_off(f / "training.safetensors", 300), "run/training.safetensors cannot be read ("),
         (
-            lambda f: (f / "training.safetensors").write_bytes(b""),
-            "run/training.safetensors cannot be read (",
-        ),
-        (
             lambda f: rewritten(f / "training.safetensors", '{"run": {}}'),
             "run/training.safetensors cannot be read (Object missing required field",
         ),
         (with_training_of_another, "run/training.safetensors is of another run."),
         (with_older_training, "run/training.safetensors is of step 8, and the run is not."),
     ],
-    ids=["cut off", "empty", "no facts", "of another run", "older"],
+    ids=["cut off", "no facts", "of another run", "older"],
 )
 def test_a_run_without_a_whole_training_can_be_looked_at_and_says_why_it_cannot_go_on(saved, damage, told):
     view, folder = saved
@@ -250,29 +258,18 @@ def test_a_failed_run_is_newer_than_its_training_and_that_is_no_damage(saved):
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    assert refusal(read_run, tmp_path / "nowhere") == (
+    assert refusal(tmp_path / "nowhere") == (
         f"{tmp_path / 'nowhere'} is no saved run: run.json cannot be read (No such file or directory)."
     )
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        "null",
-        "3",
-        '{"format": 3}',
-        '{"config": {}}',
-        "\udcff",
-        '{"format": 3, "a": ' + 9999 * "[",
-    ],
+    "text", ["", "[]", '{"format": 3}', '{"config": {}}', "\udcff", '{"format": 3, "a": ' + 9999 * "["]
 )
 def test_a_damaged_run_json_is_told(saved, text):
     _, folder = saved
     (folder / "run.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert refusal(read_run, folder).startswith(f"{folder} is no saved run: run.json is damaged (")
+    assert refusal(folder).startswith(f"{folder} is no saved run: run.json is damaged (")
 
 
 def test_a_configuration_that_does_not_exist_is_told(saved):
@@ -280,14 +277,14 @@ def test_a_configuration_that_does_not_exist_is_told(saved):
     config = facts_of(folder)["config"]
     config["model"]["d_modle"] = 12
     with_facts(folder, config=config)
-    assert refusal(read_run, folder) == "ModelConfig has no setting 'd_modle'; did you mean 'd_model'?"
+    assert refusal(folder) == "ModelConfig has no setting 'd_modle'; did you mean 'd_model'?"
 
 
-@pytest.mark.parametrize("version", [1, 2, 4, "3", None, [3]])
+@pytest.mark.parametrize("version", [2, "3", None])
 def test_another_version_is_refused_with_what_to_do(saved, version):
     _, folder = saved
     with_facts(folder, format=version)
-    assert refusal(read_run, folder) == (
+    assert refusal(folder) == (
         f"{folder} has format {json.dumps(version)}; this version reads format 3. Open it with the version "
         "that made it, or train it again."
     )
