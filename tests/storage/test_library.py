@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import shutil
 import time
 from types import SimpleNamespace
@@ -42,7 +41,7 @@ def finished(registry, tiny, until):
     registry.close()
 
 
-def test_a_run_is_commanded_with_its_token_and_watched_without(registry, finished):
+def test_a_run_is_commanded_with_its_token_and_watched_without(registry, finished, tiny):
     run, token = finished
     assert registry.get(run.id) is run
     assert registry.control(run.id, token) is run
@@ -50,22 +49,10 @@ def test_a_run_is_commanded_with_its_token_and_watched_without(registry, finishe
         assert not registry.owners.is_owner(run.id, wrong)
         with pytest.raises(InputError, match="Only who has started this run may change it"):
             registry.control(run.id, wrong)
-
-
-def test_a_run_that_was_drafted_without_a_token_is_nobodys(registry, tiny):
-    run = registry.draft(tiny())
-    assert not registry.owners.is_owner(run.id, "")
-    registry.discard(run.id)
-    run.join()
-
-
-def test_ten_thousand_guessed_ids_find_nothing(registry, finished):
-    run, token = finished
-    for _ in range(10_000):
-        guess = secrets.token_urlsafe(16)
-        assert registry.get(guess) is None
-        assert not registry.owners.is_owner(guess, token)
-    assert [one.id for one in registry.listed()] == [run.id]
+    nobodys = registry.draft(tiny())
+    assert not registry.owners.is_owner(nobodys.id, "")
+    registry.discard(nobodys.id)
+    nobodys.join()
 
 
 def test_an_unknown_id_costs_a_look_up_and_no_reading_of_folders(
@@ -94,9 +81,10 @@ def test_an_unknown_id_costs_a_look_up_and_no_reading_of_folders(
 
 
 @pytest.mark.parametrize(
-    "id_", ["..", "../runs", "/etc", ".", "", "a/b", "x" * 22 + "/..", "\0" * 22, "é" * 22, "~", "%2e%2e"]
+    "id_",
+    ["..", "../runs", "/etc", ".", "", "a/b", "x" * 22 + "/..", "\0" * 22, "é" * 22, "%2e%2e", new_token()],
 )
-def test_what_is_no_id_leads_nowhere(registry, finished, id_):
+def test_what_is_no_id_and_a_guessed_one_lead_nowhere(registry, finished, id_):
     assert registry.get(id_) is None
     assert registry.glimpse(id_) is None
     assert not registry.owners.is_owner(id_, finished[1])
@@ -151,9 +139,7 @@ def test_a_folder_that_cannot_be_made_leaves_the_run_in_memory_and_says_so(tiny,
     run = registry.draft(tiny())
     registry.start(run)
     until(lambda: run.view.state == "finished")
-    assert run.view.unsaved == (
-        "This run is not kept on disk (Not a directory). It lives as long as the server runs."
-    )
+    assert "is not kept on disk (Not a directory)" in run.view.unsaved
     run.close()
     run.join()
 
@@ -218,17 +204,12 @@ def full(tmp_path, tiny, until, monkeypatch):
     registry.close()
 
 
-def test_within_the_limit_of_the_disk_nothing_is_thinned(full):
-    registry, runs, nbytes = full
-    make_room(registry, nbytes)
-    assert all(kept_steps(registry.library.folder / run.id) == [*range(61)] for run in runs)
-    assert registry.library.thinned == set()
-
-
 def test_beyond_it_the_weights_of_the_runs_unseen_for_longest_are_thinned_and_nothing_else_goes(full):
     registry, runs, nbytes = full
-    each = runs[0].view.snapshots[0].nbytes
-    library = registry.library
+    each, library = runs[0].view.snapshots[0].nbytes, registry.library
+    make_room(registry, nbytes)
+    assert all(kept_steps(library.folder / run.id) == [*range(61)] for run in runs)
+    assert library.thinned == set()
     make_room(registry, nbytes - 20 * each)
     assert library.nbytes() <= nbytes - 20 * each
     kept = {i: kept_steps(library.folder / run.id) for i, run in enumerate(runs)}
