@@ -21,21 +21,14 @@ def test_rows_keep_their_values_however_many_follow():
         assert column.tolist() == [1.0 / step for step in range(1, n + 1)]
 
 
-def test_what_was_not_measured_is_no_number():
+def test_a_table_has_no_number_for_what_was_not_measured_and_does_not_change_when_rows_follow():
     metrics = Metrics()
     metrics.append(step=1, loss=2.5)
     metrics.append(step=2, loss=2.0, exact=0.25)
     table = metrics.table()
+    metrics.append(step=3, loss=1.5)
     assert list(table.columns) == list(COLUMNS)
     assert table["step"].dtype == np.int64
     assert table["loss"].tolist() == [2.5, 2.0]
     assert table["exact"].isna().tolist() == [True, False]
     assert table["seconds"].isna().all()
-
-
-def test_a_table_does_not_change_when_rows_follow():
-    metrics = Metrics()
-    metrics.append(step=1, loss=2.5)
-    table = metrics.table()
-    metrics.append(step=2, loss=2.0)
-    assert table["loss"].tolist() == [2.5]

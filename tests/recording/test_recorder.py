@@ -268,26 +268,12 @@ def test_padding_that_is_not_hidden_stands_on_the_maps_with_its_weight(made, top
             shown = frame.map(row, site)
             assert shown.shape == (3, len(rows), len(columns))
             np.testing.assert_allclose(np.nansum(shown, axis=-1), 1.0, atol=2e-4)
-            assert np.array_equal(np.isnan(shown).any(0), frame_future(axes, shown))
+            future = np.triu(np.ones(shown.shape[1:], bool), 1)
+            assert np.array_equal(np.isnan(shown).any(0), future & axes.causal)
             for column in [j for j, token in enumerate(columns) if token == "[PAD]"]:
                 assert np.nanmax(shown[:, :, column]) > 0
             assert not axes.padding
     assert frame.probes[1].expected[-1] == ""
-
-
-def frame_future(axes, shown):
-    """(Q, K) bool: what the causal mask blocks, where it is on."""
-    future = np.triu(np.ones(shown.shape[1:], bool), 1)
-    return future if axes.causal else np.zeros_like(future)
-
-
-def test_without_the_causal_mask_every_row_of_a_decoder_looks_ahead(made):
-    _, frame = made(causal_mask=False)
-    assert not any(axes.causal for axes in frame.axes.values())
-    shown = frame.map(0, "decoder.1.self")
-    assert not np.isnan(shown).any()
-    assert (shown[:, np.triu_indices(5, 1)[0], np.triu_indices(5, 1)[1]] > 0).any()
-    np.testing.assert_allclose(shown.sum(axis=-1), 1.0, atol=2e-4)
 
 
 def test_a_model_that_sees_its_padding_is_asked_as_it_was_trained(frame_of):

@@ -40,32 +40,6 @@ def explicit_calls(monkeypatch):
     return calls
 
 
-def allowed_by_hand(site, b, row, column):
-    """Whether this row may look at this column, told from the lengths alone."""
-    if site.startswith("encoder") or site.endswith("cross"):
-        return column < SRC_LENGTHS[b]
-    return column <= row and column < TGT_LENGTHS[b]
-
-
-def test_every_row_sums_to_one_over_the_cells_it_may_look_at_and_is_zero_elsewhere(model, ids):
-    with record(model) as tape:
-        model(*ids)
-    assert list(tape.weights) == SITES
-    for site, weights in tape.weights.items():
-        n_rows = 6 if site.startswith("encoder") else 7
-        n_columns = 7 if site.endswith("self") else 6
-        assert weights.shape == (4, 3, n_rows, n_columns)
-        allowed = np.array(
-            [
-                [[allowed_by_hand(site, b, i, j) for j in range(n_columns)] for i in range(n_rows)]
-                for b in range(4)
-            ]
-        )[:, None].repeat(3, axis=1)
-        assert (weights[~allowed] == 0.0).all()
-        assert (weights[allowed] > 0.0).all()
-        np.testing.assert_allclose(np.where(allowed, weights, 0.0).sum(-1), 1.0, atol=1e-5)
-
-
 def test_recording_changes_no_output(model, ids):
     outside = model(*ids)
     with record(model):
@@ -156,36 +130,27 @@ def test_what_cannot_be_recorded_is_refused_by_name(model):
 
 @pytest.mark.parametrize("masks", [(True, True), (False, True), (True, False), (False, False)])
 def test_everything_on_the_way_from_queries_to_what_is_read_fits_together(tiny_model, fill, ids, masks):
-    """Scores are before the mask; each head mixes its values by its weights."""
+    """Scores are before the mask, which follows from the lengths; each head mixes values by its weights."""
     causal, padding = masks
     model = fill(Transformer(replace(tiny_model, causal_mask=causal, padding_mask=padding)))
     with record(model, RECORDABLE) as tape:
         model(*ids)
+    assert list(tape.sites) == SITES
     for site, found in tape.sites.items():
-        n_rows = 6 if site.startswith("encoder") else 7
-        n_columns = 7 if site.endswith("self") else 6
+        own = site.endswith("self")
+        n_rows, n_columns = 6 if site.startswith("encoder") else 7, 7 if own else 6
         assert found["query"].shape == found["mixed"].shape == (4, 3, n_rows, 4)
         assert found["key"].shape == found["value"].shape == (4, 3, n_columns, 4)
-        assert found["scores"].shape == found["weights"].shape == found["mask"].shape
         scores = np.einsum("bhqk,bhsk->bhqs", found["query"], found["key"]) / 2.0  # sqrt(12 / 3)
         np.testing.assert_allclose(found["scores"], scores, atol=1e-5)
-        lengths = TGT_LENGTHS if site.endswith("self") else SRC_LENGTHS
-        by_hand = np.array(
-            [
-                [
-                    [
-                        (not padding or j < lengths[b])
-                        and (not causal or not site.endswith("self") or j <= i)
-                        for j in range(n_columns)
-                    ]
-                    for i in range(n_rows)
-                ]
-                for b in range(4)
-            ]
-        )[:, None].repeat(3, axis=1)
+        lengths = np.array(TGT_LENGTHS if own else SRC_LENGTHS)[:, None, None, None]
+        rows, columns = np.arange(n_rows)[:, None], np.arange(n_columns)
+        allowed = (columns < lengths) | np.array(not padding)
+        allowed = allowed & ((columns <= rows) | np.array(not (causal and own)))
         assert found["mask"].dtype == bool
-        assert np.array_equal(found["mask"], by_hand), site
-        shares = np.where(by_hand, np.exp(scores), 0.0)
+        assert np.array_equal(found["mask"], np.broadcast_to(allowed, found["scores"].shape)), site
+        shares = np.where(allowed, np.exp(scores), 0.0)
         np.testing.assert_allclose(found["weights"], shares / shares.sum(-1, keepdims=True), atol=1e-5)
+        assert (found["weights"][~found["mask"]] == 0.0).all()
         mixed = np.einsum("bhqs,bhsk->bhqk", found["weights"], found["value"])
         np.testing.assert_allclose(found["mixed"], mixed, atol=1e-5)

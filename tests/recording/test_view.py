@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
@@ -21,20 +22,29 @@ def test_the_time_left_is_the_steps_left_over_the_speed(view):
     assert replace(view, steps_per_second=4.0, step=100, planned=100).seconds_left == 0.0
 
 
+@pytest.mark.parametrize("state", ["idle", "queued", "training", "paused", "finished", "stopped", "failed"])
+def test_only_a_run_that_will_move_by_itself_is_active(view, state):
+    assert replace(view, state=state).active == (state in ("queued", "training"))
+
+
 @pytest.mark.parametrize(
-    ("state", "moves"),
+    "said",
     [
-        ("idle", False),
-        ("queued", True),
-        ("training", True),
-        ("paused", False),
-        ("finished", False),
-        ("stopped", False),
-        ("failed", False),
+        {"pace": 0},
+        {"pace": 7.0},
+        {"threads": -1},
+        {"step": 9},  # of eight that are planned
+        {"learning_rate": 0.0},
+        {"learning_rate": math.inf},
+        {"seconds": -1.0},
+        {"every": 0},
+        {"name": "x" * 41},
     ],
+    ids=str,
 )
-def test_only_a_run_that_will_move_by_itself_is_active(view, state, moves):
-    assert replace(view, state=state).active == moves
+def test_what_no_run_can_be_is_refused(view, said):
+    with pytest.raises(ValueError, match="none of a run"):
+        replace(view, **said)
 
 
 def test_a_run_without_its_first_frame_is_about_to_have_it(view):
