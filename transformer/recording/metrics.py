@@ -29,6 +29,15 @@ COLUMNS = (
 )
 """One row a step; the last six are NaN at steps without an evaluation, and BLEU and chrF where nothing is
 translated."""
+OF_EVALUATION = {
+    "held_out_loss": "loss",
+    "free_loss": "free_loss",
+    "held_out_token_accuracy": "token_accuracy",
+    "exact": "exact",
+    "bleu": "bleu",
+    "chrf": "chrf",
+}
+"""Columns, and what an evaluation calls them."""
 
 
 class Metrics:
@@ -63,7 +72,9 @@ class Metrics:
         """
         first = step - len(numbers[0]) + 1
         for row, (loss, accuracy, norm, rate) in enumerate(zip(*numbers, strict=True), start=first):
-            evaluated = evaluation if evaluation is not None and evaluation.step == row else None
+            evaluated = {}
+            if evaluation is not None and evaluation.step == row:
+                evaluated = {column: getattr(evaluation, name) for column, name in OF_EVALUATION.items()}
             self.append(
                 step=row,
                 loss=loss,
@@ -72,7 +83,7 @@ class Metrics:
                 gradient_norm=norm,
                 tokens_per_second=tokens_per_second,
                 seconds=seconds,
-                **({} if evaluated is None else _columns_of(evaluated)),
+                **evaluated,
             )
 
     def at(self, step: int) -> tuple[float, float | None]:
@@ -124,14 +135,3 @@ class Metrics:
         n = self._n
         frame = pd.DataFrame(self._rows[:n].copy(), columns=list(COLUMNS))
         return frame.astype({"step": "int64"})
-
-
-def _columns_of(evaluation: Evaluation) -> dict[str, float | None]:
-    return {
-        "held_out_loss": evaluation.loss,
-        "free_loss": evaluation.free_loss,
-        "held_out_token_accuracy": evaluation.token_accuracy,
-        "exact": evaluation.exact,
-        "bleu": evaluation.bleu,
-        "chrf": evaluation.chrf,
-    }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from transformer.errors import InputError
 from transformer.recording.frame import Array
 from transformer.recording.records import replacement
 
+T = TypeVar("T")
 _FACTS = "facts"
 _UNREADABLE = (OSError, LookupError, ValueError, TypeError, AttributeError, MemoryError, RecursionError)
 """What is raised by a file that is none of ours: some of its kinds of numbers are unknown to NumPy."""
@@ -42,13 +44,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
     Raises:
         InputError: it cannot be read.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    try:
-        return load(path.read_bytes())
-    except (*_UNREADABLE, SafetensorError) as error:
-        raise InputError(f"{path.parent.name}/{path.name} cannot be read ({error}).") from error
+    return _read(path, lambda file: {name: file.get_tensor(name) for name in file.keys()})
 
 
 def read_facts(path: Path) -> str:
@@ -57,12 +53,14 @@ def read_facts(path: Path) -> str:
     Raises:
         InputError: it cannot be read.
     """
+    return _read(path, lambda file: str(file.metadata()[_FACTS]))
+
+
+def _read(path: Path, take: Callable[[Any], T]) -> T:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:  # refuses a file that is cut off
-            said = file.metadata()[_FACTS]
+            return take(file)
     except (*_UNREADABLE, SafetensorError) as error:
         raise InputError(f"{path.parent.name}/{path.name} cannot be read ({error}).") from error
-    assert isinstance(said, str)
-    return said

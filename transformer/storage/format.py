@@ -52,14 +52,15 @@ class RunFile(RunFacts):
     words: tuple[str, ...]
     """The tracked words, in order."""
 
-    def facts(self) -> dict[str, Any]:
-        """What it shares with a view."""
-        return {one.name: getattr(self, one.name) for one in fields(RunFacts)}
+
+def facts_of(run: RunFacts) -> dict[str, Any]:
+    """What a view and `run.json` both say of a run."""
+    return {one.name: getattr(run, one.name) for one in fields(RunFacts)}
 
 
 def run_file_of(view: RunView, words: tuple[str, ...], kept: int) -> RunFile:
     """What is to be kept of a view beside its recording."""
-    return RunFile(**{one.name: getattr(view, one.name) for one in fields(RunFacts)}, words=words, kept=kept)
+    return RunFile(**facts_of(view), words=words, kept=kept)
 
 
 def as_json(run: RunFile) -> bytes:

@@ -19,7 +19,16 @@ from transformer.recording.view import ENDED, FAILED, PAUSED, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import read_facts
 from transformer.storage.brought import Brought, saved_data
-from transformer.storage.format import FRAMES, METRICS, TRAINING, WEIGHTS, RunFile, of_record, read_run_file
+from transformer.storage.format import (
+    FRAMES,
+    METRICS,
+    TRAINING,
+    WEIGHTS,
+    RunFile,
+    facts_of,
+    of_record,
+    read_run_file,
+)
 from transformer.storage.log import LOG
 from transformer.tasks import task_of
 
@@ -84,7 +93,7 @@ class Reader:
         except OSError as error:
             LOG.warning("%s: %s cannot be read (%s)", self.folder.name, WEIGHTS, error.strerror)
         view = RunView(
-            **run.facts() | {"state": state, "reason": reason},
+            **facts_of(run) | {"state": state, "reason": reason},
             frames=self._read_frames(run, metrics),
             snapshots=self._weights.snapshots,
             metrics=metrics,
