@@ -166,23 +166,22 @@ class Archive:
     # The thread.
 
     def _main(self) -> None:
+        refused: _Handed | None = None  # what the disk did not take is tried again
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._next is not None or self._ending)
-                if self._next is None:
+                seconds = None if refused is None else AGAIN_SECONDS
+                self._changed.wait_for(lambda: self._next or self._ending, seconds)
+                handed = self._next or (None if self._ending else refused)
+                if handed is None:
                     break
-                handed, self._next, self._busy = self._next, None, True
+                self._next, self._busy = None, True
             problem = self._tried(handed)
-            with self._changed:
-                self._busy = False
-                if problem and self._next is None:
-                    if not self._ending:
-                        self._changed.wait_for(lambda: self._next or self._ending, timeout=AGAIN_SECONDS)
-                    if not self._ending:
-                        self._next = self._next or handed
+            refused = handed if problem else None
             if problem != self.problem:
                 self.problem = problem
                 self.told(problem)
+            with self._changed:
+                self._busy = False
         if self._board is not None:
             self._board.close()
 
