@@ -101,23 +101,14 @@ def test_a_finished_run_comes_back_as_it_was(saved):
 
 
 @pytest.mark.parametrize("state", ["idle", "training"])
-def test_a_run_whose_process_ended_is_paused_and_says_why(saved, state):
-    _, folder = saved
-    (folder / "training.safetensors").unlink()
-    with_facts(folder, state=state, reason="", step=6)
-    read = read_run(folder)
-    assert (read.view.state, read.view.reason) == (
-        "paused",
-        "Its process ended; the last step that was kept is 6.",
-    )
-    assert not read.can_go_on
-
-
-def test_what_lies_beyond_the_step_is_of_a_past_that_is_not_kept(saved):
+def test_a_run_whose_process_ended_is_paused_at_its_step_and_what_lies_beyond_is_not_kept(saved, state):
     view, folder = saved
     (folder / "training.safetensors").unlink()
-    with_facts(folder, state="training", step=5)
-    read = read_run(folder).view
+    with_facts(folder, state=state, reason="", step=5)
+    found = read_run(folder)
+    read = found.view
+    assert (read.state, found.can_go_on) == ("paused", False)
+    assert "the last step that was kept is 5" in read.reason
     assert read.metrics.column("step").tolist() == [1, 2, 3, 4, 5]
     assert read.metrics.column("loss").tolist() == view.metrics.column("loss").tolist()[:5]
     assert read.frames.steps == (0, 1, 2, 3, 4, 5)
@@ -254,13 +245,11 @@ def test_a_failed_run_is_newer_than_its_training_and_that_is_no_damage(saved):
     assert (read_run(folder).view.state, read_run(folder).damage) == ("failed", "")
 
 
-# Its weights and its configuration.
+# What is refused.
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    assert refusal(tmp_path / "nowhere") == (
-        f"{tmp_path / 'nowhere'} is no saved run: run.json cannot be read (No such file or directory)."
-    )
+    assert refusal(tmp_path).startswith(f"{tmp_path} is no saved run: run.json cannot be read (")
 
 
 @pytest.mark.parametrize(
@@ -277,17 +266,14 @@ def test_a_configuration_that_does_not_exist_is_told(saved):
     config = facts_of(folder)["config"]
     config["model"]["d_modle"] = 12
     with_facts(folder, config=config)
-    assert refusal(folder) == "ModelConfig has no setting 'd_modle'; did you mean 'd_model'?"
+    assert "no setting 'd_modle'; did you mean 'd_model'" in refusal(folder)
 
 
 @pytest.mark.parametrize("version", [2, "3", None])
-def test_another_version_is_refused_with_what_to_do(saved, version):
+def test_another_version_is_refused(saved, version):
     _, folder = saved
     with_facts(folder, format=version)
-    assert refusal(folder) == (
-        f"{folder} has format {json.dumps(version)}; this version reads format 3. Open it with the version "
-        "that made it, or train it again."
-    )
+    assert f"has format {json.dumps(version)}; this version reads format 3" in refusal(folder)
 
 
 def test_reading_the_table_leaves_no_thread_of_arrow_that_could_abort_the_process_at_its_end(saved):
