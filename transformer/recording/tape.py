@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
-from typing import Any
 
-import numpy as np
 import torch
 
 from transformer.model.transformer import Transformer
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from transformer.recording.frame import Array
 
 RECORDABLE = frozenset({"query", "key", "value", "scores", "mask", "weights", "mixed"})
 """query, key, value and mixed (what each head read) are (B, H, positions, K); scores (scaled, before the
