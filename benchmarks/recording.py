@@ -62,18 +62,17 @@ class Recorded:
 
     def __init__(self, config: RunConfig, words: int | None = None) -> None:
         self.published = Published(untrained(config, "benchmark"))
-        self.training = RecordedTraining(self.published, None)
         task = task_of(config)
         asked = [*task.probes(), *task.everyday()][:words] if words else task.probes()
-        self.training.build([task.question(word) for word in asked], lambda: False)
-        self.recording, record = 0.0, self.training._record
+        self.training = RecordedTraining(self.published, [task.question(word) for word in asked])
+        self.recording, record = 0.0, self.training.recording.record
 
         def timed(*args: Any, **options: Any) -> None:
             began = time.thread_time()
             record(*args, **options)
             self.recording += time.thread_time() - began
 
-        self.training._record = timed  # type: ignore[method-assign]
+        self.training.recording.record = timed  # type: ignore[method-assign]
 
     def turn(self, *, watched: bool) -> Callable[[], None]:
         """A turn of it; while the others have theirs, its clock stands still."""
@@ -81,7 +80,7 @@ class Recorded:
 
         def turn() -> None:
             nonlocal left
-            self.training._shown_at += time.perf_counter() - left
+            self.training.recording._shown_at += time.perf_counter() - left
             for _ in range(TURN):
                 self.training.step(alone=False, watched=watched)
             left = time.perf_counter()
@@ -178,7 +177,7 @@ def memory(limit: float) -> dict[str, Any]:
         if full_at is None and view.frames.generation > 1:
             full_at = view.step
         if view.step % SAMPLE_EVERY == 0:
-            held = view.frames.nbytes, long.training.weights.nbytes, process.memory_info().rss
+            held = view.frames.nbytes, long.training.recording.weights.nbytes, process.memory_info().rss
             frames, weights, rss = (n / 2**20 for n in held)
             samples.append((view.step, frames, weights, rss))
     after = [rss for step, _, _, rss in samples if full_at is not None and step >= full_at]

@@ -114,9 +114,9 @@ def bare(config: RunConfig) -> Contender:
 def recorded(config: RunConfig) -> Contender:
     """A configuration as a run of the app trains it while nobody watches."""
     config = config.with_changes(evaluate_every=NEVER, goal=None, device="cpu", threads=1)
-    training = RecordedTraining(Published(untrained(config, "benchmark")), None)
     task = task_of(config)
-    training.build([task.question(word) for word in task.probes()], lambda: False)
+    words = [task.question(word) for word in task.probes()]
+    training = RecordedTraining(Published(untrained(config, "benchmark")), words)
 
     def steps() -> Iterator[Report | None]:
         for step in range(1, config.train.steps + 1):

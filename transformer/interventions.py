@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -69,6 +69,16 @@ class Interventions:
             blocked=tuple(dict.fromkeys(self.blocked + other.blocked)),
             masks=tuple({**dict(self.masks), **dict(other.masks)}.items()),
         )
+
+    def with_mask(self, mask: str, on: bool, configured: Mapping[str, bool]) -> Interventions:
+        """The same with a mask switched.
+
+        Args:
+            configured: whether each mask is on in the model's configuration; one that is so is not named.
+        """
+        masks = {**configured, **dict(self.masks), mask: on}
+        differing = tuple((name, state) for name, state in masks.items() if state != configured.get(name))
+        return replace(self, masks=differing)
 
     def blocks_at(self, site: str) -> tuple[Block, ...]:
         """The blocks of one site."""

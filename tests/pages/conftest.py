@@ -294,7 +294,7 @@ def end_all_runs(but: Shared | None = None, elsewhere: Set[str] = frozenset()) -
         elsewhere: threads that are not of the pages under test.
     """
     spared = elsewhere | (but.threads() if but else set())
-    for run in (*REGISTRY.listed(), *(draft for draft, _ in REGISTRY._drafts.values())):
+    for run in (*REGISTRY.listed(), *REGISTRY._drafts.values()):
         if isinstance(run, Run) and run._runner.name not in spared:
             run.close()
     REGISTRY._runs.clear()

@@ -43,7 +43,7 @@ def test_whatever_a_run_is_doing_its_folder_holds_it_as_it_stands_and_it_goes_on
     registry.start(waiting)
     until(lambda: waiting.view.state == "queued")
     registry.close()
-    assert not any(run._runner.is_alive() for run in (training, waiting))
+    assert all(run.join(0) for run in (training, waiting))
     assert (training.view.state, waiting.view.state) == ("training", "queued")
     assert waiting.view.step == 0
     for run in (training, waiting):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from transformer.recording.frame_scheduler import KNOWN_SECONDS, MOST, UNWATCHED
 from transformer.recording.scorer import Scorer
 from transformer.recording.view import FINISHED, RunView, untrained
 from transformer.recording.weights import Snapshot
-from transformer.runs import recorded_training as module
+from transformer.runs import run_recording as module
 from transformer.runs.published import Published
 from transformer.runs.recorded_training import RecordedTraining
 from transformer.tasks import task_of
@@ -29,17 +31,12 @@ def any_share(monkeypatch):
 @pytest.fixture
 def training():
     """A training in this thread, built and not begun, and what it publishes."""
-    made = []
 
-    def make(config, words=("ox", "cab")):
-        published, task = Published(untrained(config, "x")), task_of(config)
-        made.append(RecordedTraining(published, None))
-        made[-1].build([task.question(word) for word in words], lambda: False)
-        return made[-1], published
+    def make(config, words=("ox", "cab"), **facts):
+        published, task = Published(replace(untrained(config, "x"), **facts)), task_of(config)
+        return RecordedTraining(published, [task.question(word) for word in words]), published
 
-    yield make
-    for one in made:
-        one.close()
+    return make
 
 
 def whole(view: RunView) -> None:
@@ -79,7 +76,7 @@ def test_where_nobody_looks_a_batch_is_developed_and_where_somebody_does_what_wa
     one.step(alone=False, watched=True)
     assert published.view.frames.steps[-1] == published.view.step - 1
     whole_again = published.view
-    one.develop()
+    one.recording.develop()
     whole(published.view)
     assert whole_again.frames.steps[-1] == published.view.step - 1  # who took it still has it
 
@@ -111,7 +108,7 @@ def test_no_batch_mixes_two_models(tiny, training):
             one.intervene(plan)
         for _ in range(4):
             one.step(alone=False, watched=False)
-    one.develop()
+    one.recording.develop()
     view = published.view
     whole(view)
     taken = [plans[0]] * 4 + [plans[1]] * 4 + [plans[2]] * 5  # of the step of a change both sides are known
@@ -169,9 +166,9 @@ def test_the_past_of_a_word_is_of_the_model_as_it_was_then(tiny, training):
         for _ in range(3):
             one.step(alone=False, watched=False)
         one.intervene(taken)
-    one.ask(one.state.task.question("dog"), instead_of=None)
-    while one.owes_a_past:
-        one.develop_past()
+    one.recording.add_word(one.state.task.question("dog"))
+    while one.recording.owes_a_past:
+        one.recording.develop_past()
     frames = published.view.frames
     assert frames.steps_of("dog") == tuple(range(7))
     blocked = [np.isnan(frame.map(2, "decoder.0.self")[0, 0, 1]) for frame in frames]
@@ -179,13 +176,14 @@ def test_the_past_of_a_word_is_of_the_model_as_it_was_then(tiny, training):
     assert ["[PAD]" in frame.probes[2].src_tokens for frame in frames] == [not one for one in blocked]
 
 
-def test_a_word_in_place_of_another_takes_its_maps_away_and_nothing_else(tiny, training):
+def test_a_word_in_place_of_another_takes_its_maps_away_and_nothing_else(tiny, training, monkeypatch):
     one, published = training(tiny(steps=30, evaluate_every=30, goal=None))
     for _ in range(5):
         one.step(alone=False, watched=False)
-    one.ask(one.state.task.question("dog"), instead_of=one.state.task.question("ox"))
-    while one.owes_a_past:
-        one.develop_past()
+    monkeypatch.setattr(module, "MAX_WORDS", 2)
+    one.recording.add_word(one.state.task.question("dog"))
+    while one.recording.owes_a_past:
+        one.recording.develop_past()
     whole(published.view)
     assert published.view.frames.words == ("cab", "dog")
     assert {len(frame.probes) for frame in published.view.frames} == {2}
@@ -283,12 +281,11 @@ def test_after_a_dear_moment_every_step_is_recorded_again_though_each_costs_most
     assert made.every == 1
 
 
-def test_a_slower_rhythm_is_said_and_leaves_steps_out_evenly(tiny, training, monkeypatch):
-    one, published = training(tiny(steps=24, evaluate_every=24, goal=None))
-    one._scheduler.every = 4
+def test_a_slower_rhythm_is_said_and_leaves_steps_out_evenly(tiny, training):
+    one, published = training(tiny(steps=24, evaluate_every=24, goal=None), every=4)
     for _ in range(23):
         one.step(alone=False, watched=False)
-    one.develop()
+    one.recording.develop()
     assert published.view.every == 4
     assert published.view.frames.steps == (0, 4, 8, 12, 16, 20)
 
@@ -303,9 +300,9 @@ def test_a_step_that_is_not_kept_is_answered_by_the_nearest_on_its_side_of_a_mom
     one.intervene(Interventions(ablated=(("decoder.0.cross", 1),)))
     for _ in range(5):
         one.step(alone=False, watched=False)
-    one.develop()
-    one.weights.keep({0, 1, 5, 9})
-    published.note(snapshots=one.weights.snapshots)
+    one.recording.develop()
+    one.recording.weights.keep({0, 1, 5, 9})
+    published.note(snapshots=one.recording.weights.snapshots)
     found: dict[int, Snapshot | None] = {
         step: published.view.snapshot_at(step) for step in (2, 4, 5, 7, 8, 12)
     }

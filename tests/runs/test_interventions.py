@@ -90,7 +90,7 @@ def test_an_intervention_is_in_force_at_once_and_a_moment_with_its_frame_and_its
         assert np.isnan(last).all()
         assert np.isnan(frame.map(row, "decoder.1.cross")).sum() == last.size == 3 * (len(word) + 1)
         np.testing.assert_allclose(np.nansum(frame.map(row, "decoder.1.cross"), axis=-1), 1.0, atol=2e-4)
-    assert run._training.state.interventions == [(moment_step, "intervene", BOTH.to_dict())]
+    assert run._runner.training.state.interventions == [(moment_step, "intervene", BOTH.to_dict())]
 
 
 def test_the_evaluation_is_made_anew_with_the_heads_off(make_run, until, half_trained):
@@ -164,7 +164,7 @@ def test_the_same_again_is_no_moment(tiny, make_run, until):
     for _ in range(3):
         assert run.intervene(HEADS).wait(20.0)
     assert len(moments_of(run.view, "intervention")) == 1
-    assert len(run._training.state.interventions) == 1
+    assert len(run._runner.training.state.interventions) == 1
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_a_head_that_is_seen_to_have_turned_when_the_model_is_changed_is_a_momen
     run.advance(7)
     at(run, "paused", 7)
     assert run.view.moments == ()
-    for module in ("insight.moments", "runs.recorded_training"):
+    for module in ("insight.moments", "runs.run_recording"):
         monkeypatch.setattr(f"transformer.{module}.THRESHOLD", 0.0)
     assert run.intervene(HEADS).wait(20.0)
     turned = [moment for moment in run.view.moments if moment.kind == "turned"]

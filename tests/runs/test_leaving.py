@@ -75,7 +75,7 @@ def begin(tiny, until):
 
 def forget(run, minutes=60):
     """As if the last look at it had been so long ago."""
-    run._lease.seen_at -= 60 * minutes
+    run.lease.seen_at -= 60 * minutes
 
 
 def ask_for_something(registry, tiny):
@@ -103,8 +103,7 @@ def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_a
     assert f"evict {run.id[:6]}: {run.view.state} at step {run.view.step}, " in caplog.text
     assert not registry.owners.are_several(run.id)
     assert (registry.owners._digests, registry.owners._shown) == ({}, {})
-    run.join()
-    assert not run._runner.is_alive()
+    assert run.join()
     assert registry.glimpse(run.id).step == run.view.step
     assert registry.owners.is_owner(run.id, token)
     assert not registry.owners.is_owner(run.id, new_token())

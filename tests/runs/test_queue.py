@@ -195,5 +195,5 @@ def test_a_stopped_run_waits_no_more_even_before_it_has_left_the_line(tiny, make
     monkeypatch.setattr(Lease, "leave", lambda turn: None)
     waiting.stop().wait(30)
     assert waiting.view.state == "stopped"
-    assert queue.place(waiting._lease) == (1, 1)
+    assert queue.place(waiting.lease) == (1, 1)
     assert waiting.place is None

@@ -69,8 +69,7 @@ def test_a_draft_that_was_replaced_is_forgotten_and_a_run_is_not(registry, tiny,
     finish(registry, run, until)
     registry.discard(draft.id)
     registry.discard(run.id)
-    draft.join()
-    assert not draft._runner.is_alive()
+    assert draft.join()
     assert registry.get(draft.id) is None
     assert registry.get(run.id) is run
 

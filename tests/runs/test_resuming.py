@@ -23,8 +23,8 @@ from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.interventions import Block, Interventions
 from transformer.recording.metrics import COLUMNS
-from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.run import Run
+from transformer.runs.run_recording import RunRecording
 from transformer.storage import archive as module
 from transformer.storage.archive import Archive
 from transformer.storage.arrays import as_bytes, read_arrays, read_facts
@@ -121,7 +121,7 @@ def take(run, changes, last):
 
 def log_of(run):
     """What a person changed, as a saved training says it."""
-    return json.loads(json.dumps(run._training.state.interventions))
+    return json.loads(json.dumps(run._runner.training.state.interventions))
 
 
 def finish(run):
@@ -349,7 +349,7 @@ def test_the_past_of_a_word_that_was_owed_when_the_process_ended_is_developed_la
     run = kept(tiny(steps=40, evaluate_every=40))
     to(run, 6)
     with monkeypatch.context() as patched:
-        patched.setattr(RecordedTraining, "owes_a_past", False)
+        patched.setattr(RunRecording, "owes_a_past", False)
         run.add_word("sheep")
         until(lambda: run.view.frames.steps_of("sheep"))
         folder = killed(run)
@@ -392,7 +392,7 @@ def witness(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_whenever_it_is_killed_the_folder_is_a_whole_run(tiny, kept, go_on, witness, until, monkeypatch):
-    monkeypatch.setattr("transformer.runs.recorded_training.MEMORY_LIMIT", 60_000)  # some are thinned out
+    monkeypatch.setattr("transformer.runs.run_recording.MEMORY_LIMIT", 60_000)  # some are thinned out
     monkeypatch.setattr("transformer.recording.frames.DENSE", 2)
     run = kept(tiny(steps=9, evaluate_every=1))
     for step in range(9):

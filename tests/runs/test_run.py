@@ -11,6 +11,7 @@ import torch
 
 from transformer.errors import InputError
 from transformer.training import evaluation
+from transformer.training.state import TrainState
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_a_run_is_idle_with_one_frame_of_the_untrained_model_until_it_is_started
     assert (view.frame.evaluation.right, view.frame.evaluation.total) == (0, 200)
     assert [probe.text for probe in view.frame.probes] == ["kayak", "cat"]  # the others are too long here
     assert view.device == "cpu"
-    assert view.parameters == sum(p.numel() for p in run._training.state.model.parameters())
+    assert view.parameters == sum(p.numel() for p in TrainState.begin(tiny()).model.parameters())
     assert view.config.model.src_vocab_size == 30
     assert not view.active
 

@@ -10,6 +10,7 @@ import pytest
 
 from transformer.errors import InputError
 from transformer.runs.limits import Limits
+from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.registry import Registry
 from transformer.tasks import Task
 
@@ -37,8 +38,7 @@ def server():
     for run in drafts:
         run.close()
     for run in drafts:
-        run.join()
-        assert not run._runner.is_alive()
+        assert run.join()
 
 
 @pytest.fixture
@@ -158,10 +158,14 @@ def test_a_thread_that_dies_without_a_word_keeps_no_slot(server, begin, until, m
     registry = server(**WITH_ONE)
     first, second = begin(registry), begin(registry)
 
-    def die(**_):
-        raise SystemExit  # what no handler of errors catches
+    step = RecordedTraining.step
 
-    monkeypatch.setattr(first._training, "step", die)
+    def die(training, **how):
+        if threading.current_thread().name == f"run-{first.id[:6]}":
+            raise SystemExit  # what no handler of errors catches
+        step(training, **how)
+
+    monkeypatch.setattr(RecordedTraining, "step", die)
     until(lambda: second.view.state == "training")
     first.join()
 
@@ -169,7 +173,7 @@ def test_a_thread_that_dies_without_a_word_keeps_no_slot(server, begin, until, m
 def test_a_run_that_nobody_looks_at_is_paused_says_so_and_goes_on_when_asked(server, begin, until):
     registry = server(**WITH_ONE)
     run, waits = begin(registry), begin(registry)
-    run._lease.seen_at -= 10 * 60
+    run.lease.seen_at -= 10 * 60
     until(lambda: run.view.state == "paused")
     assert run.view.reason == (
         f"Paused at step {run.view.step:,}: nobody looked for 10 minutes. Press Resume."
@@ -185,7 +189,7 @@ def test_a_run_that_nobody_looks_at_is_paused_says_so_and_goes_on_when_asked(ser
 def test_a_run_whose_turn_comes_when_nobody_looks_any_more_leaves_it_to_the_next(server, begin, until):
     registry = server(**WITH_ONE)
     first, second, third = (begin(registry) for _ in range(3))
-    second._lease.seen_at -= 600
+    second.lease.seen_at -= 600
     first.stop()
     until(lambda: third.view.state == "training")
     assert second.view.state == "paused"
@@ -195,7 +199,7 @@ def test_a_run_whose_turn_comes_when_nobody_looks_any_more_leaves_it_to_the_next
 def test_a_run_that_has_had_its_time_is_stopped_says_so_and_can_be_continued(server, begin, until):
     registry = server(minutes=30)
     run = begin(registry)
-    run._lease._taken_at -= 30 * 60
+    run.lease.taken_at -= 30 * 60
     until(lambda: run.view.state == "stopped")
     assert run.view.reason == (
         f"Stopped at step {run.view.step:,}: on this server a run trains for 30 minutes at a stretch. "
@@ -247,7 +251,7 @@ def test_runs_make_room_when_they_have_ended_or_were_left_and_never_while_somebo
     registry.start(ended)
     until(lambda: ended.view.state == "finished")
     watched.pause()
-    left._lease.seen_at -= 3600
+    left.lease.seen_at -= 3600
     until(lambda: states(watched, left) == ["paused", "paused"])
     fourth = begin(registry)
     assert registry.listed() == [fourth, left, watched]  # what has ended goes first, though it is younger
@@ -268,7 +272,7 @@ def test_each_event_is_one_line_that_tells_neither_the_link_nor_a_word(
     left = begin(registry)
     left.pause()
     assert left.resume().wait(20)
-    left._lease.seen_at -= 3600
+    left.lease.seen_at -= 3600
     until(lambda: left.view.state == "paused")
     left.stop()
     until(lambda: f"stop {left.id[:6]}" in caplog.text)

@@ -130,7 +130,7 @@ def test_a_run_that_has_gone_on_for_a_while_can_be_kept_from_now_on(tiny, make_r
 
 def test_what_the_run_has_thinned_out_leaves_the_folder_too(tiny, make_run, until, tmp_path, monkeypatch):
     """Frames and weights within their limits, however often; and what is said of them is what is there."""
-    monkeypatch.setattr("transformer.runs.recorded_training.MEMORY_LIMIT", 60_000)
+    monkeypatch.setattr("transformer.runs.run_recording.MEMORY_LIMIT", 60_000)
     monkeypatch.setattr("transformer.recording.weights.DISK_LIMIT", 1_000_000)
     monkeypatch.setattr(module, "KEPT_SECONDS", 0.05)
     run = make_run(tiny(steps=300, evaluate_every=300), archive=Archive(tmp_path / "run"))

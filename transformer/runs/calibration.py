@@ -98,7 +98,7 @@ def threads_of(config: RunConfig, quiet: Callable[[], bool]) -> int:
 
 
 def calibrate(quiet: Callable[[], bool]) -> Speed | None:
-    """Measure, unless that has been done. Loads torch, and changes this thread's number of threads.
+    """Measure, unless that has been done. Loads torch.
 
     Args:
         quiet: tells whether nothing trains in this process: beside a training every step would seem slow.

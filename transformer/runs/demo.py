@@ -71,7 +71,7 @@ def record(config: RunConfig, path: Path) -> None:
     assert isinstance(weights, Weights)
     weights.keep_few(ASKED, {moment.step for moment in view.moments})
     run.close()
-    path.write_bytes(pack_view(view, run.task, tuple(one.text for one in run.questions)))
+    path.write_bytes(pack_view(view, run.task, run.words))
 
 
 if __name__ == "__main__":

@@ -74,21 +74,22 @@ class Lease:
     def __init__(self, queue: Queue | None = None, limits: Limits | None = None) -> None:
         self.limits = limits
         self._queue = queue or Queue()
-        self._taken_at: float | None = None
+        self.taken_at: float | None = None
+        """When it was given its slot; None where it has none."""
         self.seen_at = time.monotonic()
         """When somebody last looked at the run, or asked something of it."""
 
     def take(self, called: Callable[[], object]) -> bool:
         """Whether there is a slot; if not, the run stands in line, and is called when it should ask again."""
         taken = self._queue.take(self, called)
-        if taken and self._taken_at is None:
-            self._taken_at = time.monotonic()
+        if taken and self.taken_at is None:
+            self.taken_at = time.monotonic()
         return taken
 
     def leave(self) -> None:
         """Give the slot back, or the place in line."""
         self._queue.leave(self)
-        self._taken_at = None
+        self.taken_at = None
 
     @property
     def place(self) -> tuple[int, int] | None:
@@ -120,9 +121,9 @@ class Lease:
 
     def over(self) -> tuple[str, str] | None:
         """The state to which a training run has to go now, and why; None as long as it may go on."""
-        if self.limits is None or self._taken_at is None:
+        if self.limits is None or self.taken_at is None:
             return None
-        if _minutes_since(self._taken_at) >= self.limits.minutes:
+        if _minutes_since(self.taken_at) >= self.limits.minutes:
             limit = _minutes(self.limits.minutes)
             return STOPPED, f"on this server a run trains for {limit} at a stretch. Continue it if you like."
         if self.unseen:

@@ -6,11 +6,13 @@ import sys
 import threading
 import time
 import weakref
+from functools import partial
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.recording.frames import MEMORY_LIMIT
-from transformer.recording.view import ENDED, FAILED, MAX_WORDS, PAUSED, QUEUED, TRAINING, RunFacts
+from transformer.recording.view import ENDED, PAUSED, QUEUED, TRAINING, RunFacts
+from transformer.runs import folders
+from transformer.runs.checks import check_saved
 from transformer.runs.limits import Limits
 from transformer.runs.machine import processors
 from transformer.runs.owners import Owners
@@ -18,16 +20,12 @@ from transformer.runs.queue import Lease, Queue
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
 from transformer.runs.watched import Watched
-from transformer.storage.archive import Archive
-from transformer.storage.arrays import write_whole
 from transformer.storage.brought import Returning
 from transformer.storage.bundle import FIELD, pack_view
-from transformer.storage.format import OWNER
 from transformer.storage.library import AtHand, Library
 from transformer.storage.log import LOG, log_to_terminal, note, refusals
-from transformer.storage.saved import Saved, read_run
 from transformer.storage.tokens import digest_of
-from transformer.tasks import completed, task_of
+from transformer.tasks import completed
 
 DRAFT_SECONDS = 900.0
 """An untrained model that nobody has looked at for this long is forgotten."""
@@ -61,8 +59,8 @@ class Registry:
         self.queue = Queue(self.limits.training)
         self._lock = threading.RLock()
         self._opening = threading.Lock()
-        self._runs: dict[str, Run | Remote] = {}
-        self._drafts: dict[str, tuple[Run, float]] = {}
+        self._runs: dict[str, Watched] = {}
+        self._drafts: dict[str, Run] = {}
 
     @refusals()
     def draft(
@@ -79,20 +77,19 @@ class Registry:
         """
         self.limits.check(completed(config))
         run = Run(config, words=words, lease=Lease(self.queue, self.limits), visitor=visitor)
-        now = time.monotonic()
         with self._lock:
             self._leave_to_disk()
-            for id_, (_, seen) in list(self._drafts.items()):
-                if now - seen > DRAFT_SECONDS:
-                    self.discard(id_)
-            self._drafts[run.id] = run, now
+            for other in list(self._drafts.values()):
+                if time.monotonic() - other.lease.seen_at > DRAFT_SECONDS:
+                    self.discard(other.id)
+            self._drafts[run.id] = run
             self.owners.appoint(run.id, token)
         return run
 
     def discard(self, id_: str) -> None:
         """Forget a draft that has been replaced."""
         with self._lock:
-            run, _ = self._drafts.pop(id_, (None, 0.0))
+            run = self._drafts.pop(id_, None)
             if run is not None:
                 self.owners.forget(id_)
                 run.close()
@@ -104,9 +101,8 @@ class Registry:
         Raises:
             InputError: how many there are, and what to do.
         """
-        with self._lock:
-            others = [other for other in self._runs.values() if isinstance(other, Run) and other is not run]
-        going = sum(other.visitor == visitor and other.view.state not in ENDED for other in others)
+        others = [other for other in self._trained_here if other is not run and other.visitor == visitor]
+        going = sum(other.view.state not in ENDED for other in others)
         if going >= self.limits.per_visitor:
             raise InputError(
                 f"You have as many runs that have not ended as this server allows: {going}. Stop one first; "
@@ -128,40 +124,18 @@ class Registry:
             known = run.id in self._runs
             self._drafts.pop(run.id, None)
             self._hold(run)
-        if not known:
-            self._keep(run)
-
-    def _keep(self, run: Run) -> None:
-        """Keep a run on disk from now on; where the disk refuses, it says so and lives in memory alone."""
         folder = self.library.folder_of(run.id)
-        if folder is None:
-            return
-        try:
-            archive = Archive(folder)
-            write_whole(folder / OWNER, (self.owners.digest(run.id) or "").encode())
-        except (InputError, OSError) as error:
-            LOG.warning("%s is not kept on disk: %s", run.id[:6], error)
-            cause = error.__cause__ if isinstance(error, InputError) else error
-            why = cause.strerror if isinstance(cause, OSError) else "its folder cannot be made"
-            run.live_in_memory(f"This run is not kept on disk ({why}). It lives as long as the server runs.")
-            return
-        archive.written = self.make_room
-        run.keep_in(archive)
+        if not known and folder is not None:
+            folders.keep(run, folder, self.owners.digest(run.id) or "", self.make_room)
 
     def make_room(self) -> None:
         """Have the runs on disk within their limit: the weights of those unseen for longest are thinned."""
-        now, clock = time.time(), time.monotonic()
-        with self._lock:
-            here = {id_: run for id_, run in self._runs.items() if isinstance(run, Run)}
-        self.library.make_room(
-            self.limits.disk_mb * 1_000_000,
-            {
-                id_: AtHand(
-                    now - (clock - run.seen_at), run.view.state in (QUEUED, TRAINING), run.thin_weights
-                )
-                for id_, run in here.items()
-            },
-        )
+        since = time.time() - time.monotonic()
+        here = {
+            run.id: AtHand(since + run.lease.seen_at, run.view.state in (QUEUED, TRAINING), run.thin_weights)
+            for run in self._trained_here
+        }
+        self.library.make_room(self.limits.disk_mb * 1_000_000, here)
 
     def file_of(self, run: Watched) -> bytes:
         """A run as one file: as its folder has it, or without its training where it is in memory alone.
@@ -169,32 +143,35 @@ class Registry:
         Raises:
             InputError: the disk does not let it be read.
         """
-        view, words = run.view, tuple(one.text for one in run.questions)
-        return self.library.file_of(view, lambda: pack_view(view, run.task, words))
+        view = run.view
+        return self.library.file_of(view, lambda: pack_view(view, run.task, run.words))
 
-    def _hold(self, run: Run | Remote) -> None:
+    def _hold(self, run: Watched) -> None:
         """Have a run at hand; if there are too many, others go: those first that a folder brings back.
 
         Among these it is the one that was seen last the longest ago.
         """
         self._runs[run.id] = run
         self._leave_to_disk()
-        others = sorted((old for old in self._runs.values() if old is not run), key=lambda old: old.seen_at)
-        elsewhere = [old for old in others if isinstance(old, Remote)]
-        here = [old for old in others if isinstance(old, Run)]
-        ended = [old for old in here if old.view.state in ENDED]
-        left = [old for old in here if old.view.state == PAUSED and old.unseen]
-        going: list[Run | Remote] = [*elsewhere, *sorted(ended, key=lambda old: not old.kept), *left]
+        here = [old for old in self._trained_here if old is not run]
+        going: list[Watched] = []
+        for some in (
+            [old for old in self.listed() if isinstance(old, Remote) and old is not run],
+            [old for old in here if old.view.state in ENDED and old.kept],
+            [old for old in here if old.view.state in ENDED and not old.kept],
+            [old for old in here if old.view.state == PAUSED and old.lease.unseen],
+        ):
+            going += sorted(some, key=lambda old: old.lease.seen_at)
         for old in going[: max(0, len(self._runs) - self.limits.kept)]:
             self._put_away(old)
 
     def _leave_to_disk(self) -> None:
         """Let go of those that nobody has looked at for long: their folders bring them back."""
-        for run in list(self._runs.values()):
+        for run in self.listed():
             if run.left:
                 self._put_away(run)
 
-    def _put_away(self, run: Run | Remote) -> None:
+    def _put_away(self, run: Watched) -> None:
         self._runs.pop(run.id, None)
         self.owners.forget(run.id)
         run.put_away()
@@ -215,36 +192,21 @@ class Registry:
         if not id_:
             return None
         run = self._at_hand(id_)
-        if run is None or self._can_be_had(run):
-            with self._opening:  # one after the other, so that none is opened twice
-                if (by_now := self._at_hand(id_)) is not run:
-                    return by_now
-                opened = self._reopened(id_)
-                if opened is not None:
-                    with self._lock:
-                        self.owners.recall(id_)
-                        self._hold(opened)
-                return opened or run
-        return run
-
-    def _reopened(self, id_: str) -> Run | Remote | None:
-        """A run that was kept, as it last was, or as another process trains it; None where there is none."""
-        folder, lease = self.library.folder_of(id_), Lease(self.queue, self.limits)
-        if folder is None or not folder.exists():
-            return None
-        try:
-            saved = read_run(folder)
-            if not saved.can_go_on and saved.view.state != FAILED:
-                return Remote(folder, lease)  # a replay: everything but training
-            try:
-                archive = Archive(folder, resumed=True)
-                archive.written = self.make_room
-            except InputError:  # another process writes there, or nobody may: it can only be watched
-                return Remote(folder, lease)
-            return Run(saved.view.config, archive=archive, saved=saved, lease=lease)
-        except InputError as error:
-            LOG.warning("%s cannot be opened: %s", id_[:6], error)
-            return None
+        # One without an owner is not taken over: whoever keeps it under a name goes on with it there.
+        let_go = isinstance(run, Remote) and self.owners.is_owned(run.id) and run.let_go
+        if run is not None and not let_go:
+            return run
+        with self._opening:  # one after the other, so that none is opened twice
+            if (by_now := self._at_hand(id_)) is not run:
+                return by_now
+            folder, opened = self.library.folder_of(id_), None
+            if folder is not None and folder.exists():
+                opened = folders.reopened(folder, Lease(self.queue, self.limits), self.make_room)
+            if opened is not None:
+                with self._lock:
+                    self.owners.recall(id_)
+                    self._hold(opened)
+            return opened or run
 
     def open_file(self, data: bytes, *, visitor: str, token: str) -> Watched:
         """Let a run that was brought along in a file be one of this server's.
@@ -259,7 +221,8 @@ class Registry:
         self.admit(visitor)
         with refusals():
             self.limits.check_upload(len(data))
-            run = self.get(self.library.open_file(data, digest_of(token), processors(), self._check))
+            check = partial(check_saved, limits=self.limits)
+            run = self.get(self.library.open_file(data, digest_of(token), processors(), check))
             if run is None:
                 raise InputError("This file holds a run that cannot be opened here.", FIELD)
         if isinstance(run, Run):
@@ -267,34 +230,10 @@ class Registry:
         LOG.info("open %s", run.id[:6])
         return run
 
-    def _check(self, saved: Saved) -> None:
-        """Refuse a run that nobody could have trained here, or that cannot be shown. Raises InputError."""
-        view = saved.view
-        self.limits.check(completed(view.config))
-        self.limits.check_steps(view.planned)
-        task = task_of(view.config)
-        if len([task.question(word) for word in saved.words]) > MAX_WORDS:
-            raise InputError(
-                f"This file asks {len(saved.words):,} words; a run asks at most {MAX_WORDS}.", FIELD
-            )
-        if view.frames.nbytes > 2 * MEMORY_LIMIT:
-            raise InputError("This file holds more frames than a run keeps.", FIELD)
-
-    def _can_be_had(self, run: Run | Remote) -> bool:
-        """Whether somebody here commands a run that was trained elsewhere and has been let go.
-
-        Of one without an owner nothing is gained: whoever keeps it under a name goes on with it there.
-        """
-        return isinstance(run, Remote) and self.owners.is_owned(run.id) and run.let_go
-
-    def _at_hand(self, id_: str) -> Run | Remote | None:
+    def _at_hand(self, id_: str) -> Watched | None:
         with self._lock:
-            if id_ in self._drafts:
-                run, _ = self._drafts[id_]
-                self._drafts[id_] = run, time.monotonic()
-                return run
-            found = self._runs.get(id_)
-            if isinstance(found, Run) and found.left:
+            found = self._drafts.get(id_) or self._runs.get(id_)
+            if isinstance(found, Run) and (id_ in self._drafts or found.left):
                 found.look()  # so that who asks for it does not find it put away in the next moment
             return found
 
@@ -304,10 +243,14 @@ class Registry:
             run = self._runs.get(id_)
         return self.library.glimpse(id_) if run is None else run.view
 
-    def listed(self) -> list[Run | Remote]:
+    def listed(self) -> list[Watched]:
         """Started runs that are at hand, the newest first."""
         with self._lock:
             return list(self._runs.values())[::-1]
+
+    @property
+    def _trained_here(self) -> list[Run]:
+        return [run for run in self.listed() if isinstance(run, Run)]
 
     def control(self, id_: str, token: str) -> Run:
         """A run to command.
@@ -327,8 +270,7 @@ class Registry:
     def close(self) -> None:
         """End the threads of all runs as they stand: what is kept in a folder goes on from there."""
         with self._lock:
-            going = [run for run, _ in self._drafts.values()]
-            going += [run for run in self._runs.values() if isinstance(run, Run)]
+            going = [*self._drafts.values(), *self._trained_here]
         for run in going:
             run.halt()
         end = time.monotonic() + CLOSING_SECONDS

@@ -26,10 +26,7 @@ FREE_SECONDS = 1.0
 
 
 class Remote:
-    """What `Watched` promises, of a run that is trained elsewhere; nobody here can command it.
-
-    Args:
-        lease: knows when somebody has looked.
+    """A run that is trained elsewhere; nobody here can command it.
 
     Raises:
         InputError: not a folder of a run, a damaged one, or one of another version.
@@ -37,7 +34,8 @@ class Remote:
 
     def __init__(self, folder: Path, lease: Lease | None = None) -> None:
         self.folder = folder
-        self._lease = lease or Lease()
+        self.lease = lease or Lease()
+        """Knows when somebody has looked."""
         self._lock = threading.Lock()
         self._reader = Reader(folder)
         self._looked_at = self._asked_at = time.monotonic()
@@ -76,7 +74,12 @@ class Remote:
     @property
     def questions(self) -> list[Question]:
         """The tracked words."""
-        return [self.task.question(word) for word in self._saved.words]
+        return [self.task.question(word) for word in self.words]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The texts of the tracked words."""
+        return self._saved.words
 
     @property
     def place(self) -> tuple[int, int] | None:
@@ -85,7 +88,7 @@ class Remote:
 
     def look(self) -> RunView:
         """The view, for a person."""
-        self._lease.look()
+        self.lease.look()
         return self.view
 
     @property
@@ -104,14 +107,9 @@ class Remote:
         return self.folder.is_dir() and is_free(self.folder)
 
     @property
-    def seen_at(self) -> float:
-        """When somebody last looked, on the clock `time.monotonic`."""
-        return self._lease.seen_at
-
-    @property
     def left(self) -> bool:
         """Whether memory need not hold it: nobody has looked for long."""
-        return self._lease.forgotten
+        return self.lease.forgotten
 
     def put_away(self) -> None:
         """Nothing of it is here but what was read."""

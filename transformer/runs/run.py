@@ -4,43 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from transformer.config import RunConfig, TrainConfig
+from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.interventions import Interventions, check_interventions
-from transformer.recording.view import (
-    ENDED,
-    FAILED,
-    FINISHED,
-    IDLE,
-    MAX_NAME,
-    MAX_WORDS,
-    PACES,
-    PAUSED,
-    QUEUED,
-    STOPPED,
-    TRAINING,
-    RunView,
-    untrained,
-)
-from transformer.runs.machine import check_machine
+from transformer.interventions import Interventions
+from transformer.recording.view import ENDED, IDLE, PAUSED, QUEUED, RunView, untrained
+from transformer.recording.weights import Weights
+from transformer.runs import checks
 from transformer.runs.published import Published
 from transformer.runs.queue import Lease
-from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.runner import Runner
 from transformer.storage.brought import brought_to
 from transformer.storage.tokens import new_token
-from transformer.tasks import Question, task_of
+from transformer.tasks import task_of
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # torch comes with the training, which the run's own thread builds
+    from transformer.runs.recorded_training import RecordedTraining
     from transformer.storage.archive import Archive
     from transformer.storage.saved import Saved
     from transformer.training.distributed import Distributed
-
-MAX_CONTINUE = 100_000
 
 
 class Run:
@@ -53,8 +36,7 @@ class Run:
         config: what to train.
         words: tracked words to begin with; by default a few that fit the trained length.
         archive: a folder to keep the run in.
-        every_step: whether every step is recorded; otherwise evaluations alone are looked at. The losses are
-            the same either way.
+        every_step: whether every step is recorded, or evaluations alone; the losses are the same.
         saved: a run that goes on where it stood; its configuration and words are the saved ones.
         lease: what it may take of a server that others share; by default everything.
         visitor: whose run it is, where visitors are counted.
@@ -77,31 +59,37 @@ class Run:
         self.config = config
         """As asked for; the view's is completed with what the task needs."""
         self.visitor = visitor
-        check_machine(config)
-        if config.train.tensorboard and archive is None:
-            raise InputError("Logging to TensorBoard needs a folder: give --out DIR.", "tensorboard")
+        checks.check_start(config, kept=archive is not None)
         self.task = task_of(config)
-        self._first = tuple(self.task.probes())
         words = words if saved is None else saved.words
-        self.questions = [self.task.question(word) for word in words or self._first]
+        self.questions = [self.task.question(word) for word in words or self.task.probes()]
         """The tracked words; changed by the thread alone."""
         self.brought = brought_to(config.train) if saved is None else saved.held
         """What a person brought to it, held as long as the run is."""
-        self._lease = lease or Lease()
+        self.lease = lease or Lease()
+        """What it may take of a server, and when somebody last looked."""
+        self._weights = Weights() if saved is None else saved.weights
         self._published = Published(untrained(config, new_token()) if saved is None else saved.view)
-        self._training = RecordedTraining(
-            self._published, archive, every_step=every_step, saved=saved, distributed=distributed
-        )
-        self._runner = Runner(self._published, self._training, self._lease, self.questions)
+
+        def build() -> RecordedTraining:
+            from transformer.runs.recorded_training import RecordedTraining
+
+            return RecordedTraining(
+                self._published,
+                self.questions,
+                self._weights,
+                every_step=every_step,
+                saved=saved,
+                distributed=distributed,
+                quiet=self.lease.quiet,
+            )
+
+        self._runner = Runner(self._published, self.lease, build)
         self.ready = self._runner.ready
         """Set once there is something to see: the frame of step 0, or the reason why there is none."""
         if archive is not None:
-            self._begin(archive, 0 if saved is None else saved.kept)
+            self._keep_in(archive, 0 if saved is None else saved.kept)
         self._runner.start()
-
-    def _begin(self, archive: Archive, kept: int) -> None:
-        words = lambda: tuple(one.text for one in self.questions)  # noqa: E731
-        archive.begin(self.view, self.task, self._training.weights, words, kept)
 
     # What may be known of it.
 
@@ -116,33 +104,28 @@ class Run:
         return self.view.id
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """The texts of the tracked words."""
+        return tuple(question.text for question in self.questions)
+
+    @property
     def place(self) -> tuple[int, int] | None:
         """(place, of how many) in the line of runs that wait to train; None where it does not wait."""
-        return self._lease.place if self.view.state == QUEUED else None  # it leaves a moment after its state
-
-    @property
-    def unseen(self) -> bool:
-        """Whether nobody has looked at it for as long as the server waits for somebody to."""
-        return self._lease.unseen
-
-    @property
-    def seen_at(self) -> float:
-        """When somebody last looked at it, or asked something of it, on the clock `time.monotonic`."""
-        return self._lease.seen_at
-
-    @property
-    def left(self) -> bool:
-        """Whether memory need not hold it: it stands still, unseen for long, and its folder has all of it."""
-        return self.view.state in (PAUSED, *ENDED) and self._lease.forgotten and self.kept
+        return self.lease.place if self.view.state == QUEUED else None  # it leaves a moment after its state
 
     @property
     def kept(self) -> bool:
         """Whether its folder has all of it."""
-        return self._training.kept
+        return self._runner.kept
+
+    @property
+    def left(self) -> bool:
+        """Whether memory need not hold it: it stands still, unseen for long, and its folder has all of it."""
+        return self.view.state in (PAUSED, *ENDED) and self.lease.forgotten and self.kept
 
     def look(self) -> RunView:
         """The view, for a person: a run goes on as long as somebody looks."""
-        self._lease.look()
+        self.lease.look()
         return self.view
 
     # When it trains.
@@ -154,89 +137,44 @@ class Run:
 
     def pause(self) -> threading.Event:
         """Stand still after the present step, or wait no longer; another run may train meanwhile."""
-
-        def obey() -> None:
-            if self.view.state in (QUEUED, TRAINING):
-                self._training.develop()
-                self._published.publish(state=PAUSED)
-
-        return self._runner.ask(obey)
+        return self._runner.ask(self._runner.pause)
 
     def resume(self) -> threading.Event:
         """Go on after a pause, as soon as there is a slot."""
-
-        def obey() -> None:
-            self._runner.budget = None
-            if self.view.state == PAUSED:
-                self._runner.train()
-
-        return self._runner.ask(obey)
+        return self._runner.ask(self._runner.resume)
 
     def advance(self, steps: int = 1) -> threading.Event:
         """Take this many steps, then stand still; also before the start and in mid-training.
 
-        Raises:
-            InputError: not a number of steps.
+        Raises InputError where that is no number of steps.
         """
-        _check_steps(steps)
-
-        def obey() -> None:
-            if self.view.state in (IDLE, QUEUED, PAUSED, TRAINING):
-                self._runner.budget = steps
-                self._runner.train()
-
-        return self._runner.ask(obey)
+        checks.check_steps(steps)
+        return self._runner.ask(lambda: self._runner.advance(steps))
 
     def stop(self) -> threading.Event:
         """End the run after the present step; it can be continued."""
-        return self._runner.ask(self._stop)
-
-    def _stop(self) -> None:
-        if self.view.state in (QUEUED, TRAINING, PAUSED):
-            self._training.end(STOPPED, f"Stopped at step {self.view.step:,}.")
+        return self._runner.ask(self._runner.stop)
 
     def set_pace(self, pace: float | None) -> threading.Event:
-        """Let the run take at most this many steps a second; None is full speed. Changes no loss.
-
-        Raises:
-            InputError: not one of `PACES`.
-        """
-        if pace not in PACES:
-            known = ", ".join("full" if p is None else f"{p:g}" for p in PACES)
-            raise InputError(f"A pace of {pace!r} does not exist; choose from {known}.", "pace")
+        """Take at most so many steps a second, one of `PACES`, or raise InputError. Changes no loss."""
+        checks.check_pace(pace)
         return self._runner.ask(lambda: self._runner.set_pace(pace))
 
     def continue_for(self, steps: int, rate: float) -> threading.Event:
         """Let a run that ended go on for more steps, freshly warmed up to this rate and decayed again.
 
         Raises:
-            InputError: not a number of steps, more than the server allows, not a rate, or a run that has
-                failed.
+            InputError: more steps than the server allows, not a rate, or a run that has failed.
         """
-        _check_steps(steps)
-        if self._lease.limits is not None:
-            self._lease.limits.check_steps(self.view.step + steps)
-        TrainConfig(learning_rate=rate)
-        self._check_alive("go on", "run_continue")
-
-        def obey() -> None:
-            if self.view.state in (FINISHED, STOPPED):
-                self._training.continue_for(steps, rate)
-                self._runner.budget = None
-                self._runner.train()
-
-        return self._runner.ask(obey)
+        checks.check_continuation(self.view, steps, rate, self.lease.limits)
+        return self._runner.ask(lambda: self._runner.continue_for(steps, rate))
 
     # What is changed in it.
 
     def set_learning_rate(self, rate: float) -> threading.Event:
-        """Change the highest rate of the plan from the next step on.
-
-        Raises:
-            InputError: not a positive number.
-        """
-        TrainConfig(learning_rate=rate)  # the same check as at the start
-        return self._runner.ask(lambda: self._training.set_learning_rate(rate))
+        """Change the highest rate of the plan from the next step on; raises InputError for none."""
+        checks.check_rate(rate)
+        return self._runner.ask(lambda: self._runner.training.set_learning_rate(rate))
 
     def intervene(self, interventions: Interventions) -> threading.Event:
         """Go on without these heads and cells from the next step on, in any state; `NOTHING` gives all back.
@@ -245,13 +183,8 @@ class Run:
             InputError: something that is not in the model, or that would leave a row nothing to look at in
                 some word that this run trains on.
         """
-        self._check(interventions)
-
-        def obey() -> None:
-            if self.view.interventions != interventions:
-                self._training.intervene(interventions)
-
-        return self._runner.ask(obey)
+        checks.check_change(self.view, self.task, interventions)
+        return self._runner.ask(lambda: self._runner.training.intervene(interventions))
 
     def switch_mask(self, mask: str, on: bool) -> threading.Event:
         """Switch the causal or the padding mask from the next step on; whatever else is taken away stays so.
@@ -260,32 +193,12 @@ class Run:
             InputError: there is no such mask, or something that was blocked by hand would then leave a row
                 nothing to look at.
         """
-        configured = self.config.model.masks
-        self._check(switched(self.view.interventions, configured, mask, on))
 
-        def obey() -> None:
-            wanted = switched(self.view.interventions, configured, mask, on)  # as it is by then
-            if self.view.interventions != wanted:
-                self._training.intervene(wanted)
+        def switched() -> Interventions:
+            return self.view.interventions.with_mask(mask, on, self.config.model.masks)
 
-        return self._runner.ask(obey)
-
-    def _check(self, interventions: Interventions) -> None:
-        """Refuse what cannot be taken away from the run now. Raises InputError."""
-        view = self.view
-        if view.frame is None or view.state == FAILED:
-            advice = "start a new one" if view.state == FAILED else "wait until its untrained model is built"
-            raise InputError(f"This run cannot be changed ({view.state}); {advice}.", "intervene")
-        for word in self.task.hardest([block.token for block in interventions.blocked if block.token]):
-            batch = self.task.encode([word])
-            check_interventions(
-                interventions,
-                view.frame.axes,
-                self.config.model.n_heads,
-                self.task.src_tokenizer.tokens(batch.src[0].tolist()),
-                self.task.tgt_tokenizer.tokens(batch.tgt_in[0].tolist()),
-                masks=self.config.model.masks,
-            )
+        checks.check_change(self.view, self.task, switched())
+        return self._runner.ask(lambda: self._runner.training.intervene(switched()))  # as it is by then
 
     def add_word(self, text: str) -> str:
         """Track a person's word, in any state: its newest map is there at once, and its past soon after.
@@ -297,20 +210,9 @@ class Run:
             InputError: a word that cannot be asked, or a run that has failed.
         """
         question = self.task.question(text)
-        self._check_alive("be asked", "probe_words")
-        self._runner.ask(lambda: self._add(question))
+        checks.check_alive(self.view, "be asked", "probe_words")
+        self._runner.ask(lambda: self._runner.training.recording.add_word(question))
         return question.text
-
-    def _add(self, question: Question) -> None:
-        if question in self.questions:
-            return
-        dropped = None
-        if len(self.questions) >= MAX_WORDS:
-            own = [q for q in self.questions if q.text not in self._first]
-            dropped = (own or self.questions)[0]
-            self.questions.remove(dropped)
-        self.questions.append(question)
-        self._training.ask(question, instead_of=dropped)
 
     def drop_word(self, text: str) -> threading.Event:
         """Track a word no more; its frames go with it. Nothing happens where it is not tracked.
@@ -318,15 +220,14 @@ class Run:
         Raises:
             InputError: it is the last one, or the run has failed.
         """
-        self._check_alive("be asked", "drop_word")
+        checks.check_alive(self.view, "be asked", "drop_word")
         if [one.text for one in self.questions] == [text]:
             raise InputError(f"“{text}” is the only word; add another one before you remove it.", "drop_word")
 
         def obey() -> None:
-            question = next((one for one in self.questions if one.text == text), None)
-            if question is not None and len(self.questions) > 1:  # by now
-                self.questions.remove(question)
-                self._training.forget(question)
+            tracked = [one for one in self.questions if one.text == text]
+            if tracked and len(self.questions) > 1:  # by now
+                self._runner.training.recording.drop_word(tracked[0])
 
         return self._runner.ask(obey)
 
@@ -336,27 +237,25 @@ class Run:
         Raises:
             InputError: a name that is too long, or a run that has failed.
         """
-        self._check_alive("be named", "name")
+        checks.check_alive(self.view, "be named", "name")
         name = " ".join(name.split())
-        if len(name) > MAX_NAME:
-            raise InputError(f"A name of {len(name)} letters is too long; take at most {MAX_NAME}.", "name")
+        checks.check_name(name)
         return self._runner.ask(lambda: self._published.publish(name=name))
-
-    def _check_alive(self, asked: str, field: str) -> None:
-        """Refuse what the thread of a failed run is not there to do. Raises InputError."""
-        if self.view.state == FAILED:
-            raise InputError(f"A failed run cannot {asked}; start a new one.", field)
 
     # Where it is kept, and how it ends.
 
     def keep_in(self, archive: Archive) -> threading.Event:
         """Keep the run in a folder from now on."""
+        return self._runner.ask(lambda: self._keep_in(archive))
 
-        def obey() -> None:
-            self._begin(archive, 0)
-            self._training.keep_in(archive)
-
-        return self._runner.ask(obey)
+    def _keep_in(self, archive: Archive, kept: int = 0) -> None:
+        """The same, in a folder that has been brought up to date so many times; then it holds this view."""
+        archive.told = lambda problem: self._published.note(unsaved=problem)
+        archive.thinned = lambda: self._published.note(snapshots=self._weights.snapshots)
+        archive.begin(self.view, self.task, self._weights, lambda: self.words, kept)
+        if kept:
+            archive.version = self._published.version
+        self._runner.archive = archive
 
     def live_in_memory(self, why: str) -> None:
         """Say why the run cannot be kept in a folder."""
@@ -365,15 +264,10 @@ class Run:
     def thin_weights(self, few: int) -> bool:
         """Keep the weights of so few steps, to make room on the disk.
 
-        Returns:
-            Whether there were more.
-
-        Raises:
-            OSError: the disk is full, or the file cannot be written.
+        Returns whether there were more. Raises OSError where the file cannot be written.
         """
-        protected = {moment.step for moment in self.view.moments}
-        thinner = self._training.weights.keep_few(few, protected)
-        self._published.note(snapshots=self._training.weights.snapshots)
+        thinner = self._weights.keep_few(few, {moment.step for moment in self.view.moments})
+        self._published.note(snapshots=self._weights.snapshots)
         return thinner
 
     def put_away(self) -> threading.Event:
@@ -385,13 +279,9 @@ class Run:
         self._runner.halt()
 
     def close(self) -> threading.Event:
-        """End the thread, and with it the training; the view stays readable."""
-
-        def obey() -> None:
-            self._stop()
-            self._runner.closing = True
-
-        return self._runner.ask(obey)
+        """End the run, and with it the thread; the view stays readable."""
+        self.stop()
+        return self.put_away()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the run has ended or stands still; for the command line and tests, not for pages."""
@@ -402,18 +292,7 @@ class Run:
             time.sleep(0.01)
         return True
 
-    def join(self, timeout: float | None = 30.0) -> None:
-        """Wait for a closed run's thread."""
+    def join(self, timeout: float | None = 30.0) -> bool:
+        """Wait for a closed run's thread; returns whether it has ended."""
         self._runner.join(timeout)
-
-
-def switched(now: Interventions, configured: Mapping[str, bool], mask: str, on: bool) -> Interventions:
-    """What is taken away once a mask is switched; whatever else is taken away stays so."""
-    masks = {**configured, **dict(now.masks), mask: on}
-    differing = tuple((name, state) for name, state in masks.items() if state != configured.get(name))
-    return replace(now, masks=differing)
-
-
-def _check_steps(steps: int) -> None:
-    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_CONTINUE:
-        raise InputError(f"{steps!r} steps cannot be taken; choose from 1 to {MAX_CONTINUE:,}.", "steps")
+        return not self._runner.is_alive()

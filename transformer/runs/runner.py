@@ -1,21 +1,24 @@
-"""The thread of a run: it obeys between two steps, waits for its slot, and keeps its pace."""
+"""The thread of a run: it obeys between two steps, waits for its slot, keeps its pace and its folder."""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from transformer.errors import InputError
-from transformer.recording.view import FAILED, FINISHED, PAUSED, QUEUED, STOPPED, TRAINING, RunView
-from transformer.runs.calibration import speed
+from transformer.recording.view import FAILED, FINISHED, IDLE, PAUSED, QUEUED, STOPPED, TRAINING, RunView
+from transformer.runs.calibration import calibrate, speed
 from transformer.runs.machine import give_back_memory
 from transformer.runs.published import Published
 from transformer.runs.queue import Lease
-from transformer.runs.recorded_training import RecordedTraining
 from transformer.storage.log import note
-from transformer.tasks import Question
+
+if TYPE_CHECKING:  # torch comes with it
+    from transformer.runs.recorded_training import RecordedTraining
+    from transformer.storage.archive import Archive
 
 CALM_SECONDS = 3.0
 """So long nobody has asked for anything before the machine is measured."""
@@ -29,28 +32,21 @@ class Runner(threading.Thread):
 
     Args:
         published: the view of the run.
-        training: the model at work.
         lease: what it may take of a server that others share.
-        questions: the tracked words to begin with.
+        build: makes the model at work; called in this thread, because torch comes with it.
     """
 
-    def __init__(
-        self,
-        published: Published,
-        training: RecordedTraining,
-        lease: Lease,
-        questions: Sequence[Question],
-    ) -> None:
+    def __init__(self, published: Published, lease: Lease, build: Callable[[], RecordedTraining]) -> None:
         super().__init__(name=f"run-{published.view.id[:6]}", daemon=True)
         self.ready = threading.Event()
         """Set once there is something to see: the frame of step 0, or the reason why there is none."""
-        self.closing = False
-        """Whether it is to end."""
-        self.budget: int | None = None
-        """Steps until the next pause, where steps were asked for."""
-        self.training = training
-        self._published, self._lease, self._questions = published, lease, questions
+        self.archive: Archive | None = None
+        """The folder in which the run is kept."""
+        self._closing = False
+        self._training: RecordedTraining | None = None
+        self._published, self._lease, self._build = published, lease, build
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._budget: int | None = None  # steps until the next pause, where steps were asked for
         self._next_step_at = 0.0  # on the clock, where there is a pace
         self._noted = published.view.state  # that was logged last, of a saved run in its time
 
@@ -76,26 +72,68 @@ class Runner(threading.Thread):
 
     def halt(self) -> None:
         """End after the step it is in, whatever else has been asked."""
-        self.closing = True
+        self._closing = True
         self._commands.put(lambda: None)  # it may be waiting for one
 
-    # For commands, which it obeys itself.
+    @property
+    def kept(self) -> bool:
+        """Whether a folder holds the run as it is now."""
+        archive = self.archive
+        return archive is not None and archive.version == self._published.version and archive.whole
 
-    def train(self) -> None:
-        """Train if there is a slot; otherwise wait in line to be called."""
-        self._next_step_at = time.perf_counter()
-        slot = self._lease.take(lambda: self._commands.put(self.called))
-        self._published.publish(state=TRAINING if slot else QUEUED, reason="")
+    # Commands, obeyed in this thread.
 
-    def called(self) -> None:
-        """There may be a slot now; meanwhile the run may have been paused or stopped."""
-        if self._view.state == QUEUED:
-            self.train()
+    def pause(self) -> None:
+        """Stand still, or wait no longer."""
+        if self._view.state in (QUEUED, TRAINING):
+            self.training.recording.develop()
+            self._published.publish(state=PAUSED)
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self._budget = None
+        if self._view.state == PAUSED:
+            self._take_slot()
+
+    def advance(self, steps: int) -> None:
+        """Take so many steps, then pause."""
+        if self._view.state in (IDLE, QUEUED, PAUSED, TRAINING):
+            self._budget = steps
+            self._take_slot()
+
+    def stop(self) -> None:
+        """End here; it can be continued."""
+        if self._view.state in (QUEUED, TRAINING, PAUSED):
+            self.training.end(STOPPED, f"Stopped at step {self._view.step:,}.")
+
+    def continue_for(self, steps: int, rate: float) -> None:
+        """Go on after the end."""
+        if self._view.state in (FINISHED, STOPPED):
+            self.training.continue_for(steps, rate)
+            self._budget = None
+            self._take_slot()
 
     def set_pace(self, pace: float | None) -> None:
         """Take at most so many steps a second from now on; None is full speed."""
         self._next_step_at = time.perf_counter()
         self._published.publish(pace=pace)
+
+    def called(self) -> None:
+        """There may be a slot now; meanwhile the run may have been paused or stopped."""
+        if self._view.state == QUEUED:
+            self._take_slot()
+
+    @property
+    def training(self) -> RecordedTraining:
+        """The model at work, of a run that has not failed."""
+        assert self._training is not None
+        return self._training
+
+    def _take_slot(self) -> None:
+        """Train if there is a slot; otherwise wait in line to be called."""
+        self._next_step_at = time.perf_counter()
+        slot = self._lease.take(lambda: self._commands.put(self.called))
+        self._published.publish(state=TRAINING if slot else QUEUED, reason="")
 
     # What it does.
 
@@ -106,57 +144,65 @@ class Runner(threading.Thread):
     def run(self) -> None:
         """Build, obey and train until it is to end."""
         try:
-            if not self.closing and self._view.state != FAILED:  # a failed one is only looked at
-                self.training.build(self._questions, self._lease.quiet)
+            if not self._closing and self._view.state != FAILED:  # a failed one is only looked at
+                self._training = self._build()
             self.ready.set()
-            while not self.closing:
+            while not self._closing:
                 self._obey_and_step()
                 self._settle()
         except Exception as error:  # whatever it is, the page says it, and every other run goes on
-            self.training.fail(explained(error))
-            if not self.closing:  # a process that ends lets nothing be loaded any more
-                note("fail", self._view, f", {type(error).__name__}")
+            self._fail(error)
         finally:
             self._lease.leave()
             self.ready.set()
-            self.training.close()
+            self._keep()
+            if self.archive is not None:
+                self.archive.close()
+            self._training = None
+
+    def _fail(self, error: Exception) -> None:
+        """The run ends with what went wrong; what was recorded up to here stays."""
+        if self._training is not None:
+            self._training.recording.rescue()
+        self._published.publish(state=FAILED, reason=explained(error))
+        if not self._closing:  # a process that ends lets nothing be loaded any more
+            note("fail", self._view, f", {type(error).__name__}")
 
     def _obey_and_step(self) -> None:
         """Obey what has been asked; then, where the run is training and its pace allows, take one step."""
         if self._view.state != TRAINING:
             if self._view.state != FAILED:
-                self.training.develop()
-            self.training.keep()
+                self.training.recording.develop()
+            self._keep()
             self._wait_for_a_command()
         elif (over := self._lease.over()) is not None:
             self._give_way(*over)
         else:
             self._train_at_pace()
 
+    @property
+    def _owes_a_past(self) -> bool:
+        return self._training is not None and self._training.recording.owes_a_past
+
     def _wait_for_a_command(self) -> None:
-        owes, measured = self.training.owes_a_past, speed() is not None or self._lease.limits is None
+        owes, measured = self._owes_a_past, speed() is not None or self._lease.limits is None
         try:
             self._commands.get(timeout=0.0 if owes else None if measured else CALM_SECONDS)()
         except queue.Empty:
             if owes:
-                self.training.develop_past()
-            else:
-                self.training.calibrate(self._lease.quiet)
+                self.training.recording.develop_past()
+            else:  # for those who wonder how long a run will take
+                calibrate(self._lease.quiet)
 
     def _train_at_pace(self) -> None:
         """Obey one command, or take the next step when it is time for it."""
         pace = self._view.pace
-        wait = 0.0 if pace is None else self._next_step_at - time.perf_counter()
-        if wait > 0.0 and self.training.owes_a_past:
-            wait = 0.0
+        wait = 0.0 if pace is None or self._owes_a_past else self._next_step_at - time.perf_counter()
         try:
-            if wait > 0.0:
-                self._commands.get(timeout=wait)()
-            else:
-                self._commands.get_nowait()()
+            self._commands.get(block=wait > 0.0, timeout=max(wait, 0.0))()
         except queue.Empty:
-            if self.training.owes_a_past:
-                self.training.develop_past()
+            if self._owes_a_past:
+                self.training.recording.develop_past()
             if pace is not None:
                 if self._next_step_at > time.perf_counter():
                     return
@@ -165,13 +211,15 @@ class Runner(threading.Thread):
             self._step()
 
     def _step(self) -> None:
-        self.training.step(alone=self.budget is not None, watched=self._lease.watched)
-        if self.budget is not None:
-            self.budget -= 1
-            if self.budget <= 0:
-                self.budget = None
+        self.training.step(alone=self._budget is not None, watched=self._lease.watched)
+        if self._budget is not None:
+            self._budget -= 1
+            if self._budget <= 0:
+                self._budget = None
                 if self._view.state == TRAINING:
                     self._published.publish(state=PAUSED)
+        if self._view.state == TRAINING and self.archive is not None and self.archive.due:
+            self._keep()
 
     def _give_way(self, state: str, why: str) -> None:
         """The server's limits end this turn: the run is stopped, or paused because nobody looks."""
@@ -191,8 +239,18 @@ class Runner(threading.Thread):
             self._noted = view.state
             note(_EVENTS[view.state], view)
             if view.state in (FINISHED, STOPPED):
-                self.training.keep()
+                self._keep()
                 give_back_memory()
+
+    def _keep(self) -> None:
+        """Hand to the folder what it does not hold yet, without waiting for it."""
+        archive, training = self.archive, self._training
+        if archive is None or training is None or archive.version == self._published.version:
+            return
+        failed = self._view.state == FAILED
+        if not failed:
+            training.catch_up()
+        archive.hand(self._view, self._published.version, None if failed else training.pack)
 
 
 def explained(error: Exception) -> str:

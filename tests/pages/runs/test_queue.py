@@ -46,7 +46,7 @@ def test_who_waits_sees_the_place_in_line_move_until_the_run_begins(visit, slow,
 
 def test_who_comes_back_is_told_of_the_pause(visit, slow):
     visitor = visit(slow).press("run_start").until("training")
-    visitor.run._lease.seen_at -= 10 * 60
+    visitor.run.lease.seen_at -= 10 * 60
     visitor.until("paused")
     assert visitor.headline.endswith(
         f"Paused at step {visitor.run.view.step:,}: nobody looked for 10 minutes. Press Resume."

@@ -1,0 +1,105 @@
+"""What cannot be asked of a run, refused to who asks: before there is one, or its thread hears of it."""
+
+from __future__ import annotations
+
+from transformer.config import RunConfig, TrainConfig
+from transformer.errors import InputError
+from transformer.interventions import Interventions, check_interventions
+from transformer.recording.frames import MEMORY_LIMIT
+from transformer.recording.view import FAILED, MAX_NAME, MAX_WORDS, PACES, RunView
+from transformer.runs.limits import Limits
+from transformer.runs.machine import check_machine
+from transformer.storage.bundle import FIELD
+from transformer.storage.saved import Saved
+from transformer.tasks import Task, completed, task_of
+
+MAX_CONTINUE = 100_000
+
+
+def check_start(config: RunConfig, *, kept: bool) -> None:
+    """Refuse a run that this machine cannot train, or that needs a folder and is not kept in one.
+
+    Raises:
+        InputError: what is wanted, what there is, and what to choose.
+    """
+    check_machine(config)
+    if config.train.tensorboard and not kept:
+        raise InputError("Logging to TensorBoard needs a folder: give --out DIR.", "tensorboard")
+
+
+def check_steps(steps: int) -> None:
+    """Refuse what is not a number of steps to take. Raises InputError."""
+    if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_CONTINUE:
+        raise InputError(f"{steps!r} steps cannot be taken; choose from 1 to {MAX_CONTINUE:,}.", "steps")
+
+
+def check_rate(rate: float) -> None:
+    """Refuse what cannot be the highest learning rate. Raises InputError."""
+    TrainConfig(learning_rate=rate)  # the same check as at the start
+
+
+def check_continuation(view: RunView, steps: int, rate: float, limits: Limits | None) -> None:
+    """Refuse more steps than can be planned, or than a server allows. Raises InputError."""
+    check_steps(steps)
+    if limits is not None:
+        limits.check_steps(view.step + steps)
+    check_rate(rate)
+    check_alive(view, "go on", "run_continue")
+
+
+def check_pace(pace: float | None) -> None:
+    """Refuse what is not one of `PACES`. Raises InputError."""
+    if pace not in PACES:
+        known = ", ".join("full" if one is None else f"{one:g}" for one in PACES)
+        raise InputError(f"A pace of {pace!r} does not exist; choose from {known}.", "pace")
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that is too long. Raises InputError."""
+    if len(name) > MAX_NAME:
+        raise InputError(f"A name of {len(name)} letters is too long; take at most {MAX_NAME}.", "name")
+
+
+def check_alive(view: RunView, asked: str, field: str) -> None:
+    """Refuse what the thread of a failed run is not there to do. Raises InputError."""
+    if view.state == FAILED:
+        raise InputError(f"A failed run cannot {asked}; start a new one.", field)
+
+
+def check_change(view: RunView, task: Task, interventions: Interventions) -> None:
+    """Refuse what cannot be taken away from a run now.
+
+    Raises:
+        InputError: a run without a model, something that is not in it, or that would leave a row nothing to
+            look at in some word that the run trains on.
+    """
+    if view.frame is None or view.state == FAILED:
+        advice = "start a new one" if view.state == FAILED else "wait until its untrained model is built"
+        raise InputError(f"This run cannot be changed ({view.state}); {advice}.", "intervene")
+    model = view.config.model
+    for word in task.hardest([block.token for block in interventions.blocked if block.token]):
+        batch = task.encode([word])
+        check_interventions(
+            interventions,
+            view.frame.axes,
+            model.n_heads,
+            task.src_tokenizer.tokens(batch.src[0].tolist()),
+            task.tgt_tokenizer.tokens(batch.tgt_in[0].tolist()),
+            masks=model.masks,
+        )
+
+
+def check_saved(saved: Saved, limits: Limits) -> None:
+    """Refuse a run that nobody could have trained on this server, or that cannot be shown.
+
+    Raises:
+        InputError: what it holds, and the limit.
+    """
+    view = saved.view
+    limits.check(completed(view.config))
+    limits.check_steps(view.planned)
+    task = task_of(view.config)
+    if len([task.question(word) for word in saved.words]) > MAX_WORDS:
+        raise InputError(f"This file asks {len(saved.words):,} words; a run asks at most {MAX_WORDS}.", FIELD)
+    if view.frames.nbytes > 2 * MEMORY_LIMIT:
+        raise InputError("This file holds more frames than a run keeps.", FIELD)

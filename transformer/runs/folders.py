@@ -1,0 +1,60 @@
+"""The folder of a run on a server: how it begins to be kept, and how it is opened again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from transformer.errors import InputError
+from transformer.recording.view import FAILED
+from transformer.runs.queue import Lease
+from transformer.runs.remote import Remote
+from transformer.runs.run import Run
+from transformer.runs.watched import Watched
+from transformer.storage.archive import Archive
+from transformer.storage.arrays import write_whole
+from transformer.storage.format import OWNER
+from transformer.storage.log import LOG
+from transformer.storage.saved import read_run
+
+
+def keep(run: Run, folder: Path, owner: str, written: Callable[[], None]) -> None:
+    """Keep a run on disk from now on; where the disk refuses, it says so and lives in memory alone.
+
+    Args:
+        owner: the digest of the token that commands it.
+        written: called whenever the folder has been brought up to date.
+    """
+    try:
+        archive = Archive(folder)
+        write_whole(folder / OWNER, owner.encode())
+    except (InputError, OSError) as error:
+        LOG.warning("%s is not kept on disk: %s", run.id[:6], error)
+        cause = error.__cause__ if isinstance(error, InputError) else error
+        why = cause.strerror if isinstance(cause, OSError) else "its folder cannot be made"
+        run.live_in_memory(f"This run is not kept on disk ({why}). It lives as long as the server runs.")
+        return
+    archive.written = written
+    run.keep_in(archive)
+
+
+def reopened(folder: Path, lease: Lease, written: Callable[[], None]) -> Watched | None:
+    """A run that was kept, as it last was, or as another process trains it; None where it cannot be opened.
+
+    Args:
+        lease: what it may take of the server from now on.
+        written: as for `keep`.
+    """
+    try:
+        saved = read_run(folder)
+        if not saved.can_go_on and saved.view.state != FAILED:
+            return Remote(folder, lease)  # a replay: everything but training
+        try:
+            archive = Archive(folder, resumed=True)
+        except InputError:  # another process writes there, or nobody may: it can only be watched
+            return Remote(folder, lease)
+        archive.written = written
+        return Run(saved.view.config, archive=archive, saved=saved, lease=lease)
+    except InputError as error:
+        LOG.warning("%s cannot be opened: %s", folder.name[:6], error)
+        return None

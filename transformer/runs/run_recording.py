@@ -1,0 +1,287 @@
+"""What is seen of a training while it goes on: which steps are looked at, and what is kept of them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+
+from transformer.errors import InputError
+from transformer.evaluation import Evaluation
+from transformer.insight.moments import Moments
+from transformer.insight.names import examples_of
+from transformer.insight.scores import THRESHOLD
+from transformer.recording.chunk import Chunk
+from transformer.recording.developer import axes_of
+from transformer.recording.frame import Array, Measurement, reading_sites
+from transformer.recording.frame_scheduler import FrameScheduler
+from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
+from transformer.recording.recorder import Recorder
+from transformer.recording.view import MAX_WORDS
+from transformer.recording.weights import DISK_LIMIT, Snapshot, Weights
+from transformer.runs.published import Published
+from transformer.tasks import Question
+from transformer.training.loop import NotFinite, Report
+from transformer.training.state import TrainState
+
+WATCHED_SECONDS = 0.2
+"""A frame that somebody waits for is developed after so long at most."""
+EVERY_STEP_UP_TO = 5.0
+"""At this pace or less, every step is shown, with its scores and outputs."""
+PAST_STEPS = 25
+"""Steps of a word's past that are developed between two training steps."""
+FEWEST = 16
+"""Weights of which fewer fit are kept at evaluations and moments alone: each is large."""
+
+
+class RunRecording:
+    """The recording of one run as it grows. For the run's thread.
+
+    Args:
+        state: the training.
+        published: the view, which it replaces as it goes.
+        questions: the tracked words; changed here alone.
+        weights: of the steps that are recorded.
+        every_step: whether to record every step; otherwise evaluations alone are looked at.
+    """
+
+    def __init__(
+        self,
+        state: TrainState,
+        published: Published,
+        questions: list[Question],
+        weights: Weights,
+        *,
+        every_step: bool,
+    ) -> None:
+        self._state, self._published, self._every_step = state, published, every_step
+        self.weights, self._questions = weights, questions
+        self.moments = Moments()
+        self.scheduler = FrameScheduler(published.view.every)
+        self._recorder = Recorder(state.model, state.task, state.decoding)
+        for question in questions:
+            self._recorder.add(question)
+        self._pasts: deque[tuple[Question, list[Snapshot]]] = deque()
+        self._shown_at = 0.0
+        each = 4 * sum(tensor.numel() for tensor in state.model.state_dict().values())
+        self._large = DISK_LIMIT // each < FEWEST  # then weights are kept at few steps alone
+
+    def resume(self) -> None:
+        """Go on with the recording of a saved run, which the view has."""
+        view, step = self._published.view, self._state.step
+        measured, written = view.frames.measured_at(step), view.frames.written_at(step)
+        self._recorder.resume(measured, written, self._state.config.seed, step)
+        for question in self._questions:
+            self._owe(question)
+
+    def begin(self, evaluation: Evaluation) -> None:
+        """Look at the model as it is: untrained, or with what was recorded of it lost."""
+        frames = Frames(numbers=self._published.view.metrics.at, aim=self._state.task.aim, generation=1)
+        self._published.publish(frames=frames)
+        self.record_now([evaluation])
+
+    # Steps.
+
+    def record(self, report: Report, *, ended: bool, alone: bool, watched: bool) -> None:
+        """Copy the weights of a step, and look at it as far as that is due.
+
+        Args:
+            ended: whether it is the last one.
+            alone: whether a person asked for this very one.
+            watched: whether somebody looks.
+        """
+        spent, view, step = time.thread_time(), self._published.view, report.step
+        self._recorder.drawn.note(step, report.words)
+        found = self.moments.losses(*view.metrics.columns("step", "loss"))
+        slow = view.pace is not None and view.pace <= EVERY_STEP_UP_TO
+        if report.evaluation is not None:
+            things = examples_of(view.config.train.task)
+            found += self.moments.accuracy(step, self._state.first_step_at, things)
+        measured = report.evaluation is not None or ended or alone or (slow and self._every_step)
+        if measured or found or (self._every_step and step % self.scheduler.every == 0):
+            self._recorder.copy(step)
+        late = watched and time.perf_counter() - self._shown_at >= WATCHED_SECONDS
+        n_pending = self._recorder.pending
+        if measured or late or self._recorder.full:
+            new: list[Recorded] = [*self._developed()]
+            if measured and watched:
+                self._publish(new)  # nobody waits for the measurements
+                new = []
+            if report.evaluation is not None:
+                new.append(report.evaluation)
+            self._publish([*new, *(self._measured(step) if measured else ())])
+        if view.pace is None and not alone:  # else there is time for all of it
+            n_developed = n_pending - self._recorder.pending
+            self.scheduler.recorded(n_developed, time.thread_time() - spent, watched=watched)
+        if self.scheduler.every != view.every:
+            self._published.publish(every=self.scheduler.every)
+
+    def record_now(self, records: Sequence[Recorded] = ()) -> None:
+        """Look at the model as it is now in every way, whether or not this step has been looked at."""
+        self._recorder.copy(self._state.step)
+        if self._published.view.frames:
+            developed = self._developed()
+            self._publish([*developed, *records, *self._measured(self._state.step)])
+        else:  # the maps of a word whose answer is not known run over an output: it is written first
+            measured = self._measured(self._state.step)
+            self._publish([*records, *measured, *self._developed()])
+
+    def record_last(self) -> None:
+        """The run has come to its end: its last step is looked at in every way."""
+        self.develop()
+        frames, step = self._published.view.frames, self._state.step
+        if frames.steps[-1:] != (step,):
+            self.record_now()
+        elif (measured := frames.measured_at(step)) is None or measured.step != step:
+            self._publish(self._measured(step))
+
+    def develop(self) -> None:
+        """Develop what is pending: model, words or masks are about to change, or nothing goes on."""
+        if self._recorder.pending:
+            self._publish(self._developed())
+
+    def show_pending(self) -> None:
+        """Develop what is pending before something that takes long; that counts as recording."""
+        spent, n_pending = time.thread_time(), self._recorder.pending
+        self.develop()
+        self.scheduler.recorded(n_pending, time.thread_time() - spent, watched=True)
+
+    def rescue(self) -> None:
+        """After a failure: develop of the pending steps those whose weights are all numbers."""
+        self._pasts.clear()
+        with suppress(Exception):  # whatever has failed may stand in the way of this too
+            self._publish(self._recorder.develop(self._kept_all, finite=True))
+
+    @property
+    def _kept_all(self) -> Weights | None:
+        """Where the weights of all steps are kept; None for a large model."""
+        return None if self._large else self.weights
+
+    def _developed(self) -> list[Recorded]:
+        try:
+            return [*self._recorder.develop(self._kept_all)]
+        except FloatingPointError as error:
+            raise NotFinite(
+                f"At step {self._state.step} {error}. Start again with a lower learning rate."
+            ) from error
+
+    def _publish(self, records: Sequence[Recorded]) -> None:
+        """Let everybody see what has been recorded, within what memory and the disk allow."""
+        state, moments = self._state, self.moments.found
+        moment_steps = {moment.step for moment in moments}
+        protected = {0, state.step, *moment_steps}
+        # Those of a large model are kept with what is measured, and at moments.
+        measured = not all(isinstance(one, Chunk) for one in records)
+        if self._large and (measured or state.step in moment_steps):
+            row = {state.step: self._recorder.row()}
+            self.weights.append(row, state.model.interventions, self._recorder.tensors)
+        self.weights.thin_waiting(protected)
+        frames = self._published.view.frames.extended(records).thinned(protected, MEMORY_LIMIT)
+        turned = self._published.view.turned_at
+        if turned is None:
+            heads = [one for one in moments if one.site is not None and one.head is not None]
+            turned = (heads[0].step, heads[0].site or "", heads[0].head or 0) if heads else None
+        self._published.publish(
+            frames=frames, snapshots=self.weights.snapshots, moments=moments, turned_at=turned
+        )
+        self._shown_at = time.perf_counter()
+
+    # Scores, and when heads turn.
+
+    def _measured(self, step: int) -> list[Recorded]:
+        """Scores and outputs as they are now, and scores of where heads have turned since the last time."""
+        before, aim = self._published.view.frames.measured_at(step), self._state.task.aim
+        now = self._recorder.measure(step)
+        scored: dict[int, Measurement] = {step: now}
+        if before is not None:
+            scored.setdefault(before.step, before)
+
+        def located(site: str, head: int) -> int:
+            return self._located(site, head, scored, -1 if before is None else before.step, step)
+
+        sites = reading_sites(axes_of(self._state.model))
+        scores: dict[str, Array] = {site: now.head_scores[site][aim] for site in sites}
+        self.moments.heads(step, scores, aim, located)
+        outputs = self._recorder.write(step)
+        extra = [one for at, one in sorted(scored.items()) if one is not before and one is not now]
+        return [*extra, now, outputs]
+
+    def _located(self, site: str, head: int, scored: dict[int, Measurement], low: int, high: int) -> int:
+        """The first step at which a head has turned, between one where it has not and one where it has.
+
+        It is found by bisection over the kept weights. What is measured on the way is kept in `scored`, and
+        serves for other heads too.
+        """
+        kept = {one.step for one in self.weights.snapshots}
+        while inside := sorted(step for step in kept if low < step < high):
+            known = [step for step in inside if step in scored]
+            half_way = (low + high) / 2
+            middle = min(known or inside, key=lambda step: abs(step - half_way))
+            if middle not in scored:
+                try:
+                    scored[middle] = self._recorder.measure_past(middle, self.weights)
+                except InputError:  # its weights have been thinned meanwhile
+                    kept.remove(middle)
+                    continue
+            if scored[middle].head_scores[site][self._state.task.aim][head] >= THRESHOLD:
+                high = middle
+            else:
+                low = middle
+        return high
+
+    # Words.
+
+    def add_word(self, question: Question) -> None:
+        """Track one more word: its newest map at once, then its past. The oldest of a person's own gives way.
+
+        Where all are examples, the first of these does.
+        """
+        if question in self._questions:
+            return
+        self.develop()
+        if len(self._questions) >= MAX_WORDS:
+            examples = self._state.task.probes()
+            own = [one for one in self._questions if one.text not in examples]
+            self.drop_word((own or self._questions)[0])
+        self._questions.append(question)
+        self._recorder.add(question)
+        outputs, newest = self._recorder.write(self._state.step), self.weights.snapshots[-1:]
+        if newest and newest[0].step == self._state.step:
+            chunks = self._recorder.past(question, newest, self.weights)
+        else:
+            self._recorder.copy(self._state.step)
+            chunks = self._recorder.develop(self._kept_all)
+        self._publish([outputs, *chunks])
+        self._owe(question)
+
+    def drop_word(self, question: Question) -> None:
+        """Track a word no more, and let go of what was recorded of it."""
+        self.develop()
+        self._questions.remove(question)
+        self._recorder.remove(question)
+        self._published.publish(frames=self._published.view.frames.without(question.text))
+        self._pasts = deque(one for one in self._pasts if one[0] != question)
+
+    def _owe(self, question: Question) -> None:
+        """Have the frames developed that a word lacks, as far as their weights are kept."""
+        frames = self._published.view.frames
+        lacking = {*frames.steps} - {*frames.steps_of(question.text)}
+        past = [one for one in self.weights.snapshots if one.step in lacking]
+        if past:
+            self._pasts.append((question, past))
+
+    @property
+    def owes_a_past(self) -> bool:
+        """Whether a word that came later lacks some of its frames."""
+        return bool(self._pasts)
+
+    def develop_past(self) -> None:
+        """Develop some more of the past of a word that came later, the newest steps first."""
+        question, left = self._pasts[0]
+        recorded = {*self._published.view.frames.steps}  # some may have been thinned since
+        some = [one for one in left[-PAST_STEPS:] if one in self.weights.snapshots and one.step in recorded]
+        del left[-PAST_STEPS:]
+        if not left:
+            self._pasts.popleft()
+        self._publish(self._recorder.past(question, some, self.weights))
