@@ -1,29 +1,63 @@
-"""What the tests of runs share: files read by the package that their format comes from, not by our code."""
+"""What the tests of runs share: waiting for a state, servers with limits, and runs that nobody looks at."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-import numpy as np
 import pytest
 
-
-def plain(thing: Any) -> Any:
-    """All of it as what can be compared: the kinds of arrays and the order of names too."""
-    if is_dataclass(thing):
-        return type(thing).__name__, [(one.name, plain(getattr(thing, one.name))) for one in fields(thing)]
-    if isinstance(thing, Mapping):
-        return [(name, plain(one)) for name, one in thing.items()]
-    if isinstance(thing, tuple):
-        return tuple(plain(one) for one in thing)
-    if isinstance(thing, np.ndarray):
-        return thing.dtype, thing.shape, thing.tobytes()
-    assert isinstance(thing, str | int | float | None), thing
-    return type(thing), thing
+from transformer.config import RunConfig
+from transformer.runs.limits import Limits
+from transformer.runs.registry import Registry
+from transformer.runs.run import Run
+from transformer.storage.library import Library
 
 
-@pytest.fixture(name="plain", scope="session")
-def plain_fixture() -> Callable[[Any], Any]:
-    return plain
+@pytest.fixture
+def at(until: Callable[..., None]) -> Callable[..., None]:
+    """Wait until a run is in this state, and at this step if one is given."""
+
+    def wait(run: Run, state: str, step: int | None = None) -> None:
+        until(lambda: run.view.state == state and step in (None, run.view.step))
+
+    return wait
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Callable[..., Registry]]:
+    """Registries with these limits, whose runs end after the test; those with a library share its folder."""
+    made: list[Registry] = []
+
+    def make(*, library: bool = False, **limits: int) -> Registry:
+        made.append(Registry(Limits(**limits), Library(tmp_path / "runs" if library else None)))
+        return made[-1]
+
+    yield make
+    for registry in made:
+        registry.close()
+
+
+@pytest.fixture
+def slow(tiny: Callable[..., RunConfig]) -> RunConfig:
+    """A run that does not end by itself."""
+    return tiny(steps=100_000, evaluate_every=100_000)
+
+
+@pytest.fixture
+def begin(slow: RunConfig, until: Callable[..., None]) -> Callable[..., Run]:
+    """Start a slow run and wait until it trains or stands in line; it leaves the processor to the test."""
+
+    def start(registry: Registry, **settings: str) -> Run:
+        run = registry.draft(slow, **settings)
+        run.set_pace(1.0)
+        registry.start(run)
+        until(lambda: run.view.state == "training" or run.place)
+        return run
+
+    return start
+
+
+def unseen_for(run: Run, minutes: float) -> None:
+    """As if the last look at it had been so long ago."""
+    run.lease.seen_at -= 60 * minutes

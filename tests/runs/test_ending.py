@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import signal
 
-import pytest
-
 from tests.security.stranger import in_a_loop, visiting
 from tests.serving import start_server
-from transformer.runs.limits import Limits
-from transformer.runs.registry import Registry
 from transformer.runs.resuming import unpack
-from transformer.storage.library import Library
 from transformer.storage.saved import read_run
 from transformer.storage.tokens import new_token
 
 LONG = "layers_encoder=1&layers_decoder=1&heads=2&width=8&batch_size=4&goal=none&device=cpu&steps=100000"
 
 
-@pytest.fixture
-def server(tmp_path):
-    """Registries of one folder."""
-    made = []
-
-    def make():
-        made.append(Registry(Limits(training=1), Library(tmp_path / "runs")))
-        return made[-1]
-
-    yield make
-    for registry in made:
-        registry.close()
-
-
 def test_whatever_a_run_is_doing_its_folder_holds_it_as_it_stands_and_it_goes_on_from_there(
     server, tiny, until, losses
 ):
-    registry, tokens = server(), [new_token(), new_token()]
+    registry, tokens = server(library=True, training=1), [new_token(), new_token()]
     config = tiny(steps=400, evaluate_every=50)
     training, waiting = (registry.draft(config, token=token) for token in tokens)
     registry.start(training)
@@ -50,7 +31,7 @@ def test_whatever_a_run_is_doing_its_folder_holds_it_as_it_stands_and_it_goes_on
         folder = registry.library.folder / run.id
         state, _ = unpack(folder, read_run(folder).view.config)
         assert state.step == read_run(folder).view.step == run.view.step
-    again = server()
+    again = server(library=True)
     for run, token in zip((training, waiting), tokens, strict=True):
         back = again.control(run.id, token)
         assert (back.view.state, back.view.step) == ("paused", run.view.step)

@@ -1,8 +1,9 @@
-"""Taking heads and looks away from a run while it learns, and the moments that a run keeps."""
+"""Taking heads, looks and masks away from a run while it learns, and the moments that a run keeps."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -26,16 +27,6 @@ LOOKS = Interventions(
 BOTH = Interventions(ablated=HEADS.ablated, blocked=LOOKS.blocked)
 
 
-@pytest.fixture
-def at(until):
-    """Wait until a run is in this state, and at this step if one is given."""
-
-    def wait(run, state, step=None):
-        until(lambda: run.view.state == state and step in (None, run.view.step))
-
-    return wait
-
-
 def recorded(run):
     return run.view.metrics.column("loss").tolist()
 
@@ -48,49 +39,41 @@ def moments_of(view, kind):
     return [(moment.step, moment.text) for moment in view.moments if moment.kind == kind]
 
 
-def in_state(run, state, at):
-    """Bring a fresh run into this state and say at which step it is, None where it goes on."""
-    if state in ("paused", "stopped"):
-        run.advance(7)
-        at(run, "paused", 7)
-    if state == "stopped":
-        assert run.stop().wait(20.0)
-    if state in ("training", "finished"):
-        run.start()
-    if state == "finished":
-        at(run, "finished", 8)
-    assert run.ready.wait(20.0)
-    return None if state == "training" else run.view.step
-
-
 @pytest.mark.parametrize("state", ["idle", "training", "paused", "finished", "stopped"])
 def test_an_intervention_is_in_force_at_once_and_a_moment_with_its_frame_and_its_weights(
     tiny, make_run, until, at, state
 ):
     steps = 8 if state == "finished" else 100_000
     run = make_run(tiny(steps=steps, evaluate_every=100_000), words=("frog", "ox"), every_step=False)
-    step = in_state(run, state, at)
-    if state == "training":
+    assert run.ready.wait(20.0)
+    if state in ("training", "finished"):
+        run.start()
         until(lambda: run.view.step > 3)
-    assert run.intervene(BOTH).wait(20.0)
+    elif state != "idle":
+        run.advance(7)
+        at(run, "paused", 7)
+    if state == "stopped":
+        run.stop()
+    at(run, state)
+    step = run.view.step
+    for _ in range(2):  # the same again is no moment
+        assert run.intervene(BOTH).wait(20.0)
     view = run.view
-    assert view.interventions == BOTH
-    assert view.state == state
+    assert (view.interventions, view.state) == (BOTH, state)
     ((moment_step, text),) = moments_of(view, "intervention")
     assert text == BOTH.text()
-    assert moment_step == step or (state == "training" and 3 < moment_step <= view.step)
+    assert step <= moment_step <= view.step
+    assert moment_step == step or state == "training"
     (frame,), (snapshot,) = kept_at(view.frames, moment_step), kept_at(view.snapshots, moment_step)
     assert frame.interventions == snapshot.interventions == BOTH
     assert frame.evaluation.step == moment_step  # asked anew
     assert frame.evaluation.total == (1000 if state in ("finished", "stopped") else 200)
     for row, word in enumerate(("frog", "ox")):
-        assert np.isnan(frame.map(row, "encoder.0")).sum() == 1
-        assert np.isnan(frame.map(row, "encoder.0")[2, 1, 0])
-        last = frame.map(row, "decoder.1.cross")[:, :, -1]
-        assert np.isnan(last).all()
-        assert np.isnan(frame.map(row, "decoder.1.cross")).sum() == last.size == 3 * (len(word) + 1)
-        np.testing.assert_allclose(np.nansum(frame.map(row, "decoder.1.cross"), axis=-1), 1.0, atol=2e-4)
-    assert run._runner.training.state.interventions == [(moment_step, "intervene", BOTH.to_dict())]
+        assert np.argwhere(np.isnan(frame.map(row, "encoder.0"))).tolist() == [[2, 1, 0]]
+        weights = frame.map(row, "decoder.1.cross")
+        assert np.isnan(weights[:, :, -1]).all()
+        assert np.isnan(weights).sum() == 3 * (len(word) + 1)
+        np.testing.assert_allclose(np.nansum(weights, axis=-1), 1.0, atol=2e-4)
 
 
 def test_the_evaluation_is_made_anew_with_the_heads_off(make_run, until, half_trained):
@@ -158,15 +141,6 @@ def test_a_run_trains_on_as_a_model_whose_heads_were_emptied_by_hand(tiny, make_
     assert run.view.interventions == HEADS
 
 
-def test_the_same_again_is_no_moment(tiny, make_run, until):
-    run = make_run(tiny())
-    assert run.ready.wait(20.0)
-    for _ in range(3):
-        assert run.intervene(HEADS).wait(20.0)
-    assert len(moments_of(run.view, "intervention")) == 1
-    assert len(run._runner.training.state.interventions) == 1
-
-
 @pytest.mark.parametrize(
     ("taken", "message"),
     [
@@ -182,20 +156,16 @@ def test_the_same_again_is_no_moment(tiny, make_run, until):
             ),
             "In decoder layer 2 (cross), head 3, row 1 (“[SOS]”) may look at 3 of 3 columns",
         ),
-        ((Block(site="decoder.2.self", row=1),), "There is no attention 'decoder.2.self'; choose one of "),
-        ((Block(site="encoder.0", head=3, row=1, column=0),), "encoder.0 has heads 1 to 3, not 4"),
     ],
 )
 def test_what_cannot_be_taken_away_is_refused_and_changes_nothing(tiny, make_run, losses, at, taken, message):
     run = make_run(tiny())
-    assert run.intervene(HEADS).wait(20.0) if run.ready.wait(20.0) else False
-    assert run.intervene(NOTHING).wait(20.0)
+    assert run.ready.wait(20.0)
     view = run.view
     with pytest.raises(InputError) as refused:
         run.intervene(Interventions(blocked=taken))
     assert str(refused.value).startswith(message)
-    assert (run.view.interventions, run.view.moments) == (NOTHING, view.moments)
-    assert run.view.frames == view.frames
+    assert run.view == view
     run.start()
     at(run, "finished")
     assert recorded(run) == losses(tiny())
@@ -213,9 +183,74 @@ def test_a_failed_run_refuses(tiny, make_run, at):
     run = make_run(tiny(learning_rate=1e30))
     run.start()
     at(run, "failed")
-    with pytest.raises(InputError, match=r"^This run cannot be changed \(failed\); start a new one.$"):
+    with pytest.raises(InputError, match=r"\(failed\); start a new one"):
         run.intervene(HEADS)
     assert run.view.interventions == NOTHING
+
+
+# Masks.
+
+WORDS = ("frog", "ox")
+TOPOLOGIES = ["encoder-decoder", "encoder-only", "decoder-only"]
+
+
+@pytest.mark.parametrize("mask", ["causal", "padding"])
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_mask_that_is_switched_and_back_leaves_no_trace_and_a_model_without_it_learns_as_one_built_so(
+    tiny, make_run, losses, topology, mask
+):
+    """The same weights go on in a model whose configuration is changed behind its back."""
+    config = tiny(topology=topology)
+    run, on = make_run(config, words=WORDS, every_step=False), config.model.masks[mask]
+    assert run.advance(3).wait(20.0)
+    assert run.wait(20.0)
+    frames = []
+    for state in (not on, on, on):
+        frames.append(run.view.frame)
+        assert run.switch_mask(mask, state).wait(20.0)
+    before, between, after = frames
+    for row, site in product(range(len(WORDS)), before.axes):
+        np.testing.assert_allclose(after.map(row, site), before.map(row, site), atol=2e-5, equal_nan=True)
+    assert any(between.map(1, s).shape != before.map(1, s).shape for s in before.axes) == (mask == "padding")
+    assert (after.probes, after.axes) == (before.probes, before.axes)
+    assert after.axes != between.axes
+    for site, by_name in before.head_scores.items():
+        for name, values in by_name.items():
+            assert np.array_equal(after.head_scores[site][name], values)
+    assert run.advance(1).wait(20.0)
+    assert run.wait(20.0)
+    assert run.switch_mask(mask, not on).wait(20.0)
+    assert run.resume().wait(20.0)
+    assert run.wait(20.0)
+    found, plain = recorded(run), losses(config)
+    assert found[:4] == plain[:4]
+    # In one sequence all padding lies behind what is real, where the causal mask hides it anyway.
+    assert (found[4] == plain[4]) == ((topology, mask) == ("decoder-only", "padding"))
+    state, expected = TrainState.begin(config), []
+    for report in train(state):
+        expected += report.losses
+        if report.step == 4:
+            state.model.config = replace(state.model.config, **{f"{mask}_mask": not on})
+    assert found == expected
+
+
+def test_a_block_is_checked_against_the_masks_that_will_be_on_and_stays_where_one_is_switched(tiny, make_run):
+    """While the causal mask is off, a block of its first cell is refused if the mask comes back with it."""
+    run = make_run(tiny())
+    assert run.ready.wait(20.0)
+    first = Interventions(blocked=(Block(site="decoder.0.self", row=0, column=0),))
+    with pytest.raises(InputError, match="row 1"):
+        run.intervene(first)
+    assert run.switch_mask("causal", False).wait(20.0)
+    assert run.intervene(run.view.interventions | first).wait(20.0)
+    for refused in (lambda: run.intervene(first), lambda: run.switch_mask("causal", True)):
+        with pytest.raises(InputError, match="may look at 1 of"):
+            refused()
+    assert run.switch_mask("padding", False).wait(20.0)
+    assert run.view.interventions.blocked == first.blocked
+    assert run.view.masks == {"causal": False, "padding": False}
+    with pytest.raises(InputError, match="no mask 'sideways'"):
+        run.switch_mask("sideways", False)
 
 
 # The moments that a run finds by itself.

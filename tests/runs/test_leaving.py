@@ -10,17 +10,15 @@ import time
 
 import pytest
 
+from tests.runs.conftest import unseen_for
 from transformer.errors import InputError
 from transformer.runs import remote
-from transformer.runs.limits import Limits
 from transformer.runs.owners import Visitor
-from transformer.runs.registry import Registry
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
 from transformer.storage import archive
 from transformer.storage.archive import Archive
 from transformer.storage.claim import is_free
-from transformer.storage.library import Library
 from transformer.storage.tokens import new_token
 
 OTHER = """
@@ -42,21 +40,7 @@ time.sleep(600)
 
 
 @pytest.fixture
-def server(tmp_path):
-    """Registries of one folder, whose runs are all ended after the test."""
-    made = []
-
-    def make(library=True, **limits):
-        made.append(Registry(Limits(**limits), Library(tmp_path / "runs" if library else None)))
-        return made[-1]
-
-    yield make
-    for registry in made:
-        registry.close()
-
-
-@pytest.fixture
-def begin(tiny, until):
+def run_of(tiny, until):
     """Start a run of somebody: it ends, or stands still at a step."""
 
     def start(registry, at=None, token=""):
@@ -73,11 +57,6 @@ def begin(tiny, until):
     return start
 
 
-def forget(run, minutes=60):
-    """As if the last look at it had been so long ago."""
-    run.lease.seen_at -= 60 * minutes
-
-
 def ask_for_something(registry, tiny):
     draft = registry.draft(tiny(seed=99))
     registry.discard(draft.id)
@@ -86,23 +65,23 @@ def ask_for_something(registry, tiny):
 
 @pytest.mark.parametrize("at", [3, None], ids=["paused", "finished"])
 def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_as_it_was(
-    server, begin, tiny, until, losses, caplog, at
+    server, run_of, tiny, until, losses, caplog, at
 ):
     caplog.set_level(logging.INFO, logger="headlight.runs")
-    registry, token = server(), new_token()
-    run = begin(registry, at, token)
+    registry, token = server(library=True), new_token()
+    run = run_of(registry, at, token)
     registry.owners.show(run.id, token, 2)
     pages = Visitor(), Visitor()
     assert all(registry.owners.enter(run.id, token, page) for page in pages)
-    forget(run, 59)
+    unseen_for(run, 59)
     ask_for_something(registry, tiny)
     assert registry.listed() == [run]
-    forget(run, 1)
+    unseen_for(run, 1)
     ask_for_something(registry, tiny)
     assert registry.listed() == []
     assert f"evict {run.id[:6]}: {run.view.state} at step {run.view.step}, " in caplog.text
     assert not registry.owners.are_several(run.id)
-    assert (registry.owners._digests, registry.owners._shown) == ({}, {})
+    assert registry.owners.shown(run.id) is None
     assert run.join()
     assert registry.glimpse(run.id).step == run.view.step
     assert registry.owners.is_owner(run.id, token)
@@ -117,9 +96,9 @@ def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_a
     assert back.view.metrics.column("loss").tolist() == losses(tiny())
 
 
-def test_one_that_trains_or_waits_to_or_was_just_looked_at_or_asked_for_stays(server, begin, tiny, until):
-    registry = server(training=1, unseen_minutes=1_000)
-    seen, asked = begin(registry, 3), begin(registry, 3)
+def test_one_that_trains_or_waits_to_or_was_just_looked_at_or_asked_for_stays(server, run_of, tiny, until):
+    registry = server(library=True, training=1, unseen_minutes=1_000)
+    seen, asked = run_of(registry, 3), run_of(registry, 3)
     training, waiting = (registry.draft(tiny(steps=100_000, evaluate_every=100_000)) for _ in range(2))
     training.set_pace(1.0)
     registry.start(training)
@@ -127,32 +106,32 @@ def test_one_that_trains_or_waits_to_or_was_just_looked_at_or_asked_for_stays(se
     registry.start(waiting)
     until(lambda: waiting.place and waiting.kept)
     for run in (training, waiting, seen, asked):
-        forget(run)
+        unseen_for(run, 60)
     seen.look()
     assert registry.get(asked.id) is asked
     ask_for_something(registry, tiny)
     assert registry.listed() == [waiting, training, asked, seen]
 
 
-def test_what_is_in_memory_alone_is_never_lost(server, begin, tiny):
-    registry = server(library=False)
-    run = begin(registry)
-    forget(run)
+def test_what_is_in_memory_alone_is_never_lost(server, run_of, tiny):
+    registry = server()
+    run = run_of(registry)
+    unseen_for(run, 60)
     ask_for_something(registry, tiny)
     assert registry.listed() == [run]
 
 
-def test_what_the_disk_has_refused_stays_until_it_is_kept(server, begin, tiny, until, monkeypatch):
+def test_what_the_disk_has_refused_stays_until_it_is_kept(server, run_of, tiny, until, monkeypatch):
     def refuse(*_):
         raise OSError(28, "No space left on device")
 
-    registry = server()
-    run = begin(registry, 3)
+    registry = server(library=True)
+    run = run_of(registry, 3)
     monkeypatch.setattr(archive, "AGAIN_SECONDS", 0.05)
     monkeypatch.setattr(archive, "write_whole", refuse)
     run.advance(1)
     until(lambda: run.view.state == "paused" and run.view.unsaved)
-    forget(run)
+    unseen_for(run, 60)
     ask_for_something(registry, tiny)
     assert registry.listed() == [run]
     monkeypatch.undo()
@@ -162,13 +141,13 @@ def test_what_the_disk_has_refused_stays_until_it_is_kept(server, begin, tiny, u
 
 
 def test_one_that_is_asked_for_before_its_thread_has_let_go_is_commanded_here_again_soon(
-    server, begin, tiny, until, monkeypatch
+    server, run_of, tiny, until, monkeypatch
 ):
     close, may_close = Archive.close, threading.Event()
     monkeypatch.setattr(Archive, "close", lambda self: (may_close.wait(20), close(self)))
-    registry, token = server(), new_token()
-    run = begin(registry, 3, token)
-    forget(run)
+    registry, token = server(library=True), new_token()
+    run = run_of(registry, 3, token)
+    unseen_for(run, 60)
     ask_for_something(registry, tiny)
     assert isinstance(registry.get(run.id), Remote)
     with pytest.raises(InputError, match="is not trained here"):
@@ -187,7 +166,7 @@ def test_one_whose_other_process_was_killed_is_commanded_here(server, tiny, unti
     config = tiny(steps=100_000, evaluate_every=100_000).to_json()
     command = [sys.executable, "-c", OTHER, str(tmp_path / "runs"), config, token]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
-        id_, registry = other.stdout.readline().strip(), server()
+        id_, registry = other.stdout.readline().strip(), server(library=True)
         until(lambda: registry.get(id_) and registry.get(id_).view.step > 0, 60)
         watched = registry.get(id_)
         assert isinstance(watched, Remote)
@@ -210,7 +189,7 @@ def test_one_that_is_kept_under_a_name_is_nobodys_and_is_left_to_who_keeps_it(
     run = make_run(tiny(), archive=Archive(folder), every_step=False)
     assert run.advance(3).wait(20)
     until(lambda: run.kept)
-    registry = server()
+    registry = server(library=True)
     watched = registry.get(run.id)
     assert isinstance(watched, Remote)
     run.put_away()

@@ -9,24 +9,12 @@ import pytest
 
 from transformer.runs import registry as module
 from transformer.runs.limits import Limits
-from transformer.runs.registry import Registry
 
 
 @pytest.fixture
-def registry(until):
-    """A registry whose drafts and runs are all ended after the test."""
-    made, seen = Registry(), []
-    draft = made.draft
-
-    def remembered(*arguments, **settings):
-        seen.append(draft(*arguments, **settings))
-        return seen[-1]
-
-    made.draft = remembered
-    yield made
-    for run in seen:
-        run.close()
-        run.join()
+def registry(server):
+    """A server with the usual limits."""
+    return server()
 
 
 def finish(registry, run, until):
@@ -45,14 +33,6 @@ def test_a_draft_is_found_by_its_id_and_not_listed_until_it_is_started(registry,
     assert registry.listed() == [other, run]
     assert registry.get(run.id) is run
     assert registry.get("no such run") is registry.get(None) is registry.get("") is None
-
-
-def test_a_draft_may_be_kept_before_it_is_started(registry, tiny):
-    run = registry.draft(tiny())
-    registry.adopt(run)
-    registry.discard(run)
-    assert registry.listed() == [run]
-    assert registry.get(run.id) is run
 
 
 def test_a_run_knows_which_one_it_grew_out_of(registry, tiny, until):

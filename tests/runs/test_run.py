@@ -14,27 +14,6 @@ from transformer.training import evaluation
 from transformer.training.state import TrainState
 
 
-@pytest.fixture
-def ended(until):
-    """Wait until a run has come to an end and say which."""
-
-    def wait(run):
-        until(lambda: run.view.state in ("finished", "stopped", "failed"))
-        return run.view.state
-
-    return wait
-
-
-@pytest.fixture
-def at(until):
-    """Wait until a run is in this state, and at this step if one is given."""
-
-    def wait(run, state, step=None):
-        until(lambda: run.view.state == state and step in (None, run.view.step))
-
-    return wait
-
-
 def recorded(run):
     return run.view.metrics.column("loss").tolist()
 
@@ -57,10 +36,10 @@ def test_a_run_is_idle_with_one_frame_of_the_untrained_model_until_it_is_started
     assert not view.active
 
 
-def test_a_run_finishes_with_the_losses_of_the_bare_generator(tiny, make_run, losses, ended):
+def test_a_run_finishes_with_the_losses_of_the_bare_generator(tiny, make_run, losses, at):
     run = make_run(tiny())
     run.start()
-    assert ended(run) == "finished"
+    at(run, "finished")
     assert recorded(run) == losses(tiny())
     assert run.view.metrics.table()["step"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
     assert np.isfinite(run.view.metrics.column("exact")).tolist() == [k in (4, 8) for k in range(1, 9)]
@@ -72,7 +51,7 @@ def test_a_run_finishes_with_the_losses_of_the_bare_generator(tiny, make_run, lo
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_losses_are_bit_equal_whatever_is_done_in_between(tiny, make_run, losses, at, ended, dropout):
+def test_losses_are_bit_equal_whatever_is_done_in_between(tiny, make_run, losses, at, dropout):
     run = make_run(tiny(dropout=dropout))
     run.advance(2)
     at(run, "paused", 2)
@@ -87,19 +66,20 @@ def test_losses_are_bit_equal_whatever_is_done_in_between(tiny, make_run, losses
     run.add_word("sheep")
     run.pause()
     run.resume()
-    assert ended(run) == "finished"
+    at(run, "finished")
     assert recorded(run) == losses(tiny(dropout=dropout))
 
 
 def test_two_runs_at_once_learn_what_each_learns_alone_and_leave_the_global_states_alone(
-    tiny, make_run, losses, ended
+    tiny, make_run, losses, at
 ):
     configs = [tiny(dropout=0.2, seed=seed, steps=12) for seed in (1, 2)]
     before = torch.get_rng_state(), np.random.get_state()[1].copy()
     runs = [make_run(config) for config in configs]
     for run in runs:
         run.start()
-    assert [ended(run) for run in runs] == ["finished", "finished"]
+    for run in runs:
+        at(run, "finished")
     assert torch.equal(torch.get_rng_state(), before[0])
     assert np.array_equal(np.random.get_state()[1], before[1])
     for run, config in zip(runs, configs, strict=True):
@@ -107,24 +87,24 @@ def test_two_runs_at_once_learn_what_each_learns_alone_and_leave_the_global_stat
 
 
 def test_a_run_that_nobody_is_to_see_is_looked_at_when_it_is_evaluated_and_learns_the_same(
-    tiny, make_run, losses, ended
+    tiny, make_run, losses, at
 ):
     run = make_run(tiny(), every_step=False)
     run.start()
-    assert ended(run) == "finished"
+    at(run, "finished")
     assert steps(run) == [0, 4, 8]
     assert recorded(run) == losses(tiny())
 
 
 def test_at_one_step_a_second_four_steps_are_four_frames_and_waiting_is_not_counted(
-    tiny, make_run, ended, until
+    tiny, make_run, at, until
 ):
     run = make_run(tiny(steps=4))
     until(lambda: run.view.frame)
     run.set_pace(1.0)
     began = time.perf_counter()
     run.start()
-    assert ended(run) == "finished"
+    at(run, "finished")
     elapsed = time.perf_counter() - began
     assert steps(run) == list(range(5))
     assert [frame.measurement.step for frame in run.view.frames] == list(range(5))
@@ -235,13 +215,13 @@ def test_a_run_is_called_what_its_owner_says(tiny, make_run):
     assert run.view.name == ""
 
 
-def test_a_new_learning_rate_holds_from_the_next_step_on(tiny, make_run, at, ended, losses):
+def test_a_new_learning_rate_holds_from_the_next_step_on(tiny, make_run, at, losses):
     run = make_run(tiny(schedule="constant"))
     run.advance(5)
     at(run, "paused", 5)
     run.set_learning_rate(0.5)
     run.resume()
-    assert ended(run) == "finished"
+    at(run, "finished")
     rates = run.view.metrics.column("learning_rate").tolist()
     assert rates == pytest.approx([0.005 / 3, 0.01 / 3, 0.005, 0.005, 0.005, 0.5, 0.5, 0.5])
     assert run.view.learning_rate == 0.5
@@ -251,12 +231,11 @@ def test_a_new_learning_rate_holds_from_the_next_step_on(tiny, make_run, at, end
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-def test_a_run_that_ended_goes_on_with_a_plan_of_its_own(tiny, make_run, at, ended, stopped):
+def test_a_run_that_ended_goes_on_with_a_plan_of_its_own(tiny, make_run, at, stopped):
     run = make_run(tiny(steps=100 if stopped else 4))
     run.advance(4)
     at(run, "paused" if stopped else "finished", 4)
-    run.stop()
-    ended(run)
+    run.stop().wait(30)
     run.continue_for(5, 0.02)
     at(run, "finished", 9)
     assert run.view.planned == 9
@@ -266,14 +245,14 @@ def test_a_run_that_ended_goes_on_with_a_plan_of_its_own(tiny, make_run, at, end
     assert run.view.reason.startswith("All 9 steps are done: ")
 
 
-def test_a_run_goes_on_after_its_goal(tiny, make_run, ended, at, monkeypatch):
+def test_a_run_goes_on_after_its_goal(tiny, make_run, at, monkeypatch):
     def every_right(model, task, words, **_settings):
         return SimpleNamespace(exact=[True] * len(words), loss=0.0)
 
     monkeypatch.setattr(evaluation, "spell", every_right)
     run = make_run(tiny(steps=50, goal=0.9))
     run.start()
-    assert ended(run) == "finished"
+    at(run, "finished")
     assert run.view.goal_reached
     assert run.view.reason.startswith("Goal reached at step 4: 1,000 of 1,000 held-out words ")
     assert run.view.first_step_at == {"0.5": 4, "0.9": 4, "0.99": 4}

@@ -141,6 +141,7 @@ def _step_seconds(config: RunConfig, threads: int, budget: float) -> float:
     from transformer.training.loop import train
     from transformer.training.state import TrainState
 
+    before = torch.get_num_threads()
     torch.set_num_threads(threads)
     steps = train(TrainState.begin(config.with_changes(device="cpu", steps=1000, evaluate_every=1000)))
     next(steps)
@@ -149,6 +150,7 @@ def _step_seconds(config: RunConfig, threads: int, budget: float) -> float:
         began = time.perf_counter()
         next(steps)
         taken.append(time.perf_counter() - began)
+    torch.set_num_threads(before)
     return statistics.median(taken)
 
 

@@ -1,8 +1,9 @@
-"""How well the model does on words that training never sees."""
+"""How well the model does on words that training never sees; translations also by BLEU and chrF."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,6 @@ import torch.nn.functional as F
 from transformer.decoding import spell
 from transformer.evaluation import Evaluation
 from transformer.training.state import TrainState
-from transformer.training.translation import translation_scores
 
 LIVE_WORDS = 200
 """The live curve uses this many of the held-out words; a mark is confirmed on all of them."""
@@ -80,3 +80,20 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
 def _right(state: TrainState, words: Sequence[str]) -> tuple[int, int]:
     """(right, asked) of these words."""
     return sum(spell(state.model, state.task, words, decoding=state.decoding).exact), len(words)
+
+
+def translation_scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> tuple[float, float]:
+    """Corpus BLEU and chrF, 0 to 100 each.
+
+    Args:
+        outputs: a translation of each source.
+        references: of each source every translation that counts as right, at least one.
+    """
+    from sacrebleu.metrics.bleu import BLEU  # only where sentences are learned
+    from sacrebleu.metrics.chrf import CHRF
+
+    # One row for each place in the lists; a source with fewer references leaves the later rows empty.
+    most = max(map(len, references))
+    rows: list[Any] = [[some[i] if i < len(some) else None for some in references] for i in range(most)]
+    bleu = BLEU(effective_order=True).corpus_score(list(outputs), rows)  # short sentences have no 4-grams
+    return float(bleu.score), float(CHRF().corpus_score(list(outputs), rows).score)

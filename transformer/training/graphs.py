@@ -42,11 +42,6 @@ class Graphs:
         self._seen: dict[tuple[torch.Size, ...], int] = {}
         self._captured: dict[tuple[torch.Size, ...], _Captured | None] = {}
 
-    @property
-    def n_captured(self) -> int:
-        """How many shapes are replayed."""
-        return sum(one is not None for one in self._captured.values())
-
     def run(self, step: Step, tensors: tuple[Tensor, ...]) -> Tensor:
         """The step on these tensors, replayed where it can be.
 

@@ -1,0 +1,131 @@
+"""`attend`: a saved run is asked, as its model was at any step whose weights are kept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from transformer.asking import asked
+from transformer.interventions import Block, Interventions
+from transformer.recording.tape import record
+from transformer.recording.weights import Weights
+from transformer.runs.run import Run
+from transformer.storage.archive import Archive
+from transformer.training.state import TrainState
+
+TAKEN = Interventions(
+    ablated=(("decoder.0.cross", 1),), blocked=(Block(site="decoder.1.cross", head=2, token="a"),)
+)
+SITES = ["encoder.0", "decoder.0.self", "decoder.0.cross", "decoder.1.self", "decoder.1.cross"]
+
+
+@pytest.fixture(scope="module")
+def run_of_60_steps(tmp_path_factory, tiny_run, changed_midway):
+    folder = tmp_path_factory.mktemp("saved") / "run"
+    run = Run(tiny_run.with_changes(steps=60, evaluate_every=30), archive=Archive(folder))
+    return changed_midway(run, 52, TAKEN), folder
+
+
+@pytest.fixture
+def saved_run(run_of_60_steps, tmp_path):
+    """The view of a run of 60 steps that lost a head and some looks at step 52, and a copy of its folder in
+    which the weights of few steps are kept."""
+    view, folder = run_of_60_steps
+    folder = shutil.copytree(folder, tmp_path / "run")
+    weights = Weights(folder / "weights.bin")
+    weights.follow()
+    weights.keep({0, 5, 10, 48, 52, 60})
+    return view, folder
+
+
+@pytest.mark.parametrize(("step", "answers"), [("8", 10), ("51", 48), ("99999", 60)])
+def test_it_is_answered_by_the_nearest_weights_on_this_side_of_the_intervention(
+    command, saved_run, step, answers
+):
+    view, folder = saved_run
+    code, lines, error = command("attend", folder, "--text", "banana", "--step", step, "--json")
+    assert (code, len(lines), error) == (0, 1, "")
+    said = json.loads(lines[0])
+    snapshot = view.snapshot_at(answers)
+    model = asked(view.config, snapshot, snapshot.interventions)
+    answer = model.answer("banana")
+    assert (said["step"], said["output"]) == (answers, answer.output)
+    assert (said["src_tokens"], said["tgt_tokens"]) == (
+        ["[SOS]", *"banana", "[EOS]"],
+        ["[SOS]", *"ananab"],
+    )
+    assert list(said["maps"]) == list(said["scores"]) == SITES
+    for site, maps in said["maps"].items():
+        weights = np.array(maps)
+        n_rows, n_columns = (8 if site == "encoder.0" else 7), (7 if site.endswith("self") else 8)
+        assert weights.shape == (3, n_rows, n_columns)
+        np.testing.assert_allclose(weights.sum(axis=-1), 1.0, atol=1e-5)
+        np.testing.assert_allclose(weights, np.nan_to_num(answer.forced.maps[site]), atol=1e-6)
+        assert said["scores"][site].keys() == model.head_scores[site].keys()
+        for name, values in said["scores"][site].items():
+            assert values == pytest.approx(model.head_scores[site][name].tolist(), abs=1e-6)
+    closed = np.array(said["maps"]["decoder.1.cross"])[:, :, [2, 4, 6]] == 0
+    assert closed.all(axis=(1, 2)).tolist() == [False, False, answers >= 52]
+
+
+def test_at_step_0_it_is_the_untrained_model(command, saved_run, tiny):
+    _, lines, _ = command("attend", saved_run[1], "--text", "ox", "--step", "0", "--json")
+    state = TrainState.begin(tiny())
+    src, tgt_in, _ = state.to_device(state.task.encode(["ox"]))
+    with record(state.model) as tape:
+        state.model(src, tgt_in)
+    for site, maps in json.loads(lines[0])["maps"].items():
+        np.testing.assert_allclose(maps, tape.weights[site][0], atol=1e-5)
+
+
+def test_without_a_step_it_is_the_last_model_and_without_json_one_line_for_people(
+    command, saved_run, monkeypatch
+):
+    view, folder = saved_run
+    output = asked(view.config, view.snapshots[-1], TAKEN).answer("ox").output
+    assert output != "xo", "eight steps are too few to be right"
+    said = command("attend", folder, "--text", " OX ")
+    assert said == (0, [f"step 60: ox -> {output} (wrong, it is xo)"], "")
+    monkeypatch.setattr("transformer.asking.Answer.right", True)
+    _, lines, _ = command("attend", folder, "--text", "ox")
+    assert lines[0].endswith(" (right)")
+
+
+def with_another_configuration(folder):
+    facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    (folder / "run.json").write_text(json.dumps({**facts, "config": {}}), encoding="utf-8")
+
+
+def with_a_damaged_byte(folder):
+    weights = folder / "weights.bin"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"~")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize(
+    ("damage", "text", "message"),
+    [
+        (shutil.rmtree, "ox", "{} is no saved run: run.json cannot be read (No such file"),
+        (lambda f: (f / "run.json").write_text("{"), "ox", "{} is no saved run: run.json is damaged ("),
+        (with_another_configuration, "ox", "The weights of step 60 do not fit this model ("),
+        (lambda f: (f / "weights.bin").unlink(), "ox", "{} holds no weights that could be asked."),
+        (lambda f: (f / "weights.bin").write_bytes(b""), "ox", "{} holds no weights that could be asked."),
+        (with_a_damaged_byte, "ox", "weights.bin is damaged at"),
+        (lambda f: None, "naïve", "Only the letters a to z are in the alphabet, not “ï”. Try naive."),
+        (lambda f: None, "", "There is no word to ask; type one, such as banana."),
+        (lambda f: None, "a" * 500, "500 letters is too long; this run learns up to 5 letters"),
+    ],
+)
+def test_what_cannot_be_asked_is_exit_code_2_and_one_line(refused, saved_run, damage, text, message):
+    _, folder = saved_run
+    damage(folder)
+    for arguments in (["--text", text], ["--text", text, "--json"]):
+        assert refused("attend", folder, *arguments).startswith(message.format(folder))
+
+
+def test_bad_arguments_are_exit_code_2_and_one_line(refused, tmp_path):
+    assert refused("attend", tmp_path).startswith("the following arguments are required: --text (see ")
+    assert "invalid int value: 'last'" in refused("attend", tmp_path, "--text", "ox", "--step", "last")

@@ -1,0 +1,264 @@
+"""`train`: exit codes, one line for a mistake, one line of JSON at the end, and going on with a kept run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from tests.commands.conftest import complaint
+from transformer.commands import train as train_command
+from transformer.runs.run import Run
+from transformer.storage import archive as archives
+from transformer.storage.saved import read_run
+from transformer.training import device, evaluation
+
+ROOT = Path(__file__).parents[2]
+KEYS = (
+    "task recipe topology seed device threads parameters steps seconds "
+    "train_loss exact token_accuracy bleu chrf first_step_at mirror alignment_mass "
+    "pairs_read pairs_used pairs_skipped"  # in this order
+).split()
+
+
+@pytest.fixture
+def train(command, config_file):
+    """Train the tiny configuration, with these arguments."""
+    config = config_file()
+    return lambda *arguments: command("train", "--config", config, *arguments)
+
+
+@pytest.fixture
+def every_right(monkeypatch):
+    """Have every answer be right from now on."""
+
+    def spelled(model, task, words, **_):
+        return SimpleNamespace(exact=[True] * len(words), loss=0.0)
+
+    def begin():
+        monkeypatch.setattr(evaluation, "spell", spelled)
+
+    return begin
+
+
+def facts_of(folder):
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+
+
+def test_a_run_ends_with_one_line_of_json_that_equals_the_run_in_the_app(train, make_run, tiny, until):
+    code, lines, _ = train("--json", "--seed", "4", "--steps", "6")
+    assert code == 0
+    said = json.loads(lines[-1])
+    assert list(said) == KEYS
+    run = make_run(tiny(seed=4, steps=6))
+    run.start()
+    until(lambda: run.view.state == "finished")
+    view, known = run.view, run.view.frame.evaluation
+    assert said.pop("seconds") > 0.0
+    assert said == {
+        "task": "reverse",
+        "recipe": "default",
+        "topology": "encoder-decoder",
+        "seed": 4,
+        "device": "cpu",
+        "threads": 1,
+        "parameters": view.parameters,
+        "steps": 6,
+        "train_loss": float(view.metrics.column("loss")[-1]),
+        "exact": known.right / 1000,
+        "token_accuracy": known.token_accuracy,
+        "first_step_at": {},
+        "mirror": view.frame.best[1],
+        "alignment_mass": view.frame.best[1],  # the gold links of the reversal are the mirrored letters
+        **dict.fromkeys(("bleu", "chrf", "pairs_read", "pairs_used", "pairs_skipped")),
+    }
+
+
+def test_the_module_runs_as_a_program(config_file):
+    program = [sys.executable, "-m", "transformer", "train"]
+    asked = ["--config", str(config_file()), "--steps", "3", "--json"]
+    done = subprocess.run([*program, *asked], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["steps"] == 3
+    assert "3/3" in done.stderr
+    mistaken = ["--task", "sorting"]
+    done = subprocess.run([*program, *mistaken], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert complaint(done.stderr).startswith("task='sorting' does not exist; choose reverse, copy, sort, ")
+
+
+def test_a_missed_target_is_exit_code_1_and_a_reached_one_stops_with_0(train, every_right):
+    code, lines, _ = train("--target", "0.99", "--json")
+    assert (code, json.loads(lines[-1])["steps"]) == (1, 8)
+    every_right()
+    code, lines, _ = train("--target", "0.99", "--json")
+    said = json.loads(lines[-1])
+    assert (code, said["steps"], said["exact"]) == (0, 4, 1.0)
+    assert said["first_step_at"] == {"0.5": 4, "0.9": 4, "0.99": 4}
+
+
+def test_a_goal_is_set_like_any_other_setting_and_that_of_a_configuration_stops_nothing(
+    train, command, config_file, every_right
+):
+    few = ("--steps", "2", "--set", "d_model=8", "--set", "n_heads=2")
+    assert train(*few)[0] == 0  # there is nothing to reach
+    assert train(*few, "--set", "goal=0.5")[0] == 1  # in two steps it is not reached
+    assert train(*few, "--target", "0.5", "--set", "goal=null")[0] == 0
+    every_right()
+    code, lines, _ = command("train", "--config", config_file(goal=0.5), "--json")
+    assert (code, json.loads(lines[-1])["steps"]) == (0, 8)
+
+
+@pytest.mark.parametrize("topology", ["encoder-only", "decoder-only"])
+def test_a_topology_is_trained_kept_and_asked(train, command, tmp_path, topology):
+    code, lines, _ = train("--topology", topology, "--steps", "3", "--json", "--out", tmp_path / "run")
+    said = json.loads(lines[-1])
+    assert (code, said["topology"], said["steps"]) == (0, topology, 3)
+    assert 0.0 <= said["mirror"] <= 1.0
+    _, (line,), _ = command("attend", tmp_path / "run", "--text", "frog", "--json")
+    answer = json.loads(line)
+    tokens = ["[SOS]", *"frog", *(["[EOS]"] if topology == "encoder-only" else ["[SEP]", *"gorf"])]
+    assert answer["src_tokens"] == answer["tgt_tokens"] == tokens
+    assert {len(maps[0]) for maps in answer["maps"].values()} == {len(tokens)}
+
+
+def test_a_failed_run_is_exit_code_1_with_its_reason(command, config_file):
+    code, lines, error = command("train", "--config", config_file(learning_rate=1e30), "--json")
+    assert code == 1
+    assert error.splitlines()[-1].startswith("headlight: At step ")
+    assert json.loads(lines[-1])["steps"] < 8
+
+
+def test_a_run_that_is_kept_records_every_step_and_another_its_evaluations_alone(
+    train, refused, tmp_path, monkeypatch
+):
+    runs, folder = [], tmp_path / "kept"
+    monkeypatch.setattr(train_command, "Run", lambda *_, **given: runs.append(Run(*_, **given)) or runs[-1])
+    code, lines, _ = train()
+    assert (code, len(lines)) == (0, 1)
+    assert lines[0].startswith("All 8 steps are done: ")
+    assert train("--out", folder)[0] == 0
+    alone, kept = (run.view for run in runs)
+    assert alone.frames.steps == tuple(one.step for one in alone.snapshots) == (0, 4, 8)
+    view = read_run(folder).view
+    assert (view.state, view.step) == ("finished", 8)
+    assert kept.frames.steps == view.frames.steps == tuple(range(9))
+    assert [one.step for one in view.snapshots] == [*range(9)]
+    assert alone.metrics.column("loss").tolist() == kept.metrics.column("loss").tolist()
+    assert "is not empty; choose a new one" in refused("train", "--out", folder)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--steps 0", "steps=0 is outside 1 to 1,000,000; choose a value in between."),
+        (
+            "--steps many",
+            "argument --steps: invalid int value: 'many' (see python -m transformer train --help)",
+        ),
+        ("--target 1.5", "goal=1.5 cannot be used; choose more than 0 and at most 1."),
+        ("--target nan", "goal=nan is not a finite number"),
+        ("--seed -1", "seed=-1 is outside 0 to 4,294,967,295"),
+        ("--device tpu", "argument --device: invalid choice: 'tpu'"),
+        ("--device cuda", "This machine has no cuda device; it has cpu."),
+        ("--colour red", "unrecognized arguments: --colour red (see python -m transformer --help)"),
+    ],
+)
+def test_bad_arguments_are_exit_code_2_and_one_line(refused, config_file, monkeypatch, arguments, message):
+    monkeypatch.setattr(device, "available_devices", lambda: ("cpu",))
+    assert refused("train", "--config", config_file(), *arguments.split()).startswith(message)
+
+
+def test_no_command_is_exit_code_2_and_one_line(refused):
+    assert refused().startswith("the following arguments are required: command")
+
+
+def test_a_configuration_that_cannot_be_read_is_exit_code_2_and_one_line(refused, tmp_path):
+    missing, broken, binary = (tmp_path / name for name in ("missing.json", "broken.json", "binary.json"))
+    broken.write_text('{"model": {"d_modle": 3}}', encoding="utf-8")
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path, message in (
+        (missing, f"The configuration {missing} cannot be read ("),
+        (broken, "ModelConfig has no setting 'd_modle'; did you mean 'd_model'?"),
+        (binary, f"The configuration {binary} cannot be read ("),
+    ):
+        assert refused("train", "--config", path).startswith(message)
+
+
+# Going on with a kept run.
+
+
+def test_an_interrupted_run_is_stopped_and_goes_on_to_the_end_of_its_plan(
+    train, command, losses, tiny, tmp_path, monkeypatch
+):
+    folder, pressed = tmp_path / "kept", []
+
+    def show(bar, view):  # Ctrl-C at exactly this step
+        if view.state == "paused" and not pressed:
+            pressed.append(view.step)
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "start", lambda run: run.advance(31))
+        patched.setattr(train_command, "_show", show)
+        code, lines, _ = train("--steps", "60", "--set", "dropout=0.1", "--out", folder)
+    assert (code, lines) == (1, ["Stopped at step 31."])
+    stood = facts_of(folder)
+    assert (stood["state"], stood["step"], stood["planned"]) == ("stopped", 31, 60)
+    code, lines, _ = command("train", "--resume", folder, "--json")
+    said = json.loads(lines[-1])
+    assert (code, said["steps"], said["seed"]) == (0, 60, 0)
+    expected = losses(tiny(steps=60, dropout=0.1))
+    assert pd.read_parquet(folder / "metrics.parquet")["loss"].tolist() == expected
+    assert said["train_loss"] == expected[-1]
+    after = facts_of(folder)
+    assert (after["state"], after["id"]) == ("finished", stood["id"])
+    assert after["seconds"] > stood["seconds"]
+
+
+OTHERS = (
+    "--seed 0, --seed 1, --steps 1, --most 1, --least 2, --target 1, --task copy, --pairs a.tsv, --swap, "
+    "--longest 3 3, --tokenizer words, --recipe default, --paper, --topology encoder-only, --config a.json, "
+    "--set dropout=0.1, --tensorboard, --out elsewhere, --device cpu"
+)
+
+
+@pytest.mark.parametrize("arguments", OTHERS.split(", "))
+def test_a_run_goes_on_with_its_own_settings_and_others_are_refused(refused, tmp_path, arguments):
+    name, *values = arguments.split()
+    assert refused("train", "--resume", tmp_path, name, *values).endswith(f"; leave out {name}.")
+
+
+def test_a_run_that_cannot_go_on_is_exit_code_2_and_one_line(refused, train, command, config_file, tmp_path):
+    nowhere, finished, failed, damaged = (tmp_path / n for n in ("nowhere", "finished", "failed", "damaged"))
+    train("--out", finished)
+    shutil.copytree(finished, damaged)
+    (damaged / "run.json").write_text(json.dumps({**facts_of(damaged), "state": "stopped"}))
+    (damaged / "training.safetensors").write_bytes(b"")
+    command("train", "--config", config_file(learning_rate=1e30), "--out", failed)
+    for folder, message in (
+        (nowhere, f"{nowhere} is no saved run: run.json cannot be read ("),
+        (finished, f"The run in {finished} is finished: All 8 steps are done: "),
+        (failed, f"The run in {failed} cannot go on: At step "),
+        (damaged, f"The run in {damaged} cannot go on: damaged/training.safetensors cannot be read ("),
+    ):
+        before = {file: file.read_bytes() for file in folder.rglob("*.*")}
+        assert refused("train", "--resume", folder).startswith(message)
+        assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
+
+
+def test_a_run_that_could_not_be_kept_to_its_end_is_exit_code_1_and_says_so(train, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archives, "append", refuse)
+    monkeypatch.setattr(archives, "rewrite", refuse)
+    code, lines, error = train("--out", tmp_path / "kept", "--json")
+    assert (code, json.loads(lines[-1])["steps"]) == (1, 8)
+    assert "is not on disk (No space left on device)" in error.splitlines()[-1]

@@ -1,0 +1,100 @@
+"""What the arguments of `train` mean: what a person brings, and the configuration."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from transformer.commands.data import read_files
+from transformer.config import TOKENIZERS, RunConfig
+from transformer.errors import InputError
+from transformer.fitting import with_task
+from transformer.recipes import RECIPES, beginning, with_topology
+from transformer.storage.brought import Brought
+
+
+def brought(arguments: argparse.Namespace) -> tuple[dict[str, Any], Brought]:
+    """How many pairs a person has brought, and these with the tokenizer. Raises InputError."""
+    counts: dict[str, Any] = {"pairs_read": None, "pairs_used": None, "pairs_skipped": None}
+    pairs, tokenizer = None, None
+    if arguments.pairs:
+        from transformer.tasks.pairs.caps import Caps, capped
+        from transformer.tasks.pairs.own import OwnPairs
+        from transformer.tasks.pairs.store import keep
+
+        reading = read_files(arguments.pairs)
+        longest = arguments.longest or (None, None)
+        caps = Caps(
+            swap=arguments.swap,
+            longest_source=longest[0],
+            longest_target=longest[1],
+            min_frequency=arguments.least,
+            most_pairs=arguments.most,
+        )
+        pairs = keep(OwnPairs(capped(reading, caps)))
+        counts = {
+            "pairs_read": reading.read,
+            "pairs_used": len(pairs.capped.pairs),
+            "pairs_skipped": sum(one.count for one in reading.skipped),
+        }
+    elif arguments.swap or arguments.longest or arguments.most or arguments.least != 1:
+        raise InputError("--swap, --longest, --least and --most are about pairs; give --pairs FILE.")
+    if arguments.tokenizer is not None and arguments.tokenizer not in TOKENIZERS:
+        from transformer.tasks.files import keep_tokenizer
+        from transformer.tasks.tokenizer import from_hub
+
+        path = Path(arguments.tokenizer)
+        try:
+            content = path.read_text(encoding="utf-8") if path.exists() else from_hub(arguments.tokenizer)
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"The tokenizer {path} cannot be read ({error}).") from error
+        tokenizer = keep_tokenizer(content)
+    return counts, Brought(pairs=pairs, tokenizer=tokenizer)
+
+
+def configuration(arguments: argparse.Namespace, held: Brought) -> RunConfig:
+    """The configuration that the arguments mean. Raises InputError."""
+    if arguments.config is None:
+        if arguments.paper and arguments.recipe in (None, "default"):
+            raise InputError(f"--paper needs a published recipe; choose {', '.join([*RECIPES][1:])}.")
+        name = arguments.recipe or "default"
+        config = beginning(name, arguments.topology, published=arguments.paper)
+    elif arguments.recipe is not None or arguments.paper:
+        raise InputError("--config and --recipe both say what to train; choose one of them.")
+    else:
+        try:
+            config = RunConfig.from_json(arguments.config.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"The configuration {arguments.config} cannot be read ({error}).") from error
+        config = with_topology(config, arguments.topology or config.model.topology)
+    if held.pairs is not None:
+        if arguments.task not in (None, "pairs"):
+            raise InputError(f"--task {arguments.task} has its own examples; leave it or --pairs out.")
+        config = with_task(config, "pairs").with_changes(pairs=held.pairs.digest)
+    elif arguments.task is not None:
+        config = with_task(config, arguments.task)
+    if held.tokenizer is not None:
+        config = config.with_changes(tokenizer="file", tokenizer_file=held.tokenizer.digest)
+    given = {
+        "tokenizer": arguments.tokenizer if held.tokenizer is None else None,
+        "seed": arguments.seed,
+        "steps": arguments.steps,
+        "device": arguments.device,
+    }
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    changes["goal"] = arguments.target  # without --target all steps are run
+    if arguments.tensorboard:
+        changes["tensorboard"] = True
+    for setting in arguments.set:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set {setting} names no value; write it as NAME=VALUE.")
+        try:
+            read = json.loads(value)
+        except ValueError:
+            read = value  # plain text needs no quotes
+        changes[name] = tuple(read) if isinstance(read, list) else read
+    config.check_names(changes)
+    return config.with_changes(**changes)
