@@ -10,19 +10,14 @@ from transformer.config import KINDS_OF, RunConfig
 from transformer.recording.tape import record
 from transformer.runs import calibration, runner
 from transformer.runs.calibration import Speed, calibrate, candidates, speed, threads_of, work_of
-from transformer.runs.limits import Limits
-from transformer.runs.registry import Registry
 from transformer.training.state import TrainState
 from transformer.training.step import learn
 
 
 @pytest.fixture
 def unmeasured(monkeypatch):
-    """A process in which nothing has been measured; afterwards it is as it was."""
+    """A process in which nothing has been measured."""
     monkeypatch.setattr(calibration, "_speed", None)
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
 
 
 def always():
@@ -58,26 +53,18 @@ def sizes(topology, letters):
 
 @pytest.mark.parametrize("letters", [(7, 7), (1, 7)], ids=["without padding", "padding is left out"])
 @pytest.mark.parametrize("topology", KINDS_OF)
-def test_products_are_counted_as_pytorch_counts_them(topology, letters):
+def test_work_is_counted_as_pytorch_counts_it_and_as_a_recording_shows_it(topology, letters):
     config = sizes(topology, letters)
     state = TrainState.begin(config)
     tensors = state.to_device(state.task.batch(0, 0))
     assert bool((tensors[0] == 0).any()) == (letters == (1, 7))
+    with record(state.model) as tape:
+        state.model(*tensors[:2])
     state.model.train()
     with FlopCounterMode(display=False) as counter:
         learn(state, *tensors)
-    counts = counter.get_flop_counts()["Global"]
-    assert work_of(config).products == counts[torch.ops.aten.addmm] + counts[torch.ops.aten.mm]
-
-
-@pytest.mark.parametrize("topology", KINDS_OF)
-def test_maps_and_cells_are_those_of_a_recording(topology):
-    config = sizes(topology, (1, 7))
-    state = TrainState.begin(config)
-    src, tgt_in, _ = state.to_device(state.task.batch(0, 0))
-    with record(state.model) as tape:
-        state.model(src, tgt_in)
-    work = work_of(config)
+    counts, work = counter.get_flop_counts()["Global"], work_of(config)
+    assert work.products == counts[torch.ops.aten.addmm] + counts[torch.ops.aten.mm]
     assert work.cells == sum(weights.size for weights in tape.weights.values())
     assert work.maps == sum(weights.shape[0] * weights.shape[1] for weights in tape.weights.values())
 
@@ -117,14 +104,14 @@ def test_who_names_a_number_of_threads_gets_it_and_nothing_is_measured(monkeypat
 
 
 def test_measuring_takes_real_steps_and_leaves_every_random_state_alone(unmeasured):
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    before = torch.get_num_threads()
     found = calibrate(always)
+    assert torch.get_num_threads() == before
     assert isinstance(found, Speed)
     assert found.threads in candidates()
     assert 1e-5 < found.step_seconds(RunConfig()) < 60
-    assert torch.equal(torch.rand(3), expected)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_a_run_says_with_how_many_threads_it_trains(tiny, make_run):
@@ -148,9 +135,9 @@ def test_nothing_is_measured_while_something_trains_nor_kept_where_it_began(monk
 
 
 def test_an_idle_run_measures_the_machine_once_the_training_beside_it_has_ended(
-    monkeypatch, unmeasured, tiny, until
+    monkeypatch, unmeasured, tiny, server, until
 ):
-    registry, steps = Registry(Limits()), []
+    registry, steps = server(), []
 
     def seconds(*_):
         steps.append(training.view.step)
@@ -158,15 +145,12 @@ def test_an_idle_run_measures_the_machine_once_the_training_beside_it_has_ended(
 
     monkeypatch.setattr(calibration, "_step_seconds", seconds)
     training = registry.draft(tiny(steps=100_000))
-    try:
-        registry.start(training)
-        until(lambda: training.view.step > 0)
-        monkeypatch.setattr(runner, "CALM_SECONDS", 0.01)
-        assert registry.draft(tiny()).ready.wait(30)
-        until(lambda: training.view.step > 200)
-        assert speed() is None
-        training.stop().wait(30)
-        until(lambda: speed() is not None)
-        assert set(steps) == {training.view.step}
-    finally:
-        registry.close()
+    registry.start(training)
+    until(lambda: training.view.step > 0)
+    monkeypatch.setattr(runner, "CALM_SECONDS", 0.01)
+    assert registry.draft(tiny()).ready.wait(30)
+    until(lambda: training.view.step > 200)
+    assert speed() is None
+    training.stop().wait(30)
+    until(lambda: speed() is not None)
+    assert set(steps) == {training.view.step}

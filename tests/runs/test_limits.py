@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -63,83 +64,42 @@ def test_with_the_tightest_limits_the_settings_that_the_app_opens_with_still_tra
 
 
 @pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("published", [False, True], ids=["small", "as published"])
-def test_with_the_defaults_every_recipe_can_be_trained(name, published):
-    recipe = RECIPES[name]
-    config = (recipe.published or recipe.small) if published else recipe.small
-    Limits().check(completed(config))
+@pytest.mark.parametrize("size", ["small", "published"])
+def test_with_the_defaults_every_recipe_can_be_trained(name, size):
+    Limits().check(completed(getattr(RECIPES[name], size) or RECIPES[name].small))
+
+
+LARGE_BATCH = training_bytes(completed(DEFAULT.with_changes(batch_size=1000)))
 
 
 @pytest.mark.parametrize(
-    ("changes", "limit", "allowed", "field", "message"),
+    ("changes", "limit", "allowed", "field", "asked"),
     [
-        (
-            {"d_model": 64, "d_ff": 256},
-            "parameters",
-            239_518,
-            "d_model",
-            "This model has 239,518 parameters; on this server a run may have 239,517. Choose a smaller "
-            "width or fewer layers.",
-        ),
-        (
-            {"max_letters": 20},
-            "tokens",
-            42,
-            "max_letters",
-            "This model reads and writes up to 42 tokens; on this server it may be 41. Choose shorter words.",
-        ),
-        (
-            {"task": "dates"},
-            "tokens",
-            60,
-            "task",
-            "This model reads and writes up to 60 tokens; on this server it may be 59. Choose shorter "
-            "examples.",
-        ),
-        (
-            {"steps": 301},
-            "steps",
-            301,
-            "steps",
-            "301 steps are too many for this server; choose at most 300 in all.",
-        ),
+        ({"d_model": 64, "d_ff": 256}, "parameters", 239_518, "d_model", "239,518 parameters"),
+        ({"max_letters": 20}, "tokens", 42, "max_letters", "up to 42 tokens"),
+        ({"task": "dates"}, "tokens", 60, "task", "up to 60 tokens"),
+        ({"steps": 301}, "steps", 301, "steps", "301 steps"),
+        ({"batch_size": 1000}, "memory_mb", ceil(LARGE_BATCH / 1e6), "batch_size", "needs about"),
     ],
 )
 def test_what_goes_beyond_a_limit_is_refused_and_what_just_meets_it_is_not(
-    changes, limit, allowed, field, message
+    changes, limit, allowed, field, asked
 ):
     config = completed(DEFAULT.with_changes(**changes))
     Limits(**{limit: allowed}).check(config)
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match="[Cc]hoose") as refused:
         Limits(**{limit: allowed - 1}).check(config)
-    assert str(refused.value) == message
+    assert asked in str(refused.value)
+    assert f"{allowed - 1:,}" in str(refused.value)
     assert refused.value.field == field
-
-
-def test_a_batch_that_takes_too_much_memory_is_refused_with_what_it_needs():
-    config = completed(DEFAULT.with_changes(batch_size=1000))
-    needed = training_bytes(config)
-    assert 200e6 < needed < 400e6
-    Limits(memory_mb=400).check(config)
-    with pytest.raises(InputError) as refused:
-        Limits(memory_mb=200).check(config)
-    assert str(refused.value) == (
-        f"This model needs about {needed / 1e6:,.0f} MB to train; on this server a run may take 200 MB. "
-        "Choose a smaller batch, a smaller width or fewer layers."
-    )
-    assert refused.value.field == "batch_size"
 
 
 def test_a_run_has_no_more_threads_than_the_machine_has_processors(monkeypatch):
     monkeypatch.setattr(limits, "processors", lambda: 3)
     for threads in (None, 1, 3):
         Limits().check(completed(DEFAULT.with_changes(threads=threads)))
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match="4 threads are too many for this server; it has 3") as refused:
         Limits().check(completed(DEFAULT.with_changes(threads=4)))
-    assert str(refused.value) == (
-        "4 threads are too many for this server; it has 3 processors. Choose at most as many, or leave it to "
-        "the app, which measures what is fastest."
-    )
     assert refused.value.field == "threads"
 
 
