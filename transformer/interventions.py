@@ -163,10 +163,11 @@ def forbidden(
     return found
 
 
+@lru_cache(maxsize=256)  # the same for every frame of a word; read-only
 def open_cells(
-    blocks: Sequence[Block],
-    rows: Sequence[str],
-    keys: Sequence[str],
+    blocks: tuple[Block, ...],
+    rows: tuple[str, ...],
+    keys: tuple[str, ...],
     *,
     causal: bool,
     n_heads: int,
@@ -181,19 +182,6 @@ def open_cells(
         causal: whether rows may not look at later columns.
         padding: whether [PAD] is hidden.
     """
-    return _open_cells(tuple(blocks), tuple(rows), tuple(keys), causal, n_heads, padding)
-
-
-@lru_cache(maxsize=256)
-def _open_cells(
-    blocks: tuple[Block, ...],
-    rows: tuple[str, ...],
-    keys: tuple[str, ...],
-    causal: bool,
-    n_heads: int,
-    padding: bool,
-) -> Array:
-    """The same for every frame of a word; read-only."""
     allowed = np.tri(len(rows), len(keys), dtype=bool) if causal else np.ones((len(rows), len(keys)), bool)
     if padding:
         allowed = allowed & (np.array(keys) != PAD)
@@ -231,8 +219,8 @@ def check_interventions(
     interventions: Interventions,
     axes: Mapping[str, SiteAxes],
     n_heads: int,
-    src: Sequence[str],
-    tgt: Sequence[str],
+    src: tuple[str, ...],
+    tgt: tuple[str, ...],
     *,
     masks: Mapping[str, bool] | None = None,
 ) -> None:

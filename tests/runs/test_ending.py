@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 
-from tests.security.stranger import in_a_loop, visiting
+from tests.security.stranger import SMALL, in_a_loop, visiting
 from tests.serving import start_server
 from transformer.runs.resuming import unpack
 from transformer.storage.saved import read_run
 from transformer.storage.tokens import new_token
 
-LONG = "layers_encoder=1&layers_decoder=1&heads=2&width=8&batch_size=4&goal=none&device=cpu&steps=100000"
+LONG = f"{SMALL}&steps=100000"
 
 
 def test_whatever_a_run_is_doing_its_folder_holds_it_as_it_stands_and_it_goes_on_from_there(

@@ -14,7 +14,7 @@ from transformer.recording import frame_scheduler
 from transformer.recording.developer import BATCH
 from transformer.recording.frame_scheduler import KNOWN_SECONDS, MOST, UNWATCHED, WATCHED, FrameScheduler
 from transformer.recording.scorer import Scorer
-from transformer.recording.view import FINISHED, RunView, untrained
+from transformer.recording.view import RunView, untrained
 from transformer.recording.weights import Snapshot
 from transformer.runs import run_recording as module
 from transformer.runs.published import Published
@@ -39,6 +39,14 @@ def training():
     return make
 
 
+def take(training, n, *, watched=False):
+    """So many steps; None: all that are planned."""
+    taken = 0
+    while taken != n and training.state.step < training.state.stretch.last:
+        training.step(alone=False, watched=watched)
+        taken += 1
+
+
 def whole(view: RunView) -> None:
     """A frame and weights of each step, each once, with the loss of that step."""
     assert view.frames.steps == tuple(range(view.step + 1))
@@ -50,8 +58,7 @@ def whole(view: RunView) -> None:
 def test_a_run_has_a_frame_and_the_weights_of_each_step(tiny, training, losses, watched):
     config = tiny(steps=2 * BATCH + 7, evaluate_every=20, goal=None)
     one, published = training(config)
-    while published.view.state != FINISHED:
-        one.step(alone=False, watched=watched)
+    take(one, None, watched=watched)
     whole(published.view)
     assert published.view.metrics.column("loss").tolist() == losses(config)
     evaluated = [0, 20, 40, 57]
@@ -106,8 +113,7 @@ def test_no_batch_mixes_two_models(tiny, training):
     for plan in plans:
         if plan != published.view.interventions:
             one.intervene(plan)
-        for _ in range(4):
-            one.step(alone=False, watched=False)
+        take(one, 4)
     one.recording.develop()
     view = published.view
     whole(view)
@@ -163,8 +169,7 @@ def test_the_past_of_a_word_is_of_the_model_as_it_was_then(tiny, training):
     one, published = training(tiny(steps=30, evaluate_every=30, goal=None))
     off = Interventions(masks=(("causal", False), ("padding", False)))
     for taken in (off, Interventions()):
-        for _ in range(3):
-            one.step(alone=False, watched=False)
+        take(one, 3)
         one.intervene(taken)
     one.recording.add_word(one.state.task.question("dog"))
     while one.recording.owes_a_past:
@@ -178,8 +183,7 @@ def test_the_past_of_a_word_is_of_the_model_as_it_was_then(tiny, training):
 
 def test_a_word_in_place_of_another_takes_its_maps_away_and_nothing_else(tiny, training, monkeypatch):
     one, published = training(tiny(steps=30, evaluate_every=30, goal=None))
-    for _ in range(5):
-        one.step(alone=False, watched=False)
+    take(one, 5)
     monkeypatch.setattr(module, "MAX_WORDS", 2)
     one.recording.add_word(one.state.task.question("dog"))
     while one.recording.owes_a_past:
@@ -201,8 +205,7 @@ def test_a_head_turns_at_the_first_step_at_which_its_score_reaches_the_threshold
     monkeypatch.setattr(moments, "THRESHOLD", threshold)
     config = half_trained.config.with_changes(evaluate_every=30, steps=120, goal=None, d_model=32)
     one, published = training(config)
-    while published.view.state != FINISHED:
-        one.step(alone=False, watched=False)
+    take(one, None)
     view = published.view
     turned = [moment for moment in view.moments if moment.head is not None]
     assert turned
@@ -223,8 +226,7 @@ def test_a_head_turns_at_the_first_step_at_which_its_score_reaches_the_threshold
 def test_of_a_large_model_weights_are_kept_at_evaluations_and_moments_alone(tiny, training, monkeypatch):
     monkeypatch.setattr(module, "DISK_LIMIT", 1000)
     one, published = training(tiny(steps=20, evaluate_every=5, goal=None))
-    while published.view.state != FINISHED:
-        one.step(alone=False, watched=False)
+    take(one, None)
     view = published.view
     assert view.frames.steps == tuple(range(21))
     kept = {step.step for step in view.snapshots}
@@ -243,14 +245,18 @@ def rhythm_of(a_frame, a_step, n=60, watched=False):
     return everies
 
 
-def test_recording_that_keeps_its_share_is_of_every_step(monkeypatch):
+@pytest.fixture
+def known_soon(monkeypatch):
+    """What recording costs is believed as soon as on a server."""
     monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", KNOWN_SECONDS)
+
+
+def test_recording_that_keeps_its_share_is_of_every_step(known_soon):
     assert set(rhythm_of(0.9 * UNWATCHED, 1.0)) == {1}
     assert set(rhythm_of(0.9 * WATCHED, 1.0, watched=True)) == {1}
 
 
-def test_recording_that_costs_too_much_is_less_often_and_the_share_then_holds(monkeypatch):
-    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", KNOWN_SECONDS)
+def test_recording_that_costs_too_much_is_less_often_and_the_share_then_holds(known_soon):
     for a_frame in (0.2, 0.7, 3.0):
         every = rhythm_of(a_frame, 1.0)[-1]
         assert 1 < every <= MOST
@@ -259,8 +265,7 @@ def test_recording_that_costs_too_much_is_less_often_and_the_share_then_holds(mo
     assert rhythm_of(1000.0, 1.0)[-1] == MOST
 
 
-def test_one_dear_development_changes_nothing_and_cheap_ones_bring_every_step_back(monkeypatch):
-    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", KNOWN_SECONDS)
+def test_one_dear_development_changes_nothing_and_cheap_ones_bring_every_step_back(known_soon):
     made = FrameScheduler(every=4)
     made.trained(1.0)
     for _ in range(20):
@@ -270,8 +275,7 @@ def test_one_dear_development_changes_nothing_and_cheap_ones_bring_every_step_ba
     assert made.every == 1
 
 
-def test_after_a_dear_moment_every_step_is_recorded_again_though_each_costs_most_of_its_share(monkeypatch):
-    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", KNOWN_SECONDS)
+def test_after_a_dear_moment_every_step_is_recorded_again_though_each_costs_most_of_its_share(known_soon):
     made = FrameScheduler()
     made.trained(1.0)
     made.recorded(5, 5 * 0.7 * WATCHED + 5.0, watched=True)  # thinning, say
@@ -283,8 +287,7 @@ def test_after_a_dear_moment_every_step_is_recorded_again_though_each_costs_most
 
 def test_a_slower_rhythm_is_said_and_leaves_steps_out_evenly(tiny, training):
     one, published = training(tiny(steps=24, evaluate_every=24, goal=None), every=4)
-    for _ in range(23):
-        one.step(alone=False, watched=False)
+    take(one, 23)
     one.recording.develop()
     assert published.view.every == 4
     assert published.view.frames.steps == (0, 4, 8, 12, 16, 20)
@@ -295,11 +298,9 @@ def test_a_slower_rhythm_is_said_and_leaves_steps_out_evenly(tiny, training):
 
 def test_a_step_that_is_not_kept_is_answered_by_the_nearest_on_its_side_of_a_moment(tiny, training):
     one, published = training(tiny(steps=12, evaluate_every=12, goal=None))
-    for _ in range(5):
-        one.step(alone=False, watched=False)
+    take(one, 5)
     one.intervene(Interventions(ablated=(("decoder.0.cross", 1),)))
-    for _ in range(5):
-        one.step(alone=False, watched=False)
+    take(one, 5)
     one.recording.develop()
     one.recording.weights.keep({0, 1, 5, 9})
     published.note(snapshots=one.recording.weights.snapshots)

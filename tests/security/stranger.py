@@ -18,6 +18,8 @@ from websockets.typing import Subprotocol
 from benchmarks._viewer import Viewer
 
 SECONDS = 60.0
+SMALL = "layers_encoder=1&layers_decoder=1&heads=2&width=8&letters=6&batch_size=4&goal=none&device=cpu"
+"""The link of a model that trains fast."""
 
 
 class Stranger(Viewer):

@@ -16,13 +16,12 @@ from websockets.sync.client import connect
 
 from benchmarks._server import ROOT
 from pages.stream.files import files, loading, plotly
-from tests.security.stranger import SECONDS, in_a_loop, visiting
+from tests.security.stranger import SECONDS, SMALL, in_a_loop, visiting
 from tests.serving import start_server
 from transformer.runs.limits import Limits
 
 SERVER = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["server"]
 MEGABYTE = 1024 * 1024
-SMALL = "layers_encoder=1&layers_decoder=1&heads=2&width=8&letters=6&batch_size=4&goal=none&device=cpu"
 SLOW = f"{SMALL}&steps=20000&pace=5 steps/s"
 LIMITS = Limits()
 

@@ -23,13 +23,12 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from benchmarks._server import healthy
-from tests.security.stranger import in_a_loop, visiting
+from tests.security.stranger import SMALL, in_a_loop, visiting
 from tests.serving import start_server
 from transformer.storage.saved import read_run
 from transformer.storage.tokens import new_token
 
 SECRET = "of this test alone"
-SMALL = "layers_encoder=1&layers_decoder=1&heads=2&width=8&letters=6&batch_size=4&goal=none&device=cpu"
 TRAINS = f"{SMALL}&steps=20000&pace=20 steps/s"
 LIMIT = 100
 ENDS_WITHIN = 5.0

@@ -89,11 +89,10 @@ def numbers_of(config):
     return np.array([[number for report in reports for number in getattr(report, name)] for name in names])
 
 
-@pytest.fixture(scope="module", params=[60, pytest.param(200, marks=pytest.mark.slow)])
-def uneven(request, tiny_run):
-    """So many steps on batches of 7."""
-    steps = request.param
-    return tiny_run.with_changes(batch_size=7, steps=steps, evaluate_every=steps // 2)
+@pytest.fixture(scope="module")
+def uneven(tiny_run):
+    """Batches of 7."""
+    return tiny_run.with_changes(batch_size=7, steps=60, evaluate_every=30)
 
 
 @pytest.fixture(scope="module")
@@ -133,9 +132,9 @@ def test_the_folder_is_written_once_and_holds_the_run_of_one_process(by_two, une
 
 def test_one_process_speaks_and_none_warns(by_two, uneven):
     done, _ = by_two
-    assert len(done.stdout.splitlines()) == 1
-    assert json.loads(done.stdout)["steps"] == uneven.train.steps
-    assert f"{uneven.train.steps}/{uneven.train.steps}" in done.stderr
+    (line,) = done.stdout.splitlines()
+    assert json.loads(line)["steps"] == 60
+    assert "60/60" in done.stderr
     assert done.stderr.count("\n") == 1  # each bar ends with one
     assert "arning" not in done.stderr
 
@@ -245,44 +244,46 @@ def test_a_batch_smaller_than_the_number_of_processes_is_refused_by_one_line(con
     assert not (tmp_path / "run").exists()
 
 
+CUDA, MPS, CPU = ("cuda", "cpu"), ("mps", "cpu"), ("cpu",)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine with these devices, and so many GPUs; the processes that have met there."""
+    met = []
+
+    def make(available, n_gpus):
+        monkeypatch.setattr("transformer.training.device.available_devices", lambda: available)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in available)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: n_gpus)
+        monkeypatch.setattr(spread_module.dist, "init_process_group", met.append)
+        return met
+
+    return make
+
+
 @pytest.mark.parametrize(
     ("available", "device", "message"),
     [
-        (
-            ("cuda", "cpu"),
-            "auto",
-            "^2 processes need a GPU each, and this machine has 1; start at most that many",
-        ),
-        (("cuda", "cpu"), "cuda", "or choose the device cpu.$"),
-        (("mps", "cpu"), "mps", "^Several processes cannot share mps; choose the device cpu.$"),
-        (("cpu",), "cuda", "^This machine has no cuda device; it has cpu."),
+        (CUDA, "auto", "^2 processes need a GPU each, and this machine has 1; start at most that many"),
+        (CUDA, "cuda", "or choose the device cpu.$"),
+        (MPS, "mps", "^Several processes cannot share mps; choose the device cpu.$"),
+        (CPU, "cuda", "^This machine has no cuda device; it has cpu."),
     ],
 )
-def test_a_device_that_processes_cannot_share_is_refused(tiny, monkeypatch, available, device, message):
-    monkeypatch.setattr("transformer.training.device.available_devices", lambda: available)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in available)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+def test_a_device_that_processes_cannot_share_is_refused(tiny, machine, available, device, message):
+    met = machine(available, n_gpus=1)
     with pytest.raises(InputError, match=message):
         Distributed.join(tiny(device=device), 0, 2, 0, 2)
+    assert met == []
 
 
 @pytest.mark.parametrize(
     ("available", "device", "expected"),
-    [
-        (("cuda", "cpu"), "auto", "cuda:1"),
-        (("cuda", "cpu"), "cuda", "cuda:1"),
-        (("cuda", "cpu"), "cpu", "cpu"),
-        (("mps", "cpu"), "auto", "cpu"),
-    ],
+    [(CUDA, "auto", "cuda:1"), (CUDA, "cuda", "cuda:1"), (CUDA, "cpu", "cpu"), (MPS, "auto", "cpu")],
 )
-def test_each_process_has_a_gpu_of_its_own_and_all_share_the_cpu(
-    tiny, monkeypatch, available, device, expected
-):
-    met = []
-    monkeypatch.setattr("transformer.training.device.available_devices", lambda: available)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in available)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(spread_module.dist, "init_process_group", met.append)
+def test_each_process_has_a_gpu_of_its_own_and_all_share_the_cpu(tiny, machine, available, device, expected):
+    met = machine(available, n_gpus=2)
     assert str(Distributed.join(tiny(device=device), 3, 4, 1, 2).device) == expected
     assert met == ["cpu:gloo,cuda:nccl" if expected != "cpu" else "gloo"]
 
@@ -311,55 +312,35 @@ RUN_OUT = "raise RuntimeError('the letters have run out')"
 KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
 
 
-def test_the_goal_ends_all_processes(program, config_file, tmp_path):
-    done = launch(
-        program(EVERY_RIGHT),
-        "train",
-        "--config",
-        config_file,
-        "--target",
-        "0.9",
-        "--json",
-        "--out",
-        tmp_path / "run",
-    )
+@pytest.fixture
+def kept(config_file, tmp_path):
+    """The arguments that train the tiny run in a folder."""
+    return "train", "--config", config_file, "--out", tmp_path / "run"
+
+
+def test_the_goal_ends_all_processes(program, kept, tmp_path):
+    done = launch(program(EVERY_RIGHT), *kept, "--target", "0.9", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["steps"] == 4
     assert state_on_disk(tmp_path / "run")[0] == "finished"
 
 
+OUT = "RuntimeError: the letters have run out"
+
+
 @pytest.mark.parametrize(
     ("rank", "deed", "told", "reason"),
     [
-        (
-            "1",
-            RUN_OUT,
-            ["Process 2 of 2 has failed. RuntimeError: the letters have run out", LEFT_ALONE],
-            LEFT_ALONE,
-        ),
+        ("1", RUN_OUT, [f"Process 2 of 2 has failed. {OUT}", LEFT_ALONE], LEFT_ALONE),
         ("1", KILLED, [LEFT_ALONE], LEFT_ALONE),
-        (
-            "0",
-            RUN_OUT,
-            ["RuntimeError: the letters have run out"],
-            "RuntimeError: the letters have run out",
-        ),
+        ("0", RUN_OUT, [OUT], OUT),
     ],
     ids=["another fails", "another is killed", "the first fails"],
 )
 @pytest.mark.slow
-def test_a_process_that_fails_ends_all_with_a_message(
-    program, config_file, tmp_path, rank, deed, told, reason
-):
+def test_a_process_that_fails_ends_all_with_a_message(program, kept, tmp_path, rank, deed, told, reason):
     began = time.monotonic()
-    done = launch(
-        program(AT_STEP_3.format(rank=rank, deed=deed)),
-        "train",
-        "--config",
-        config_file,
-        "--out",
-        tmp_path / "run",
-    )
+    done = launch(program(AT_STEP_3.format(rank=rank, deed=deed)), *kept)
     assert done.returncode != 0
     assert time.monotonic() - began < 60, "the launcher had to kill somebody who waited"
     assert sorted(complaints(done.stderr)) == sorted(told)
@@ -368,20 +349,13 @@ def test_a_process_that_fails_ends_all_with_a_message(
 
 @pytest.mark.parametrize("request_to_stop", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.slow
-def test_an_interrupted_run_is_stopped_in_all_processes(config_file, tmp_path, request_to_stop):
-    arguments = ("train", "--config", config_file, "--steps", "1000000", "--out", tmp_path / "run")
-    launched = subprocess.Popen(
-        command(*MODULE, *arguments),
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with launched:
+def test_an_interrupted_run_is_stopped_in_all_processes(kept, tmp_path, request_to_stop):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    started = command(*MODULE, *kept, "--steps", "1000000")
+    with subprocess.Popen(started, cwd=ROOT, env=environment(), **pipes) as launched:
         try:
             end = time.monotonic() + 60
-            while not (tmp_path / "run" / "frames" / "000004.safetensors").exists():
+            while not (tmp_path / "run" / "run.json").exists():
                 assert time.monotonic() < end, "it has not begun"
                 time.sleep(0.05)
             launched.send_signal(request_to_stop)
@@ -395,7 +369,7 @@ def test_an_interrupted_run_is_stopped_in_all_processes(config_file, tmp_path, r
 
 
 @pytest.mark.slow
-def test_a_folder_that_is_not_empty_ends_all_with_one_line(config_file, tmp_path):
+def test_what_the_first_alone_refuses_ends_all_with_one_line(config_file, tmp_path):
     done = launch(*MODULE, "train", "--config", config_file, "--out", tmp_path.parent)
     assert done.returncode != 0
     assert complaints(done.stderr) == [f"The folder {tmp_path.parent} is not empty; choose a new one."]

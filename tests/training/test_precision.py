@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from transformer.training.evaluation import evaluate
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
@@ -35,8 +36,5 @@ def test_bfloat16_reaches_every_product_and_no_more(tiny, monkeypatch):
     next(steps)
     assert set(seen) == {torch.bfloat16}
     seen.clear()
-    state.task.batch(0, 0)
-    from transformer.training.evaluation import evaluate
-
     evaluate(state, state.task.held_out()[:5])
     assert set(seen) == {torch.float32}  # what is looked at is measured in full

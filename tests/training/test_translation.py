@@ -12,10 +12,9 @@ from transformer import tasks
 from transformer.tasks.corpus import Corpus
 from transformer.tasks.pair import Pair
 from transformer.tasks.writing import Writing
-from transformer.training.evaluation import SAMPLES, evaluate
+from transformer.training.evaluation import SAMPLES, evaluate, translation_scores
 from transformer.training.loop import train
 from transformer.training.state import TrainState
-from transformer.training.translation import translation_scores
 
 REFERENCES = [
     ["le chat noir voit le chien", "le chat noir regarde le chien"],
@@ -24,22 +23,15 @@ REFERENCES = [
 ]
 
 
-def test_perfect_outputs_have_100_of_both():
-    assert translation_scores([some[0] for some in REFERENCES], REFERENCES) == pytest.approx((100.0, 100.0))
-
-
-def test_any_reference_will_do():
-    outputs = [some[-1] for some in REFERENCES]
-    assert translation_scores(outputs, REFERENCES) == pytest.approx((100.0, 100.0))
+def test_any_reference_will_do_and_what_has_nothing_in_common_has_nothing():
+    for at in (0, -1):
+        outputs = [some[at] for some in REFERENCES]
+        assert translation_scores(outputs, REFERENCES) == pytest.approx((100.0, 100.0))
     bleu, chrf = translation_scores(outputs, [some[:1] for some in REFERENCES])
     assert bleu < 90
     assert chrf < 95
-
-
-def test_outputs_that_have_nothing_in_common_have_nothing():
-    bleu, chrf = translation_scores(["xx yy zz ww"] * 3, REFERENCES)
-    assert bleu == chrf == 0.0
-    assert translation_scores(["", "", ""], REFERENCES) == (0.0, 0.0)
+    for nothing in ("xx yy zz ww", ""):
+        assert translation_scores([nothing] * 3, REFERENCES) == (0.0, 0.0)
 
 
 def test_it_is_sacrebleu_s_number_for_the_corpus_and_not_a_mean_over_sentences():
@@ -48,8 +40,6 @@ def test_it_is_sacrebleu_s_number_for_the_corpus_and_not_a_mean_over_sentences()
     bleu, chrf = translation_scores(outputs, [[one] for one in single])
     assert bleu == pytest.approx(sacrebleu.corpus_bleu(outputs, [single], use_effective_order=True).score)
     assert chrf == pytest.approx(sacrebleu.corpus_chrf(outputs, [single]).score)
-    alone = [translation_scores([output], [[one]])[0] for output, one in zip(outputs, single, strict=True)]
-    assert abs(bleu - sum(alone) / 3) > 1
 
 
 def test_a_small_case_by_hand():
@@ -58,18 +48,6 @@ def test_a_small_case_by_hand():
     assert bleu == pytest.approx(100 * math.exp(sum(map(math.log, (4 / 5, 3 / 4, 2 / 3, 1 / 2))) / 4))
     short, _ = translation_scores(["a b c d"], [["a b c d e"]])
     assert short == pytest.approx(100 * math.exp(1 - 5 / 4))  # all right, but too short
-
-
-def test_sentences_too_short_for_four_words_in_a_row_are_measured_by_what_they_have():
-    assert translation_scores(["il dort"], [["il dort"]]) == pytest.approx((100.0, 100.0))
-
-
-@pytest.mark.parametrize("n", [1, 4])
-def test_sources_may_have_different_numbers_of_references(n):
-    """What is right is found in whichever place it stands, and lacking ones are no empty sentences."""
-    references = [["x y z"] * i + ["le chat voit le chien"] for i in range(n)]
-    outputs = ["le chat voit le chien"] * n
-    assert translation_scores(outputs, references) == pytest.approx((100.0, 100.0))
 
 
 def test_a_source_with_fewer_references_than_another_has_no_empty_one():

@@ -15,11 +15,12 @@ from transformer.recording.weights import Weights
 from transformer.runs.calibration import threads_of
 from transformer.runs.machine import processors
 from transformer.runs.published import Published
-from transformer.runs.resuming import Memory, pack, unpack
+from transformer.runs.resuming import Memory, unpack
 from transformer.runs.run_recording import RunRecording
 from transformer.storage.archive import Training
 from transformer.storage.saved import Saved
 from transformer.tasks import Question
+from transformer.training.checkpoint import packed
 from transformer.training.evaluation import LIVE_WORDS, evaluate
 from transformer.training.loop import Report, read_numbers, train
 from transformer.training.state import TrainState
@@ -182,7 +183,8 @@ class RecordedTraining:
 
     def pack(self) -> Training:
         """Copies of all that a folder is to hold of the training; nothing may be left to catch up."""
-        return pack(self.state, Memory(moments=self.recording.moments.state()))
+        arrays, progress = packed(self.state)
+        return arrays, {"progress": progress, "memory": Memory(moments=self.recording.moments.state())}
 
     def _read_numbers(self) -> None:
         self._view.metrics.add(self.state.step, read_numbers(self.state), seconds=self._view.seconds)

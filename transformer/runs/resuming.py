@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.storage.archive import Training
 from transformer.storage.arrays import read_arrays
 from transformer.storage.format import TRAINING, RunFile
 from transformer.storage.saved import read_training_facts
-from transformer.training.checkpoint import Progress, packed, unpacked
+from transformer.training.checkpoint import Progress, unpacked
 
 if TYPE_CHECKING:
     from transformer.training.state import TrainState
@@ -24,12 +23,6 @@ class Memory:
 
     moments: tuple[list[tuple[str, int]], int, bool]
     """What the finder of moments remembers."""
-
-
-def pack(state: TrainState, memory: Memory) -> Training:
-    """Copies of all that the folder is to hold of a training."""
-    arrays, progress = packed(state)
-    return arrays, {"progress": progress, "memory": memory}
 
 
 def unpack(folder: Path, config: RunConfig) -> tuple[TrainState, Memory]:
