@@ -43,8 +43,8 @@ from transformer.recording.frames import MEMORY_LIMIT
 from transformer.recording.tape import record
 from transformer.recording.view import FINISHED, MAX_WORDS, untrained
 from transformer.recording.weights import IN_MEMORY
-from transformer.runs.published import Published
 from transformer.runs.recorded_training import RecordedTraining
+from transformer.runs.runner import Published
 from transformer.tasks import task_of
 from transformer.training.loop import train
 from transformer.training.state import TrainState

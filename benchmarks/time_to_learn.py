@@ -43,8 +43,8 @@ from transformer.recording.developer import axes_of
 from transformer.recording.frame import reading_sites
 from transformer.recording.scorer import Scorer
 from transformer.recording.view import untrained
-from transformer.runs.published import Published
 from transformer.runs.recorded_training import RecordedTraining
+from transformer.runs.runner import Published
 from transformer.tasks import task_of
 from transformer.training.evaluation import LIVE_WORDS
 from transformer.training.loop import Report, train

@@ -6,7 +6,7 @@ import signal
 
 from tests.security.stranger import SMALL, in_a_loop, visiting
 from tests.serving import start_server
-from transformer.runs.resuming import unpack
+from transformer.runs.recorded_training import unpack
 from transformer.storage.saved import read_run
 from transformer.storage.tokens import new_token
 

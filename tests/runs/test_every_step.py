@@ -17,8 +17,8 @@ from transformer.recording.scorer import Scorer
 from transformer.recording.view import RunView, untrained
 from transformer.recording.weights import Snapshot
 from transformer.runs import run_recording as module
-from transformer.runs.published import Published
 from transformer.runs.recorded_training import RecordedTraining
+from transformer.runs.runner import Published
 from transformer.tasks import task_of
 
 

@@ -17,7 +17,7 @@ from tests.fuzzing import profile, with_odd_value
 from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.recording.records import Record, body_of, content, scan
-from transformer.runs.resuming import unpack
+from transformer.runs.recorded_training import unpack
 from transformer.runs.run import Run
 from transformer.storage.archive import Archive
 from transformer.storage.format import read_run_file

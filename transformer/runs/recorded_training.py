@@ -4,29 +4,42 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
+from transformer.config import RunConfig
+from transformer.errors import InputError
 from transformer.insight.names import examples_of
 from transformer.interventions import Interventions
 from transformer.recording.view import FINISHED, STOPPED, RunView
 from transformer.recording.weights import Weights
 from transformer.runs.calibration import threads_of
 from transformer.runs.machine import processors
-from transformer.runs.published import Published
-from transformer.runs.resuming import Memory, unpack
 from transformer.runs.run_recording import RunRecording
+from transformer.runs.runner import Published
 from transformer.storage.archive import Training
-from transformer.storage.saved import Saved
+from transformer.storage.arrays import read_arrays
+from transformer.storage.format import TRAINING, RunFile
+from transformer.storage.saved import Saved, read_training_facts
 from transformer.tasks import Question
-from transformer.training.checkpoint import packed
+from transformer.training.checkpoint import Progress, packed, unpacked
 from transformer.training.evaluation import LIVE_WORDS, evaluate
 from transformer.training.loop import Report, read_numbers, train
 from transformer.training.state import TrainState
 
 if TYPE_CHECKING:  # torch.distributed comes with it
     from transformer.training.distributed import Distributed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """What the next steps of a watched run depend on, beside the training itself."""
+
+    moments: tuple[list[tuple[str, int]], int, bool]
+    """What the finder of moments remembers."""
 
 
 class RecordedTraining:
@@ -199,3 +212,16 @@ class RecordedTraining:
 
     def _right(self, right: int, total: int) -> str:
         return f"{right:,} of {total:,} held-out {examples_of(self._view.config.train.task)} right"
+
+
+def unpack(folder: Path, config: RunConfig) -> tuple[TrainState, Memory]:
+    """The training of a saved run, and what its thread remembered.
+
+    Raises:
+        InputError: the file is damaged, or of another model; or the device is not there.
+    """
+    facts = read_training_facts(folder, {"run": RunFile, "progress": Progress, "memory": Memory})
+    run, progress = facts["run"], facts["progress"]
+    if (run.step, run.planned) != (progress.step, progress.stretch.last):
+        raise InputError(f"{folder.name}/{TRAINING} is of two different steps or plans.")
+    return unpacked(config, read_arrays(folder / TRAINING), progress), facts["memory"]

@@ -11,7 +11,6 @@ from functools import partial
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.recording.view import ENDED, PAUSED, QUEUED, TRAINING, RunFacts
-from transformer.runs import folders
 from transformer.runs.checks import check_saved
 from transformer.runs.limits import Limits
 from transformer.runs.machine import processors
@@ -19,7 +18,7 @@ from transformer.runs.owners import Owners
 from transformer.runs.queue import Lease, Queue
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
-from transformer.runs.watched import Watched
+from transformer.runs.watched import Watched, keep_in_folder, reopened
 from transformer.storage.brought import Returning
 from transformer.storage.bundle import FIELD, pack_view
 from transformer.storage.library import AtHand, Library
@@ -126,7 +125,7 @@ class Registry:
             self._hold(run)
         folder = self.library.folder_of(run.id)
         if not known and folder is not None:
-            folders.keep(run, folder, self.owners.digest(run.id) or "", self.make_room)
+            keep_in_folder(run, folder, self.owners.digest(run.id) or "", self.make_room)
 
     def make_room(self) -> None:
         """Have the runs on disk within their limit: the weights of those unseen for longest are thinned."""
@@ -201,7 +200,7 @@ class Registry:
                 return by_now
             folder, opened = self.library.folder_of(id_), None
             if folder is not None and folder.exists():
-                opened = folders.reopened(folder, Lease(self.queue, self.limits), self.make_room)
+                opened = reopened(folder, Lease(self.queue, self.limits), self.make_room)
             if opened is not None:
                 with self._lock:
                     self.owners.recall(id_)

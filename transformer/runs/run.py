@@ -12,9 +12,8 @@ from transformer.interventions import Interventions
 from transformer.recording.view import ENDED, IDLE, PAUSED, QUEUED, RunView, untrained
 from transformer.recording.weights import Weights
 from transformer.runs import checks
-from transformer.runs.published import Published
 from transformer.runs.queue import Lease
-from transformer.runs.runner import Runner
+from transformer.runs.runner import Published, Runner
 from transformer.storage.brought import brought_to
 from transformer.storage.tokens import new_token
 from transformer.tasks import task_of

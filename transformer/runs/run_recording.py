@@ -20,7 +20,7 @@ from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.recorder import Recorder
 from transformer.recording.view import MAX_WORDS
 from transformer.recording.weights import DISK_LIMIT, Snapshot, Weights
-from transformer.runs.published import Published
+from transformer.runs.runner import Published
 from transformer.tasks import Question
 from transformer.training.loop import NotFinite, Report
 from transformer.training.state import TrainState

@@ -6,13 +6,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from transformer.errors import InputError
 from transformer.recording.view import FAILED, FINISHED, IDLE, PAUSED, QUEUED, STOPPED, TRAINING, RunView
 from transformer.runs.calibration import calibrate, speed
 from transformer.runs.machine import give_back_memory
-from transformer.runs.published import Published
 from transformer.runs.queue import Lease
 from transformer.storage.log import note
 
@@ -25,6 +25,31 @@ CALM_SECONDS = 3.0
 LEFT_ALONE = "Another process of this training has ended, and this one cannot go on without it."
 _EVENTS = {TRAINING: "start", FINISHED: "finish", STOPPED: "stop"}
 """States whose beginning is logged; a pause is none, and what follows one no new start."""
+
+
+class Published:
+    """The one view of a run that everybody reads, replaced whole by whoever changes it.
+
+    Readers take the reference and hold no lock; those who publish do it one after the other.
+    """
+
+    def __init__(self, view: RunView) -> None:
+        self.view = view
+        self.version = 0
+        """Counts what a folder is to hold."""
+        self._publishing = threading.Lock()  # a run's thread, its folder's and `Run.start` all publish
+
+    def publish(self, *, only_if: str | None = None, **changes: Any) -> None:
+        """Replace the view by one with these changes; with `only_if`, only where that is the state."""
+        with self._publishing:
+            if only_if in (None, self.view.state):
+                self.view = replace(self.view, **changes)
+                self.version += 1
+
+    def note(self, **changes: Any) -> None:
+        """Say what a folder does not hold: that it is not up to date, or which weights it has."""
+        with self._publishing:
+            self.view = replace(self.view, **changes)
 
 
 class Runner(threading.Thread):

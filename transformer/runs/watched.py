@@ -1,9 +1,65 @@
-"""A run as its viewers have it: to look at. To command one takes its token: see `Registry.control`."""
+"""A run as its viewers have it, trained here or elsewhere, and its folder on a server."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
+from transformer.errors import InputError
+from transformer.recording.view import FAILED
+from transformer.runs.queue import Lease
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
+from transformer.storage.archive import Archive
+from transformer.storage.arrays import write_whole
+from transformer.storage.format import OWNER
+from transformer.storage.log import LOG
+from transformer.storage.saved import read_run
 
 Watched = Run | Remote
-"""One that is trained here, or one that is watched through its folder."""
+"""One that is trained here, or one that is watched through its folder.
+
+To command it takes its token: see `Registry.control`.
+"""
+
+
+def keep_in_folder(run: Run, folder: Path, owner: str, written: Callable[[], None]) -> None:
+    """Keep a run on disk from now on; where the disk refuses, it says so and lives in memory alone.
+
+    Args:
+        owner: the digest of the token that commands it.
+        written: called whenever the folder has been brought up to date.
+    """
+    try:
+        archive = Archive(folder)
+        write_whole(folder / OWNER, owner.encode())
+    except (InputError, OSError) as error:
+        LOG.warning("%s is not kept on disk: %s", run.id[:6], error)
+        cause = error.__cause__ if isinstance(error, InputError) else error
+        why = cause.strerror if isinstance(cause, OSError) else "its folder cannot be made"
+        run.live_in_memory(f"This run is not kept on disk ({why}). It lives as long as the server runs.")
+        return
+    archive.written = written
+    run.keep_in(archive)
+
+
+def reopened(folder: Path, lease: Lease, written: Callable[[], None]) -> Watched | None:
+    """A run that was kept, as it last was, or as another process trains it; None where it cannot be opened.
+
+    Args:
+        lease: what it may take of the server from now on.
+        written: as for `keep_in_folder`.
+    """
+    try:
+        saved = read_run(folder)
+        if not saved.can_go_on and saved.view.state != FAILED:
+            return Remote(folder, lease)  # a replay: everything but training
+        try:
+            archive = Archive(folder, resumed=True)
+        except InputError:  # another process writes there, or nobody may: it can only be watched
+            return Remote(folder, lease)
+        archive.written = written
+        return Run(saved.view.config, archive=archive, saved=saved, lease=lease)
+    except InputError as error:
+        LOG.warning("%s cannot be opened: %s", folder.name[:6], error)
+        return None
