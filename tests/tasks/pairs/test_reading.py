@@ -116,6 +116,7 @@ def test_controls_and_halves_of_characters_are_left_out(read, some):
         ("sentence,translation", False),
         ("translated_text,text", True),
         ("sentence_en,sentence_fr", False),
+        ("translation_en,translation_fr", False),
         ('"SRC","TGT" ', False),
     ],
 )

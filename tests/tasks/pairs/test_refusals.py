@@ -27,6 +27,7 @@ def complaint(read):
 PAGE = "<!DOCTYPE html>\n<html><head><title>Pairs</title></head>\n<body>\n" + "<p>Go.\tVa !</p>\n" * 40
 LINES = "".join(f"Sentence {i}\tPhrase {i}\n" for i in range(40))
 OBJECTS = [{"src": "a", "tgt": "b"}] * 40
+WIDE = json.dumps(dict.fromkeys(["src", "tgt", *map(str, range(31))], "a"))
 NESTED = '{"a":' * 1500 + "1" + "}" * 1500 + "\n"
 
 
@@ -60,6 +61,10 @@ NESTED = '{"a":' * 1500 + "1" + "}" * 1500 + "\n"
         ("a,b,c,d,e\n" * 40, "not clear which two columns"),
         ('{"a": "b", "c": "d", "e": "f"}\n' * 40, "not clear which two columns"),
         ('{"en": "a", "fr": "b", "de": "c"}\n' * 40, "not clear which two columns"),
+        (
+            json.dumps(dict.fromkeys(["src", "tgt", *map(str, range(31))], "a")) + "\n",
+            "not clear which two columns",
+        ),
         (NESTED + '{"a": 1}\n' * 40, "not clear which two columns"),
         (
             "\n".join(map(json.dumps, OBJECTS[:20])) + '\n{"x": "a"}' * 10,

@@ -21,8 +21,8 @@ MAX_LINE = 20_000
 MAX_COLUMNS = 32
 SAMPLE = 1_000
 """Lines by which the layout is told."""
-MOST = 0.75
-"""Share of the lines that are most of them."""
+READABLE = 0.75
+"""Share of the lines that must have the form of the file."""
 SEPARATORS = {"\t": "TSV", ",": "CSV", ";": "CSV with semicolons"}
 SOURCES = {"source", "src", "sentence", "text", "original", "input", "question"}
 TARGETS = {"target", "tgt", "trg", "translation", "translated", "output", "answer"}
@@ -150,7 +150,7 @@ def _by_content(rows: Sequence[Sequence[str]]) -> tuple[int, int] | None:
     words = [
         place
         for place, cells in enumerate(columns)
-        if sum(cell.strip().isdecimal() for cell in cells) < MOST * len(cells)
+        if sum(cell.strip().isdecimal() for cell in cells) < READABLE * len(cells)
     ]
     if len(columns) == 2:  # numbers are what is learned
         words = [0, 1]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from transformer.tasks.pairs.layout import MAX_LINE, MOST, Layout, Sides, aligned, layout_of
+from transformer.tasks.pairs.layout import MAX_LINE, READABLE, Layout, Sides, aligned, layout_of
 from transformer.tasks.pairs.text import EXPECTED, lines_of, named, plain, refused, shortened
 
 MAX_BYTES = 20_000_000
@@ -104,7 +104,7 @@ def _read(name: str, layout: Layout, lines: Sequence[tuple[int, str]]) -> Readin
         else:
             pairs[found] = None
     fitting = 1 - count[OTHER_FORM] / max(1, len(lines) - count[EMPTY_LINE])
-    if fitting < MOST:
+    if fitting < READABLE:
         odd = examples[OTHER_FORM][0]
         raise refused(
             f"Only {fitting:.0%} of the lines of {named(name)} are {layout.format}; line {odd.line:,} is "

@@ -1,4 +1,4 @@
-"""The bytes of a file as lines of text, text without what nobody sees, and the way to refuse an upload."""
+"""Uploaded bytes as lines of text, text without what nobody sees, and how an upload is refused."""
 
 from __future__ import annotations
 
