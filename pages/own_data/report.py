@@ -113,16 +113,11 @@ def _made(reading: Reading, caps: Caps) -> OwnPairs | None:
 
 def kept_line(own: OwnPairs) -> str:
     """From what was read to what is kept, cap by cap."""
-    trail, left = [], len(own.capped.pairs)
-    for step in own.capped.steps:  # a run that was opened again knows what was kept alone
-        if not trail:
-            trail.append(f"{step.left:,} read")
-        elif step.left < left:  # a cap that takes nothing away is not worth a word
-            trail.append(f"{step.left:,} {step.cap}")
-        left = step.left
+    steps = [f"{step.left:,} {step.cap}" for step in own.capped.steps]  # none of a run that was opened again
+    kept = f"**{len(own.capped.pairs):,} kept**"
     n_sources = len({source for source, _ in own.capped.pairs})
     return (
-        f"{' → '.join([*trail, f'**{left:,} kept**'])}.\n\n**{n_sources:,}** different sources, of which "
+        f"{' → '.join([*steps, kept])}.\n\n**{n_sources:,}** different sources, of which "
         f"**{len(own.held_out()):,}** are held out with all their translations; **{own.size:,}** pairs to "
         f"train on; vocabulary **{own.capped.src_words:,} / {own.capped.tgt_words:,}** words."
     )

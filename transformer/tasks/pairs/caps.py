@@ -75,7 +75,7 @@ class Capped:
     src: Writing
     tgt: Writing
     steps: tuple[Step, ...] = ()
-    """From what was read to what is kept, one for each cap that is set."""
+    """From what was read to what is kept, one for each cap that takes something away."""
 
     @cached_property
     def src_words(self) -> int:
@@ -143,15 +143,14 @@ def _spelled(reading: Reading, *, swap: bool, lower: bool) -> _Spelled:
 
 
 def _kept(spelled: _Spelled, caps: Caps) -> Capped:
-    left = spelled.candidates
     steps = [Step("read", spelled.read)]
 
     def after(cap: str, kept: list[Candidate]) -> list[Candidate]:
-        steps.append(Step(cap, len(kept)))
+        if len(kept) < steps[-1].left:
+            steps.append(Step(cap, len(kept)))
         return kept
 
-    if len(left) < spelled.read:
-        after("different once spelled alike", left)
+    left = after("different once spelled alike", spelled.candidates)
     if (longest := caps.longest_source) is not None:
         left = after(f"source of at most {longest:,} words", [one for one in left if one.n_source <= longest])
     if (longest := caps.longest_target) is not None:
