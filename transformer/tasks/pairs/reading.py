@@ -116,9 +116,7 @@ def _read(name: str, layout: Layout, lines: Sequence[tuple[int, str]]) -> Readin
             f"{named(name)}, read as {layout.format}, has {len(pairs)} pairs that can be used; at least "
             f"{MIN_PAIRS} are needed{f' (left out: {reasons})' if reasons else ''}. Add more sentences."
         )
-    skipped = (
-        Skipped(reason, times, tuple(examples[reason])) for reason, times in count.most_common() if times
-    )
+    skipped = (Skipped(reason, times, tuple(examples[reason])) for reason, times in count.most_common())
     return Reading(tuple(pairs), layout.format, len(lines), tuple(skipped))
 
 
