@@ -41,22 +41,17 @@ def drawn(seed=0, count=20_000):
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_every_date_is_known_in_every_form(name):
+def test_every_date_is_written_as_the_standard_library_would_and_known(name):
+    (form,) = (form for form in FORMS if form.name == name)
     for day in SOME_DAYS:
         text = WRITTEN[name](day).lower()
+        assert form.write(day) == text
         pair = DATES.find(text)
         assert pair.target == day.isoformat()
         assert pair.held_out == is_held_out(day)
         assert pair.pattern == name or day.month == 5  # with may, a short name is the full one
         assert DATES.read(text.upper()) == text
         assert DATES.references(text) == (day.isoformat(),)
-
-
-def test_dates_are_written_as_the_standard_library_would():
-    assert [form.name for form in FORMS] == list(WRITTEN)
-    for form in FORMS:
-        for day in SOME_DAYS:
-            assert form.write(day) == WRITTEN[form.name](day).lower()
 
 
 def test_what_is_drawn_is_a_date_of_the_hundred_years_with_its_true_weekday():
@@ -89,8 +84,7 @@ def test_about_one_day_of_the_year_in_ten_is_held_out_in_every_year():
     leap = [date(2000, 1, 1) + timedelta(days=n) for n in range(366)]
     held_out = {(d.day, d.month) for d in leap if is_held_out(d)}
     assert 25 <= len(held_out) <= 48
-    for d in SOME_DAYS:
-        assert is_held_out(d) == ((d.day, d.month) in held_out)
+    assert all(is_held_out(d) == ((d.day, d.month) in held_out) for d in SOME_DAYS)
 
 
 def test_a_thousand_different_dates_are_held_out_in_all_forms_and_many_years():
@@ -102,12 +96,6 @@ def test_a_thousand_different_dates_are_held_out_in_all_forms_and_many_years():
     assert min(forms.values()) > 60
     assert len({pair.target[:4] for pair in pairs}) == 100
     assert len({pair.pattern for pair in pairs[:60]}) == 10  # in random order
-
-
-def test_batches_depend_on_their_random_numbers_alone():
-    state = np.random.get_state()[1].copy()
-    assert drawn(3, 50) == drawn(3, 50) != drawn(4, 50)
-    assert np.array_equal(np.random.get_state()[1], state)
 
 
 # Where each character comes from.
@@ -163,60 +151,28 @@ def test_a_typed_date_is_cleaned_and_known(typed, read):
     assert DATES.find(read).target == ("2021-03-05" if "5" in read else "2021-03-12")
 
 
-EXAMPLES = "Type one like “12 march 2021”, “march 12, 2021” or “12th of march 2021”."
-
-
 @pytest.mark.parametrize(
-    ("typed", "message", "offer"),
+    ("typed", "says", "offer"),
     [
-        (" ", "There is no date to ask; type one, such as 12 march 2021.", None),
-        (
-            "February 30, 2021",
-            "february 30 does not exist; february 2021 has 28 days. Try february 28, 2021.",
-            "february 28, 2021",
-        ),
-        (
-            "thu 30 feb 2024",
-            "february 30 does not exist; february 2024 has 29 days. Try thu 29 feb 2024.",
-            "thu 29 feb 2024",
-        ),
-        (
-            "31st of april 1999",
-            "april 31 does not exist; april 1999 has 30 days. Try 30th of april 1999.",
-            "30th of april 1999",
-        ),
-        (
-            "99 december 1999",
-            "december 99 does not exist; december 1999 has 31 days. Try 31 december 1999.",
-            "31 december 1999",
-        ),
-        ("12 march 1850", "The year 1850 is not learned; choose one from 1950 to 2049.", None),
-        ("12 march 2050", "The year 2050 is not learned; choose one from 1950 to 2049.", None),
-        (
-            "2021 March 12",
-            "“2021 march 12” is not written in a form that this task learns. Try 12 march 2021.",
-            "12 march 2021",
-        ),
-        (
-            "Sept. 3rd 1999",
-            "“sept. 3rd 1999” is not written in a form that this task learns. Try 3 september 1999.",
-            "3 september 1999",
-        ),
-        ("12/03/2021", f"“12/03/2021” is not written in a form that this task learns. {EXAMPLES}", None),
-        ("banana", f"“banana” is not written in a form that this task learns. {EXAMPLES}", None),
-        ("2021 feb 30", f"“2021 feb 30” is not written in a form that this task learns. {EXAMPLES}", None),
-        (
-            "1850 march 12",
-            f"“1850 march 12” is not written in a form that this task learns. {EXAMPLES}",
-            None,
-        ),
-        (90 * "x", f"“{60 * 'x'}” is not written in a form that this task learns. {EXAMPLES}", None),
+        (" ", "no date to ask", None),
+        ("February 30, 2021", "february 30 does not exist; .* 28 days", "february 28, 2021"),
+        ("thu 30 feb 2024", "has 29 days", "thu 29 feb 2024"),
+        ("31st of april 1999", "has 30 days", "30th of april 1999"),
+        ("99 december 1999", "december 99 does not exist", "31 december 1999"),
+        ("12 march 1850", "year 1850 .* from 1950 to 2049", None),
+        ("12 march 2050", "year 2050", None),
+        ("2021 March 12", "“2021 march 12” is not written", "12 march 2021"),
+        ("Sept. 3rd 1999", "is not written", "3 september 1999"),
+        ("12/03/2021", "is not written .* “12 march 2021”, “march 12, 2021” or “12th of march 2021”", None),
+        ("banana", "is not written", None),
+        ("2021 feb 30", "is not written", None),
+        ("1850 march 12", "is not written", None),
+        (90 * "x", f"“{60 * 'x'}” is not written", None),
     ],
 )
-def test_a_typed_date_that_cannot_be_asked_is_answered_with_what_to_do(typed, message, offer):
-    with pytest.raises(InputError) as refused:
+def test_a_typed_date_that_cannot_be_asked_is_answered_with_what_to_do(typed, says, offer):
+    with pytest.raises(InputError, match=says) as refused:
         DATES.read(typed)
-    assert str(refused.value) == message
     assert (refused.value.field, refused.value.offer) == ("probe_words", offer)
     assert offer is None or DATES.read(offer) == offer
 
@@ -245,9 +201,3 @@ def test_probes_are_true_dates_of_several_forms_some_of_them_held_out():
         form = next(form for form in FORMS if form.name == pair.pattern)
         assert form.write(day) == pair.source
         assert FIRST <= day <= LAST
-
-
-def test_dates_say_what_kind_of_task_they_are():
-    assert (DATES.name, DATES.same_length, DATES.translates, DATES.size) == ("dates", False, False, None)
-    assert DATES.everyday() == ()
-    assert DATES.tgt.units("2021-03-12") == tuple("2021-03-12")

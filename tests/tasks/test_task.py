@@ -7,7 +7,7 @@ import pytest
 
 from tests.tasks.conftest import HELD_OUT, Sentences
 from transformer import tasks
-from transformer.config import RunConfig, TrainConfig
+from transformer.config import GRAMMARS, LETTER_TASKS, RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.tasks import completed, make_task, task_of
 from transformer.tasks.pair import Pair
@@ -246,18 +246,23 @@ def test_what_a_head_is_to_find_depends_on_what_is_known(task):
     assert task(corpus=Sentences(kept=[Pair("a cat", "un chat", held_out=True)])).aim == "focus"
 
 
-@pytest.mark.parametrize("name", ["reverse", "copy", "sort", "caesar", "dates", "numbers", "en-fr"])
+@pytest.mark.parametrize("name", [*LETTER_TASKS, "dates", "numbers", "en-fr"])
 def test_tasks_of_every_name_have_batches_that_their_model_has_positions_for(name):
-    for topology in ("encoder-decoder", "decoder-only"):
-        made = make_task(TrainConfig(task=name, batch_size=17), topology)
-        held_out = made.held_out()
-        for batch in (made.batch(1, 2), made.encode(held_out[:50]), made.encode(held_out[:9], filled=True)):
-            assert batch.src.shape[1] <= made.max_tokens
-            assert batch.tgt_in.shape[1] <= made.max_tokens
-        trained = {text for k in range(20) for text in made.words(5, k)}
-        assert not trained & set(held_out)
-        question = made.question(made.probes()[0])
-        assert made.accepts(question.text, question.answer)
+    made, one = (
+        make_task(TrainConfig(task=name, batch_size=17), topology)
+        for topology in ("encoder-decoder", "decoder-only")
+    )
+    assert (made.name, made.same_length, made.translates) == (name, name in LETTER_TASKS, name in GRAMMARS)
+    held_out, state = made.held_out(), np.random.get_state()[1].copy()
+    trained = [made.words(5, k) for k in range(20)]
+    assert not {text for texts in trained for text in texts} & set(held_out)
+    assert trained[3:5] == [one.words(5, 3), one.words(5, 4)]  # whatever was drawn before
+    assert np.array_equal(np.random.get_state()[1], state)
+    for task in (made, one):
+        for batch in (task.batch(1, 2), task.encode(held_out[:50]), task.encode(held_out[:9], filled=True)):
+            assert max(batch.src.shape[1], batch.tgt_in.shape[1]) <= task.max_tokens
+    question = made.question(made.probes()[0])
+    assert made.accepts(question.text, question.answer)
 
 
 def test_pairs_must_be_there():

@@ -1,16 +1,14 @@
-"""Text to ids and back, for every kind of tokenizer."""
+"""Text to ids and back: characters, words and byte pairs."""
 
 from __future__ import annotations
 
-import json
 from itertools import product
 
 import pytest
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer
 
-from transformer.errors import InputError
-from transformer.tasks.tokenizer import byte_pairs, characters, from_file, from_hub, words
-from transformer.tasks.writing import WORDS, Writing
+from transformer.tasks.tokenizer import byte_pairs, characters, words
+from transformer.tasks.writing import Writing
 
 FRENCH = Writing(spaced="?!;:")
 TEXTS = [
@@ -47,31 +45,18 @@ def test_a_separator_is_one_more_token_at_the_end_and_leaves_the_others_in_their
     assert theirs(separated).token_to_id("[SEP]") == 7
 
 
-def test_text_comes_back_whole():
+def test_text_comes_back_whole_and_ends_at_the_first_eos():
     tokenizer = characters()
     for ids, word in zip(tokenizer.encode(["zebra", "q", ""]), ["zebra", "q", ""], strict=True):
         assert tokenizer.text(ids[1:]) == (word, True)
         assert tokenizer.tokens(ids) == ("[SOS]", *word, "[EOS]")
-
-
-def test_text_ends_at_the_first_eos_and_shows_what_should_not_be_there():
-    tokenizer = characters()
     assert tokenizer.text([6, 4, 2, 7, 2]) == ("ca", True)
-    assert tokenizer.text([6, 0, 4]) == ("c[PAD]a", False)
-    assert tokenizer.text([2]) == ("", True)
+    assert tokenizer.text([6, 0, 4]) == ("c[PAD]a", False)  # what should not be there is shown
 
 
 def test_a_character_outside_the_alphabet_is_unknown():
     assert characters("xy").encode(["xay"]) == [[1, 4, 3, 5, 2]]
     assert characters("xy").id_of("a") == characters("xy").unk_id == 3
-
-
-def test_its_json_is_a_tokenizer_for_the_tokenizers_package():
-    tokenizer = characters()
-    loaded = theirs(tokenizer)
-    assert loaded.encode("headlight").ids == tokenizer.encode(["headlight"])[0]
-    assert loaded.encode("fly").tokens == ["[SOS]", "f", "l", "y", "[EOS]"]
-    assert loaded.get_vocab_size() == tokenizer.size
 
 
 def test_a_space_is_a_token_like_any_other_and_shown_so_that_it_can_be_seen():
@@ -137,7 +122,6 @@ def test_the_names_of_special_tokens_in_a_text_are_plain_signs():
 
 def test_a_sentence_without_words_is_empty():
     assert words(["a"], Writing()).encode(["", "  "]) == [[1, 2], [1, 2]]
-    assert words(["a"], Writing()).spans("") == []
 
 
 # Byte pairs.
@@ -207,139 +191,3 @@ def test_spans_of_byte_pairs_cover_the_text_from_left_to_right():
         assert letters == {place for place, sign in enumerate(text) if sign != " "}
         marks = sum(token == "␣" for token in tokenizer.tokens(tokenizer.encode([text])[0]))
         assert sum(end - begin for begin, end in spans) <= len(text) + marks, "no letter is told twice"
-
-
-# A file.
-
-
-def brought(kind):
-    """A tokenizer.json as others make them, knowing much that no text here uses."""
-    texts = [*TEXTS, "zebras quack", "quick zebras"] * 3
-    if kind == "word-level":
-        backend = Tokenizer(models.WordLevel(unk_token="[UNK]"))
-        backend.pre_tokenizer = pre_tokenizers.Whitespace()
-        backend.decoder = decoders.Fuse()
-        trainer = trainers.WordLevelTrainer(special_tokens=["[UNK]", "[CLS]", "[PAD]"])
-    elif kind == "bytes":
-        backend = Tokenizer(models.BPE())
-        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        backend.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(vocab_size=340, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
-        trainer.show_progress = False
-    else:
-        backend = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-        backend.normalizer = normalizers.Lowercase()
-        backend.pre_tokenizer = pre_tokenizers.Whitespace()
-        backend.decoder = decoders.WordPiece()
-        trainer = trainers.WordPieceTrainer(
-            vocab_size=80, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]"], show_progress=False
-        )
-    backend.train_from_iterator(texts, trainer)
-    backend.enable_padding(length=30)
-    backend.enable_truncation(3)
-    return backend
-
-
-@pytest.mark.parametrize("separator", [False, True])
-@pytest.mark.parametrize("kind", ["word-level", "bytes", "word-pieces"])
-def test_a_file_keeps_its_way_to_split_and_only_the_tokens_that_are_used(kind, separator):
-    backend = brought(kind)
-    tokenizer = from_file(backend.to_str(), TEXTS, separator=separator)
-    backend.no_padding()
-    backend.no_truncation()
-    used = {i for text in TEXTS for i in backend.encode(text, add_special_tokens=False).ids}
-    unknown = {backend.token_to_id("[UNK]")} & used
-    assert tokenizer.size == 4 + len(used - unknown) + separator < backend.get_vocab_size()
-    assert tokenizer.sep_id == (tokenizer.size - 1 if separator else -1)
-    for ids, text in zip(tokenizer.encode(TEXTS), TEXTS, strict=True):
-        split = backend.encode(text, add_special_tokens=False)
-        assert (ids[0], ids[-1]) == (1, 2)
-        assert tokenizer.tokens(ids[1:-1]) == tuple(split.tokens)
-        assert all(i >= 4 for i in ids[1:-1])
-        assert tokenizer.spans(text) == split.offsets
-        assert tokenizer.text(ids[1:])[0] == backend.decode(split.ids)
-        assert "".join(tokenizer.pieces(ids[1:-1])) == backend.decode(split.ids)
-
-
-def test_text_of_a_file_of_bytes_comes_back_whole_though_a_letter_is_several_tokens():
-    tokenizer = from_file(brought("bytes").to_str(), ["é tu, brute?", "naïve"])
-    for text in ("é tu, brute?", "naïve"):
-        (ids,) = tokenizer.encode([text])
-        assert tokenizer.text(ids[1:]) == (text, True)
-        assert tokenizer.text([*ids[1:-1], 0, 2]) == (f"{text}[PAD]", True)
-
-
-def test_of_a_file_the_most_frequent_tokens_are_kept_and_the_others_are_unknown():
-    texts = ["the cat sees the dog", "the cat", "the hat"]
-    tokenizer = from_file(brought("word-level").to_str(), texts, 4 + 2)
-    assert tokenizer.tokens(range(6)) == ("[PAD]", "[SOS]", "[EOS]", "[UNK]", "the", "cat")
-    assert tokenizer.encode(["the dog", "cat"]) == [[1, 4, 3, 2], [1, 5, 2]]
-    separated = from_file(brought("word-level").to_str(), texts, 7, separator=True)
-    assert separated.tokens(range(7)) == (*tokenizer.tokens(range(6)), "[SEP]")
-
-
-def test_a_file_s_own_special_tokens_are_not_ours():
-    """Here "[PAD]" has an id that is not 0, and stands in a text; "[UNK]" is what an unknown word gives."""
-    backend = brought("word-level")
-    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer = from_file(backend.to_str(), ["the [PAD] cat", "quokka the"])
-    (ids,) = tokenizer.encode(["the [PAD] quokka cat"])
-    assert ids[0] == 1
-    assert ids[3] == tokenizer.unk_id == 3
-    assert 0 not in ids
-    assert tokenizer.tokens(ids) == ("[SOS]", "the", "[PAD]′", "[UNK]", "cat", "[EOS]")
-    assert len(set(tokenizer.tokens(range(tokenizer.size)))) == tokenizer.size
-
-
-@pytest.mark.parametrize("content", ["", "{}", "[1, 2]", "no json", json.dumps({"model": {"type": "Magic"}})])
-def test_content_that_is_no_tokenizer_is_refused_with_what_to_do(content):
-    with pytest.raises(InputError) as refused:
-        from_file(content, TEXTS)
-    assert str(refused.value).startswith("This is no tokenizer.json of the tokenizers package (")
-    assert str(refused.value).endswith("; save one with tokenizer.save(), or choose another kind.")
-    assert refused.value.field == "tokenizer"
-
-
-def test_a_file_that_knows_nothing_of_the_texts_is_refused():
-    with pytest.raises(InputError) as refused:
-        from_file(brought("word-level").to_str(), ["日本", "中国"])
-    assert str(refused.value) == "This tokenizer knows no token of the task's texts; choose another file."
-
-
-# A name.
-
-
-def test_a_tokenizer_that_cannot_be_fetched_is_refused_with_what_to_do(monkeypatch):
-    def offline(name):
-        raise ConnectionError("no route to host")
-
-    monkeypatch.setattr(Tokenizer, "from_pretrained", offline)
-    with pytest.raises(InputError) as refused:
-        from_hub("bert-base-uncased")
-    assert str(refused.value) == (
-        "The tokenizer “bert-base-uncased” cannot be fetched (no route to host): it needs a network and a "
-        "name such as bert-base-uncased. Without one, upload its tokenizer.json."
-    )
-    assert refused.value.field == "tokenizer"
-
-    def silent(name):
-        raise TimeoutError
-
-    monkeypatch.setattr(Tokenizer, "from_pretrained", silent)
-    with pytest.raises(InputError, match=r"cannot be fetched \(TimeoutError\)"):
-        from_hub("a/b")
-
-
-def test_a_tokenizer_that_was_fetched_is_used_as_a_file(monkeypatch, tmp_path):
-    path = tmp_path / "tokenizer.json"
-    brought("word-pieces").save(str(path))
-    monkeypatch.setattr(Tokenizer, "from_pretrained", lambda name: Tokenizer.from_file(str(tmp_path / name)))
-    content = from_hub("tokenizer.json")
-    assert json.loads(content) == json.loads(path.read_text())
-    assert from_file(content, TEXTS).encode(TEXTS) == from_file(path.read_text(), TEXTS).encode(TEXTS)
-
-
-def test_python_and_the_package_split_with_the_same_expression():
-    split = pre_tokenizers.Split(Regex(WORDS), "removed", invert=True)
-    for text in [*TEXTS, "l'homme d'où ?", "i'm 20-30 o'clock's", "我有3只cat。", "--a-b- c' 's's"]:
-        assert Writing().units(text) == tuple(part for part, _ in split.pre_tokenize_str(text))
