@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 from weakref import WeakValueDictionary
 
 from transformer.config import RunConfig, TrainConfig
@@ -25,20 +27,36 @@ from transformer.tasks.task import Question, Task
 
 __all__ = ["PATTERNS", "Batch", "Question", "Task", "completed", "corpus_of", "make_task", "task_of"]
 
-LETTERS = {"reverse": Reverse, "copy": Copy, "sort": Sort}
-SENTENCES = {"en-fr": FRENCH.grammar, "en-it": ITALIAN.grammar, "zh-en": chinese}
+_LETTERS = ("min_letters", "max_letters")
+_SENTENCES = ("patterns", "adjectives")
+CORPORA: dict[str, tuple[Callable[..., Corpus], tuple[str, ...]]] = {
+    "reverse": (Reverse, _LETTERS),
+    "copy": (Copy, _LETTERS),
+    "sort": (Sort, _LETTERS),
+    "caesar": (Caesar, (*_LETTERS, "shift")),
+    "dates": (Dates, ()),
+    "numbers": (Numbers, ("language", "digits", "to_words")),
+    "en-fr": (FRENCH.grammar, _SENTENCES),
+    "en-it": (ITALIAN.grammar, _SENTENCES),
+    "zh-en": (chinese, _SENTENCES),
+}
+"""By task, what makes its corpus, and the settings that it is made from."""
 PATTERNS = {
     "en-fr": FRENCH.lexicon.patterns,
     "en-it": ITALIAN.lexicon.patterns,
     "zh-en": chinese_words.PATTERNS,
 }
 """Task to its kinds of sentences, each with a sentence on what to look for."""
-_DECIDE = (
-    *("task", "min_letters", "max_letters", "shift", "language", "digits", "to_words", "patterns"),
-    *("adjectives", "pairs", "tokenizer", "tokenizer_file", "vocabulary", "min_frequency"),
-    *("batch_size", "pad_to", "examples"),
+_IN_TOKENS = (
+    "tokenizer",
+    "tokenizer_file",
+    "vocabulary",
+    "min_frequency",
+    "batch_size",
+    "pad_to",
+    "examples",
 )
-"""The settings that make a task what it is."""
+"""The settings that make a task of a corpus; with others it is still the same."""
 _TASKS: WeakValueDictionary[tuple[object, ...], Task] = WeakValueDictionary()
 _NEWEST: deque[Task] = deque(maxlen=8)
 """Keeps those that were asked for last."""
@@ -55,31 +73,15 @@ def corpus_of(config: TrainConfig) -> Corpus:
             raise InputError(
                 "There are no pairs yet; upload or paste some on the page Your data, and come back.", "task"
             )
-        return kept(config.pairs or "")
-    # Only what makes a corpus: other settings may change, and it is still the same.
-    letters = config.min_letters, config.max_letters
-    numbers = config.language, config.digits, config.to_words
-    return _made(config.task, letters, config.shift, numbers, config.patterns, config.adjectives)
+        return kept(config.pairs)
+    _, settings = CORPORA[config.task]
+    return _made(config.task, *(getattr(config, name) for name in settings))
 
 
 @lru_cache(maxsize=16)
-def _made(
-    task: str,
-    letters: tuple[int, int],
-    shift: int,
-    numbers: tuple[str, int, bool],
-    patterns: tuple[str, ...] | None,
-    adjectives: int,
-) -> Corpus:
-    if task in LETTERS:
-        return LETTERS[task](*letters)
-    if task == "caesar":
-        return Caesar(*letters, shift=shift)
-    if task == "dates":
-        return Dates()
-    if task == "numbers":
-        return Numbers(*numbers)
-    return SENTENCES[task](patterns, adjectives)
+def _made(task: str, *settings: Any) -> Corpus:
+    make, _ = CORPORA[task]
+    return make(*settings)
 
 
 def make_task(config: TrainConfig, topology: str, *, one_vocabulary: bool = False) -> Task:
@@ -101,9 +103,9 @@ def make_task(config: TrainConfig, topology: str, *, one_vocabulary: bool = Fals
             "writes one token in the place of each; choose encoder-decoder or decoder-only.",
             "topology",
         )
-    key = (*(getattr(config, name) for name in _DECIDE), topology, one_vocabulary)
+    key = (corpus, *(getattr(config, name) for name in _IN_TOKENS), topology, one_vocabulary)
     task = _TASKS.get(key)
-    if task is None or task.corpus is not corpus:
+    if task is None:
         task = Task(corpus, config, topology, one_vocabulary=one_vocabulary)
         _TASKS[key] = task
     if config.task != "pairs":  # a person's own stay no longer than they are needed

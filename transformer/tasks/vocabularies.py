@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from transformer.config import LETTER_TASKS, TrainConfig
 from transformer.errors import InputError
@@ -43,32 +43,27 @@ def tokenizers_of(
         made = [_learned(config, texts, separator) for texts in groups[: 1 if one else 2]]
         return made[0], made[-1]
     sides = [(src, questions), (tgt, answers)]
-    kinds = [_kind(config.tokenizer, writing) for writing, _ in sides]
-    counts = [_counts(kind, writing, texts) for kind, (writing, texts) in zip(kinds, sides, strict=True)]
+    counts = [_counts(config, writing, texts) for writing, texts in sides]
     if one:
         counts = [counts[0] + counts[1]] * 2
-    tokens = [_ranked(of_side, config, separator) for of_side in counts]
-    return (
-        _of_units(kinds[0], src, tokens[0], separator),
-        _of_units(kinds[1], tgt, tokens[1], separator),
-    )
+    read, written = (_ranked(of_side, config, separator) for of_side in counts)
+    return _of_units(config, src, read, separator), _of_units(config, tgt, written, separator)
 
 
-def _kind(chosen: str, writing: Writing) -> str:
-    if chosen == "characters" or writing.unit == CHARACTERS:
-        return "characters"
-    return "words"
+def _spelled(config: TrainConfig, writing: Writing) -> bool:
+    """Whether each character is a token."""
+    return config.tokenizer == "characters" or writing.unit == CHARACTERS
 
 
-def _of_units(kind: str, writing: Writing, tokens: Sequence[str], separator: bool) -> TextTokenizer:
-    if kind == "characters":
+def _counts(config: TrainConfig, writing: Writing, texts: Sequence[str]) -> Counter[str]:
+    split: Callable[[str], Iterable[str]] = tuple if _spelled(config, writing) else writing.units
+    return Counter(unit for text in texts for unit in split(text))
+
+
+def _of_units(config: TrainConfig, writing: Writing, tokens: Sequence[str], separator: bool) -> TextTokenizer:
+    if _spelled(config, writing):
         return characters(tokens, separator=separator)
     return words(tokens, writing, separator=separator)
-
-
-def _counts(kind: str, writing: Writing, texts: Sequence[str]) -> Counter[str]:
-    split = tuple if kind == "characters" else writing.units
-    return Counter(unit for text in texts for unit in split(text))
 
 
 def _ranked(counts: Counter[str], config: TrainConfig, separator: bool) -> list[str]:

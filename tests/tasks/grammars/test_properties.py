@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from transformer.tasks import PATTERNS, SENTENCES
+from transformer.tasks import CORPORA, PATTERNS
 from transformer.tasks.corpus import N_HELD_OUT, held_out_by_hash
 from transformer.tasks.grammars.chinese_words import ADJECTIVES
 from transformer.tasks.grammars.romance import FRENCH, ITALIAN
@@ -31,7 +31,7 @@ def english_adjectives(task):
 @cache
 def made(task, adjectives):
     """A grammar, and sentences that it trains on."""
-    grammar = SENTENCES[task](None, adjectives)
+    grammar = CORPORA[task][0](None, adjectives)
     return grammar, grammar.drawn(np.random.default_rng(7), 12_000)
 
 
@@ -185,7 +185,7 @@ def test_nothing_gives_away_that_new_york_is_a_city():
         assert grammar.find(also).held_out
 
 
-@pytest.mark.parametrize("task", SENTENCES)
+@pytest.mark.parametrize("task", PATTERNS)
 def test_a_typed_sentence_may_be_written_as_people_write(task):
     typed, clean = {
         "en-fr": ("  Does a bird  SING ?", "does a bird sing?"),
@@ -197,7 +197,7 @@ def test_a_typed_sentence_may_be_written_as_people_write(task):
 
 @pytest.mark.parametrize(("task", "pattern"), [(task, name) for task in PATTERNS for name in PATTERNS[task]])
 def test_a_pattern_alone_makes_its_own_sentences_and_holds_out_no_word_by_itself(task, pattern):
-    grammar = SENTENCES[task]((pattern,), 1)
+    grammar = CORPORA[task][0]((pattern,), 1)
     pairs = grammar.drawn(np.random.default_rng(0), 6000)
     assert {pair.pattern for pair in [*pairs, *grammar.held_out()]} == {pattern}
     for asked, trained in zip(units(grammar, grammar.held_out()), units(grammar, pairs), strict=True):
@@ -206,10 +206,10 @@ def test_a_pattern_alone_makes_its_own_sentences_and_holds_out_no_word_by_itself
     assert {grammar.find(probe).pattern for probe in grammar.probes()} == {pattern}
 
 
-@pytest.mark.parametrize("task", SENTENCES)
+@pytest.mark.parametrize("task", PATTERNS)
 @pytest.mark.parametrize("adjectives", range(5))
 def test_every_choice_leads_to_a_sentence(task, adjectives):
-    grammar = SENTENCES[task](None, adjectives)
+    grammar = CORPORA[task][0](None, adjectives)
     patterns = {pair.pattern for pair in grammar.drawn(np.random.default_rng(adjectives), 2000)}
     mute = {"copula", "description", "predicate", "comparison", "relative"} if not adjectives else set()
     assert patterns == set(PATTERNS[task]) - mute
@@ -226,11 +226,11 @@ def test_other_patterns_have_this_and_my_only_if_determiners_are_chosen():
     assert having["determiners"] == sum(pair.pattern == "determiners" for pair in pairs)
 
 
-@pytest.mark.parametrize("task", SENTENCES)
+@pytest.mark.parametrize("task", PATTERNS)
 def test_the_same_seed_draws_the_same_sentences_and_another_one_others(task):
-    first, again, other = (SENTENCES[task]().drawn(np.random.default_rng(seed), 50) for seed in (3, 3, 4))
+    first, again, other = (CORPORA[task][0]().drawn(np.random.default_rng(seed), 50) for seed in (3, 3, 4))
     assert first == again != other
-    assert SENTENCES[task]().held_out() == SENTENCES[task]().held_out()
+    assert CORPORA[task][0]().held_out() == CORPORA[task][0]().held_out()
 
 
 @pytest.mark.parametrize("task", ROMANCE)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transformer.tasks import PATTERNS, SENTENCES
+from transformer.tasks import CORPORA, PATTERNS
 from transformer.tasks.grammars.romance import FRENCH, ITALIAN
 
 FILES = {"en-fr": "french", "en-it": "italian", "zh-en": "chinese"}
@@ -50,7 +50,7 @@ NEVER = {
 
 @cache
 def grammar(task):
-    return SENTENCES[task](None, 2 if task == "zh-en" else 4)
+    return CORPORA[task][0](None, 2 if task == "zh-en" else 4)
 
 
 @cache

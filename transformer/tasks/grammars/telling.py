@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from transformer.tasks.corpus import held_out_by_hash
 from transformer.tasks.pair import Pair
@@ -150,11 +150,8 @@ class Following(Telling):
         return list(fitting)
 
 
-class Rules(Protocol):
-    """The grammar of one pair of languages: tells one sentence from its first choice to its last."""
-
-    def __call__(self, telling: Telling) -> None:
-        """Pick and write."""
+Rules = Callable[[Telling], None]
+"""The grammar of one pair of languages: picks and writes one sentence, from its first choice to its last."""
 
 
 def drawn(rules: Rules, src: Writing, tgt: Writing, chance: random.Random) -> Pair:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.tasks.numbers.language import Language, Said, thousands
+from transformer.tasks.numbers.language import Language, Said
 from transformer.tasks.writing import Writing
 
 # Below twenty, each number has a word of its own.
@@ -13,21 +13,11 @@ ONES = (
 TENS = "- - twenty thirty forty fifty sixty seventy eighty ninety".split()
 
 
-def said(number: int) -> Said:
-    """The words of a number, with the digits that they tell."""
-    if number == 0:
-        return [("zero", (0,))]
-    many, rest = divmod(number, 1000)
-    words: Said = thousands(_below_thousand(many), "thousand") if many else []
-    if many and 0 < rest < 100:
-        words.append(("and", ()))  # five thousand and six
-    return words + _below_thousand(rest)
-
-
-def _below_thousand(number: int) -> Said:
+def below_thousand(number: int, after_thousands: bool, how_many: bool) -> Said:
+    """Three hundred and forty two; five thousand and six."""
     hundreds, rest = divmod(number, 100)
     words: Said = [(ONES[hundreds], (2,)), ("hundred", (2,))] if hundreds else []
-    if hundreds and rest:
+    if rest and (hundreds or after_thousands):
         words.append(("and", ()))
     return words + _below_hundred(rest)
 
@@ -43,7 +33,8 @@ def _below_hundred(number: int) -> Said:
 ENGLISH = Language(
     name="English",
     writing=Writing(unit=r"[^\W_]+"),  # forty-two is two words: the hyphen is not written
-    said=said,
+    below_thousand=below_thousand,
+    zero="zero",
     one="one",
     hundred="hundred",
     thousand="thousand",

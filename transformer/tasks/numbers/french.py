@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.tasks.numbers.language import Language, Said, thousands
+from transformer.tasks.numbers.language import Language, Said
 from transformer.tasks.writing import Writing
 
 # Up to sixteen, each number has a word of its own; seventeen is dix-sept.
@@ -12,26 +12,15 @@ ONES = (
 TENS = "- dix vingt trente quarante cinquante soixante".split()
 
 
-def said(number: int) -> Said:
-    """The words of a number, with the digits that they tell."""
-    if number == 0:
-        return [("zéro", (0,))]
-    many, rest = divmod(number, 1000)
-    words: Said = []
-    if many == 1:
-        words = [("mille", (3,))]
-    elif many:
-        words = thousands(_below_thousand(many, last=False), "mille")
-    return words + _below_thousand(rest, last=True)
-
-
-def _below_thousand(number: int, last: bool) -> Said:
+def below_thousand(number: int, after_thousands: bool, how_many: bool) -> Said:
     """Cents and vingts have their s only as the last word of all: deux-cents, but deux-cent-mille."""
+    if how_many and number == 1:
+        return []  # mille
     hundreds, rest = divmod(number, 100)
     words: Said = [(ONES[hundreds], (2,))] if hundreds > 1 else []
     if hundreds:
-        words.append(("cents" if hundreds > 1 and not rest and last else "cent", (2,)))
-    return words + _below_hundred(rest, last)
+        words.append(("cents" if hundreds > 1 and not rest and not how_many else "cent", (2,)))
+    return words + _below_hundred(rest, last=not how_many)
 
 
 def _below_hundred(number: int, last: bool) -> Said:
@@ -51,7 +40,8 @@ def _below_hundred(number: int, last: bool) -> Said:
 FRENCH = Language(
     name="French",
     writing=Writing(unit=r"[^\W_]+", between="-"),
-    said=said,
+    below_thousand=below_thousand,
+    zero="zéro",
     one="un",
     hundred="cent",
     thousand="mille",

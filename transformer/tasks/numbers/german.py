@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.tasks.numbers.language import Language, Said, thousands
+from transformer.tasks.numbers.language import Language, Said
 from transformer.tasks.writing import Writing
 
 # Below twenty, each number has a word of its own.
@@ -22,22 +22,14 @@ ALIKE = {
 }
 
 
-def said(number: int) -> Said:
-    """The words of a number, with the digits that they tell."""
-    if number == 0:
-        return [("null", (0,))]
-    many, rest = divmod(number, 1000)
-    words: Said = thousands(_below_thousand(many), "tausend") if many else []
-    words += _below_thousand(rest)
-    if rest % 100 == 1:
-        words[-1] = ("eins", (0,))  # ein before other words, eins at the end
-    return words
-
-
-def _below_thousand(number: int) -> Said:
+def below_thousand(number: int, after_thousands: bool, how_many: bool) -> Said:
+    """Ein before other words, eins at the end."""
     hundreds, rest = divmod(number, 100)
     words: Said = [(ONES[hundreds], (2,)), ("hundert", (2,))] if hundreds else []
-    return words + _below_hundred(rest)
+    words += _below_hundred(rest)
+    if rest == 1 and not how_many:
+        words[-1] = ("eins", (0,))
+    return words
 
 
 def _below_hundred(number: int) -> Said:
@@ -59,7 +51,8 @@ _WORDS = "|".join(
 GERMAN = Language(
     name="German",
     writing=Writing(unit=rf"{_WORDS}|(?:(?!{_WORDS})[^\W_])+", between=""),
-    said=said,
+    below_thousand=below_thousand,
+    zero="null",
     one="ein",
     hundred="hundert",
     thousand="tausend",

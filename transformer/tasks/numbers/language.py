@@ -16,12 +16,6 @@ of its digits, "twenty" only the first: the zero is what is left unsaid.
 """
 
 
-def thousands(said: Said, thousand: str) -> Said:
-    """What was said, as so many thousands; the word itself goes with the last digit that was said."""
-    moved = [(word, tuple(place + 3 for place in places)) for word, places in said]
-    return [*moved, (thousand, (min(place for _, places in moved for place in places),))]
-
-
 @dataclass(frozen=True)
 class Language:
     """The numbers of one language, from zero to 999,999."""
@@ -30,8 +24,9 @@ class Language:
     """In English."""
     writing: Writing
     """Its units are the words that numbers are put together from."""
-    said: Callable[[int], Said]
-    """The one way in which a number is said here."""
+    below_thousand: Callable[[int, bool, bool], Said]
+    """A number up to 999, if it is not 0; whether thousands stand before it; whether it tells how many."""
+    zero: str
     one: str
     hundred: str
     thousand: str
@@ -39,6 +34,19 @@ class Language:
     """The word for "and"; leaving it out, or saying it too often, does not hinder understanding."""
     alike: Mapping[str, str]
     """Forms and misspellings of a word to the word as which they are understood."""
+
+    def said(self, number: int) -> Said:
+        """The one way in which a number is said here."""
+        if number == 0:
+            return [(self.zero, (0,))]
+        many, rest = divmod(number, 1000)
+        words: Said = []
+        if many:
+            how_many = self.below_thousand(many, False, True)
+            words = [(word, tuple(place + 3 for place in places)) for word, places in how_many]
+            # The word for thousand goes with the last digit that was said.
+            words.append((self.thousand, (min((p for _, places in words for p in places), default=3),)))
+        return words + self.below_thousand(rest, many > 0, False)
 
     def text(self, number: int) -> str:
         """A number in words."""
@@ -48,11 +56,11 @@ class Language:
         """The number that these words say, even if a person would rather say it in others; else None."""
         known = [self.alike.get(word, word) for word in words if word != self.silent]
         if self.thousand not in known:
-            return self._below_thousand.get(self._plain(known))
+            return self._known.get(self._plain(known))
         at = known.index(self.thousand)
         before, after = known[:at] or [self.one], known[at + 1 :]
-        high = self._below_thousand.get(self._plain(before))
-        low = self._below_thousand.get(self._plain(after)) if after else 0
+        high = self._known.get(self._plain(before))
+        low = self._known.get(self._plain(after)) if after else 0
         if not high or low is None or (after and not low):  # nobody says zero thousand, or thousand zero
             return None
         return 1000 * high + low
@@ -64,7 +72,7 @@ class Language:
         return frozenset(every | set(self.alike) | {self.silent})
 
     @cached_property
-    def _below_thousand(self) -> dict[tuple[str, ...], int]:
+    def _known(self) -> dict[tuple[str, ...], int]:
         plain = {}
         for number in range(1000):
             words = [self.alike.get(word, word) for word, _ in self.said(number) if word != self.silent]
