@@ -80,14 +80,24 @@ def test_an_unknown_id_costs_a_look_up_and_no_reading_of_folders(
     assert library.glimpse(views["night 3"].id).id == views["night 3"].id
 
 
-@pytest.mark.parametrize(
-    "id_",
-    ["..", "../runs", "/etc", ".", "", "a/b", "x" * 22 + "/..", "\0" * 22, "é" * 22, "%2e%2e", new_token()],
-)
-def test_what_is_no_id_and_a_guessed_one_lead_nowhere(registry, finished, id_):
-    assert registry.get(id_) is None
-    assert registry.glimpse(id_) is None
-    assert not registry.owners.is_owner(id_, finished[1])
+def test_what_is_no_id_and_a_guessed_one_lead_nowhere(registry, finished):
+    ids = [
+        "..",
+        "../runs",
+        "/etc",
+        ".",
+        "",
+        "a/b",
+        "x" * 22 + "/..",
+        "\0" * 22,
+        "é" * 22,
+        "%2e%2e",
+        new_token(),
+    ]
+    for id_ in ids:
+        assert registry.get(id_) is None
+        assert registry.glimpse(id_) is None
+        assert not registry.owners.is_owner(id_, finished[1])
 
 
 def test_an_evicted_run_comes_back_from_disk_with_its_token_and_goes_on(registry, finished, tiny, until):
