@@ -143,11 +143,7 @@ def scan(path: Path, start: int = 0) -> Iterator[Entry]:
 
 
 def body_of(path: Path, entry: Entry) -> bytes:
-    """The numbers of a record.
-
-    Raises:
-        InputError: the file cannot be read, or they are damaged.
-    """
+    """The numbers of a record. Raises InputError."""
     try:
         with path.open("rb") as file:
             file.seek(entry.at)
@@ -165,11 +161,7 @@ def stands(path: Path, entry: Entry) -> bool:
 
 
 def sync(path: Path) -> None:
-    """Bring what was written to the disk.
-
-    Raises:
-        OSError: the disk is full, or the file cannot be written.
-    """
+    """Bring what was written to the disk. Raises OSError."""
     if path.exists():
         with path.open("r+b") as file:
             os.fsync(file.fileno())

@@ -48,11 +48,7 @@ class Snapshot:
 
     @property
     def weights(self) -> Mapping[str, Array]:
-        """Name of each parameter to its float32 numbers.
-
-        Raises:
-            InputError: they have been thinned out since, or cannot be read.
-        """
+        """Name of each parameter to its float32 numbers. Raises InputError: they may be thinned since."""
         return self.source.read(self.step) if isinstance(self.source, Weights) else self.source
 
     @property
@@ -106,11 +102,7 @@ class Weights:
             self.snapshots = (*(one for one in self.snapshots if one.step < first), *made)
 
     def read(self, step: int) -> dict[str, Array]:
-        """The parameters at a step.
-
-        Raises:
-            InputError: they are not here any more, or cannot be read.
-        """
+        """The parameters at a step. Raises InputError."""
         numbers = np.frombuffer(self.body(step), dtype="<f4")
         found, at = {}, 0
         for name, shape in self.tensors:
@@ -213,11 +205,7 @@ class Weights:
     # The file.
 
     def move_to(self, path: Path) -> None:
-        """Have them in this file, with all that there is already; `flush` writes it.
-
-        Raises:
-            InputError: what is elsewhere cannot be read.
-        """
+        """Have them in this file, with all that there is already; `flush` writes it. Raises InputError."""
         with self._lock:
             for step in list(self._places):
                 facts = self._places[step].facts

@@ -39,20 +39,12 @@ def as_bytes(arrays: Mapping[str, Array], facts: str) -> bytes:
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """The arrays of a file, which may be anybody's.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """The arrays of a file, which may be anybody's. Raises InputError."""
     return _read(path, lambda file: {name: file.get_tensor(name) for name in file.keys()})
 
 
 def read_facts(path: Path) -> str:
-    """What a file says of its arrays, which are not read.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """What a file says of its arrays, which are not read. Raises InputError."""
     return _read(path, lambda file: str(file.metadata()[_FACTS]))
 
 
