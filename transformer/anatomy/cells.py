@@ -42,7 +42,7 @@ def linear(
     right = replace(vector, name=weights_name, values=weights[None], role="plain")
     numbers = told(name, lambda digits: [latex.products(digits, vector.values[0], weights, bias)], value)
     if bias is not None:
-        vector, right = _and(vector, "bias", 1.0), _and(right, "bias", bias)
+        vector, right = _with_column(vector, "bias", 1.0), _with_column(right, "bias", bias)
     return Cell(numbers=numbers, sources=_with_products(vector, right), result=value)
 
 
@@ -54,7 +54,7 @@ def _with_products(left: Panel, right: Panel) -> tuple[Panel, ...]:
     return tuple(replace(panel, axes=("", "")) for panel in (left, right, products))
 
 
-def _and(vector: Panel, column: str, value: float) -> Panel:
+def _with_column(vector: Panel, column: str, value: float) -> Panel:
     """A strip with one cell more."""
     values = np.append(vector.values[0], value)
     return strip(vector.name, values, (*vector.columns, column), vector.role, vector.column_title)
