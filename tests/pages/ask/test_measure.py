@@ -79,9 +79,8 @@ def test_the_step_on_the_screen_is_marked_on_the_curves(ask):
     assert (changing["shapes[0].visible"], changing["shapes[0].x0"]) == (True, 10)
 
 
-def test_letters_right_are_reported_by_length_of_the_word_and_place_in_it(visit):
-    ask = visit(width=32, letters=4, batch_size=32, steps=130, seed=3).press("run_start").until("finished")
-    ask.go("explore").tab("Measure")
+def test_letters_right_are_reported_by_length_of_the_word_and_place_in_it(revisit):
+    ask = revisit(width=32, letters=4, batch_size=32, steps=130, seed=3).go("explore").tab("Measure")
     view = ask.run.view
     for step in (130, 25):
         report = Asked(view.config, view.snapshot_at(step), NOTHING).by_length

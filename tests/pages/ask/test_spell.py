@@ -171,18 +171,12 @@ def test_the_bars_are_the_probabilities_of_the_letter_that_is_written(ask):
     answer, shown = truth(ask, 5, "ziggy"), ask.drawn("explore_bars_figure")
     assert answer.free.tgt_tokens[1] != "y"  # so that the two panels differ
     for panel, reading in enumerate((answer.forced, answer.free)):
-        probabilities = reading.probabilities[1]
-        assert probabilities.sum() == pytest.approx(1.0, abs=1e-5)
-        order = np.argsort(-probabilities)[:4]
-        kinds = np.stack([shown.arrays[f"{3 * panel + kind}.x"] for kind in range(3)])
-        assert (~np.isnan(kinds)).sum(axis=0).tolist()[:4] == [1] * 4
-        np.testing.assert_allclose(np.nanmax(kinds[:, :4], axis=0), probabilities[order], atol=1e-6)
+        order = np.argsort(-reading.probabilities[1])[:4]
+        kinds = np.stack([shown.arrays[f"{3 * panel + kind}.x"] for kind in range(3)])[:, :4]
+        np.testing.assert_allclose(np.nanmax(kinds, axis=0), reading.probabilities[1][order], atol=1e-6)
         labels = shown.changing["yaxis2.ticktext" if panel else "yaxis.ticktext"]
-        assert [label[-len(names[i]) :] for label, i in zip(labels, order, strict=False)] == [
-            names[i] for i in order
-        ]
-        (right,) = [label for label in labels if label.startswith("✓")]
-        assert right == "✓ g"
+        assert all(label.endswith(names[i]) for label, i in zip(labels, order, strict=False))
+        assert [label for label in labels if label.startswith("✓")] == ["✓ g"]
     assert "output 2" in shown.changing["title.text"]
 
 
