@@ -93,6 +93,11 @@ def at_random(size: int, seed: int) -> Callable[[int, tuple[int, ...]], list[flo
     return says
 
 
+def said(table: dict[tuple[int, ...], dict[int, float]]) -> Callable[[int, tuple[int, ...]], list[float]]:
+    """Probabilities of the next token by what has been written; what is not named ends at once."""
+    return lambda _question, tokens: [table.get(tokens, {EOS: 1.0}).get(token, 0.0) for token in range(7)]
+
+
 def rows(written: Written) -> list[list[int]]:
     """What was written, as lists of different lengths; nothing stands behind them."""
     found = []

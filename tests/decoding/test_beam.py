@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from tests.decoding.conftest import lively, rows
+from tests.decoding.conftest import lively, rows, said
 from transformer.config import TrainConfig
 from transformer.decoding import GREEDY, Decoding, beam, greedy, spell, write
 from transformer.training.state import TrainState
@@ -81,16 +81,6 @@ def test_narrow_beams_find_what_a_list_of_sequences_finds(told, seed, width, pen
 
 
 # By hand.
-
-
-def said(table):
-    """Probabilities of the next token by what has been written; what is not named ends at once."""
-
-    def says(_question, tokens):
-        named = table.get(tokens, {EOS: 1.0})
-        return [named.get(token, 0.0) for token in range(7)]
-
-    return says
 
 
 GARDEN_PATH = {

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from tests.decoding.conftest import lively
+from tests.decoding.conftest import lively, said
 from transformer.decoding import Decoding, beam_tree, beams_of, greedy
 from transformer.training.state import TrainState
 
@@ -54,10 +54,7 @@ def test_what_became_of_each_is_told(told):
         (B, C): {EOS: 1.0},
     }
 
-    def says(_question, tokens):
-        return [table.get(tokens, {EOS: 1.0}).get(token, 0.0) for token in range(7)]
-
-    tree = grown(told.Told(says), 3, penalty=0.0)
+    tree = grown(told.Told(said(table)), 3, penalty=0.0)
     fates = {sequence(tree, i): node.fate for i, node in enumerate(tree.nodes) if node.total > -1e8}
     assert fates == {
         (A,): "kept",
@@ -71,7 +68,7 @@ def test_what_became_of_each_is_told(told):
     }
     assert [sequence(tree, i) for i in tree.finished] == [(B, C, EOS), (A, EOS), (A, C, EOS)]
     assert tree.winner == tree.finished[0]
-    narrow = grown(told.Told(says), 2, penalty=0.0)
+    narrow = grown(told.Told(said(table)), 2, penalty=0.0)
     fates = {sequence(narrow, i): node.fate for i, node in enumerate(narrow.nodes)}
     assert fates[(A,)] == "kept"
 
@@ -84,10 +81,7 @@ def test_a_beam_of_which_nothing_was_kept_is_pruned_with_all_that_came_of_it(tol
         (B, C): {C: 0.5, D: 0.5},
     }
 
-    def says(_question, tokens):
-        return [table.get(tokens, {EOS: 1.0}).get(token, 0.0) for token in range(7)]
-
-    tree = grown(told.Told(says), 2)
+    tree = grown(told.Told(said(table)), 2)
     fates = {sequence(tree, i): node.fate for i, node in enumerate(tree.nodes)}
     assert fates == {
         (A,): "pruned",
