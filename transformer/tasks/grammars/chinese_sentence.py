@@ -144,10 +144,7 @@ class Sentence:
     def counted(self, nouns: Sequence[Noun], without: Sequence[str] = ()) -> Phrase:
         """How many of what: 三本书, three books."""
         number, at = self.pick(_NUMBERS, str)
-        noun, _ = self.pick(nouns, _measure)
-        phrase = self.qualified(noun, without, number != "一")
-        phrase.words.insert(0, (NUMBERS[number], at))
-        return phrase
+        return self._measured([(NUMBERS[number], at)], nouns, without, number != "一")
 
     def bare(self, nouns: Sequence[Noun], without: Sequence[str] = ()) -> Phrase:
         """One thing that is known: 书, the book."""
@@ -165,18 +162,22 @@ class Sentence:
             这 or 那, and the whole phrase.
         """
         chosen, at = self.pick(which, str)
-        noun, _ = self.pick(nouns, _measure)
-        phrase = self.qualified(noun, without)
-        phrase.words.insert(0, (DEMONSTRATIVES[chosen][0], at))
-        return chosen, phrase
+        return chosen, self._measured([(DEMONSTRATIVES[chosen][0], at)], nouns, without)
 
     def pointed_many(self, nouns: Sequence[Noun], without: Sequence[str] = ()) -> Phrase:
         """Several things that are pointed at: 这三本书, these three books."""
         which, at = self.pick(THIS_OR_THAT, str)
         number, number_at = self.pick(_NUMBERS[1:], str)
+        words = [(DEMONSTRATIVES[which][1], at), (NUMBERS[number], number_at)]
+        return self._measured(words, nouns, without, plural=True)
+
+    def _measured(
+        self, words: Words, nouns: Sequence[Noun], without: Sequence[str], plural: bool = False
+    ) -> Phrase:
+        """Measure word, adjectives and noun, behind what was said of number and place."""
         noun, _ = self.pick(nouns, _measure)
-        phrase = self.qualified(noun, without, plural=True)
-        phrase.words[:0] = [(DEMONSTRATIVES[which][1], at), (NUMBERS[number], number_at)]
+        phrase = self.qualified(noun, without, plural)
+        phrase.words[:0] = words
         return phrase
 
     def these(self, nouns: Sequence[Noun], without: Sequence[str] = ()) -> Phrase:
