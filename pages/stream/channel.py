@@ -7,7 +7,7 @@ import json
 import math
 import threading
 import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pages.settings.presets import look_for
 from transformer.player.chunks import encoded, name_of
@@ -27,7 +27,7 @@ FOUND_SECONDS = 5.0
 LONGEST, SHORTEST = 0.5, TICK
 """Seconds between two developments, as far as they are waited for."""
 MOST_CHUNKS = 64
-"""Encoded chunks that are held for those who ask next."""
+"""Encoded chunks that are held for those who ask next; and as many maps, and sentences."""
 SAID_SECONDS = 0.5
 """A sentence about the newest map is made this often at most."""
 
@@ -36,6 +36,7 @@ ALONE, TOGETHER, FEW = 1.0, 1.9, 2
 
 Look = tuple[str, str, int]
 """Word, site and head that a viewer looks at."""
+K, V = TypeVar("K"), TypeVar("V")
 
 
 class Now(NamedTuple):
@@ -168,11 +169,9 @@ class Channel:
         if place is None:
             return b""
         kept, made = self._frames.get(word, (None, b""))
-        if kept is None or kept[0] is not place[0] or kept[1] != place[1]:
-            if len(self._frames) >= MOST_CHUNKS:
-                self._frames.clear()
+        if kept != place:
             made = encoded(place[0], [place[1]])
-            self._frames[word] = place, made
+            _keep(self._frames, word, (place, made))
         return made
 
     def sentence(self, now: Now, look: Look) -> bytes:
@@ -181,10 +180,8 @@ class Channel:
         made_at, then, made = self._sentences.get(look, (-math.inf, None, b""))
         same = then is not None and (then.view.frames, then.at) == (now.view.frames, now.at)
         if not same and (clock - made_at >= SAID_SECONDS or now.view.state != TRAINING):
-            if len(self._sentences) > MOST_CHUNKS:
-                self._sentences.clear()
             made = self.narrated(look, now.at)
-            self._sentences[look] = clock, now, made
+            _keep(self._sentences, look, (clock, now, made))
         return made
 
     def narrated(self, look: Look, step: int) -> bytes:
@@ -218,7 +215,13 @@ class Channel:
                 if found is None:
                     return None
                 made = gzip.compress(encoded(found), 5)
-                while len(self._chunks) >= MOST_CHUNKS:
-                    del self._chunks[next(iter(self._chunks))]
-                self._chunks[name] = made
+                _keep(self._chunks, name, made)
             return made
+
+
+def _keep(cache: dict[K, V], key: K, value: V) -> None:
+    """Hold a value in a cache of MOST_CHUNKS at most; the oldest goes first."""
+    cache.pop(key, None)
+    while len(cache) >= MOST_CHUNKS:
+        del cache[next(iter(cache))]
+    cache[key] = value

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from transformer.figures.labels import map_axes, wrong_predictions
-from transformer.figures.maps import large_map, map_strip
+from transformer.figures.maps import large_map, map_strip, player_spec
 from transformer.interventions import NOTHING, Interventions
 from transformer.player.chunks import encoded, look_name, look_of, name_of
 from transformer.recording.chunk import BLOCKED, ONE, joined
@@ -116,37 +116,19 @@ def kinds_of(chunk):
 
 
 def test_one_head_is_drawn_as_on_a_page_that_does_not_move(chunk, changed):
-    """With what a player adds to the figure: weights, labels, and the cells that are blocked by hand."""
-    for one in (chunk, changed):
+    """With the labels that a player puts there, and a trace for cells that are blocked by hand."""
+    for one, taken in ((chunk, False), (changed, True)):
         for figures, sites, axes in kinds_of(one):
-            assert (figures["writes"], figures["causal"]) == (one.axes[sites[0]].writes, axes.causal)
-            for site in sites:
-                weights = one.weights(2)[site]
-                wrong = wrong_predictions(one.axes[site], one.word.expected, one.predictions(2))
-                for of_head in weights:
-                    still = large_map(of_head, axes, title="", step=0, wrong=wrong).figure()
-                    played = json.loads(figures["large"])
-                    labels = [
-                        f"{row} <b>✗</b> {wrong[i]}" if i in wrong else row
-                        for i, row in enumerate(figures["rows"])
-                    ]
-                    assert labels == still["layout"]["yaxis"]["ticktext"]
-                    played["layout"]["yaxis"]["ticktext"] = labels
-                    assert played["layout"] == still["layout"]
-                    future = ~np.tri(*of_head.shape, dtype=bool) & figures["causal"]
-                    taken = np.isnan(of_head) & ~future
-                    assert len(played["data"]) == 1 + figures["causal"] + figures["taken"]
-                    assert figures["taken"] or not taken.any()
-                    if figures["taken"]:
-                        cells = [[1 if cell else None for cell in row] for row in taken.tolist()]
-                        hand = played["data"].pop() | {"z": cells}
-                        if taken.any():  # on a page that does not move there is nothing to draw otherwise
-                            assert {n: hand[n] for n in ("z", "colorscale", "hovertemplate")} == {
-                                n: still["data"][-1][n] for n in ("z", "colorscale", "hovertemplate")
-                            }
-                            still["data"].pop()
-                    del still["data"][0]["z"]
-                    assert played["data"] == still["data"]
+            sides = one.axes[sites[0]]
+            assert (figures["writes"], figures["causal"]) == (sides.writes, axes.causal)
+            assert figures["taken"] == taken
+            assert figures["large"] == player_spec(axes, taken)
+            wrong = wrong_predictions(sides, one.word.expected, one.predictions(2))
+            still = large_map(one.weights(2)[sites[0]][0], axes, title="", step=0, wrong=wrong)
+            labels = [
+                f"{row} <b>✗</b> {wrong[i]}" if i in wrong else row for i, row in enumerate(figures["rows"])
+            ]
+            assert labels == still.layout["yaxis.ticktext"]
 
 
 def test_all_heads_are_drawn_as_on_a_page_that_does_not_move(chunk, changed):
