@@ -12,7 +12,6 @@ from transformer.insight.scores import (
     gold_cells,
     head_scores,
     mirrored_cells,
-    role_cells,
 )
 
 
@@ -198,58 +197,6 @@ def test_the_shown_head_changes_only_when_another_is_clearly_ahead():
     assert clearest_head({"decoder.9.cross": np.array([0.1])}, shown) == (("decoder.9.cross", 0), 0.1)
 
 
-# Answers that are longer or shorter than their questions, and a gold alignment.
-
-# Two questions of 4 and 3 tokens with answers of 3 and 5; a row needs nothing, one column or two.
-N_READ, N_WRITTEN = [4, 3], [3, 5]
-LINKS = [((2, 4), (), (1,)), ((3,), (1, 2), (), (2,), (1, 3))]
-
-
-def map_of(kind, seed=1):
-    """(2, 3, Q, K) random weights, with room for more than there is."""
-    shape = {"encoder": (8, 8), "decoder": (8, 8), "cross": (7, 7), "sequence": (12, 12)}[kind]
-    weights = np.random.default_rng(seed).random((2, 3, *shape))
-    return weights / weights.sum(axis=-1, keepdims=True)
-
-
-def writing_row(kind, b, i):
-    """The row that writes token i of the answer to question b."""
-    return {"cross": i, "sequence": N_READ[b] + 1 + i}.get(kind, i + 1)
-
-
-@pytest.mark.parametrize("kind", ["cross", "sequence"])
-def test_the_gold_score_is_what_a_row_puts_on_all_that_it_needs_over_the_rows_that_need_anything(kind):
-    weights = map_of(kind)
-    scores = head_scores(weights, kind, N_READ, answers=N_WRITTEN, links=LINKS)
-    for head in range(3):
-        rows = [
-            sum(weights[b, head, writing_row(kind, b, i), column] for column in columns)
-            for b, links in enumerate(LINKS)
-            for i, columns in enumerate(links)
-            if columns
-        ]
-        assert len(rows) == 6
-        assert scores["gold"][head] == pytest.approx(np.mean(rows))
-    assert "gold" not in head_scores(weights, kind, N_READ, answers=N_WRITTEN)
-    nothing = [((),) * n for n in N_WRITTEN]
-    assert not head_scores(weights, kind, N_READ, answers=N_WRITTEN, links=nothing)["gold"].any()
-
-
-@pytest.mark.parametrize("kind", ["cross", "sequence"])
-def test_a_head_that_reads_only_what_it_needs_is_gold_and_called_so(kind):
-    weights = np.zeros_like(map_of(kind))
-    for b, links in enumerate(LINKS):
-        for i, columns in enumerate(links):
-            row = weights[b, :, writing_row(kind, b, i)]
-            row[0, list(columns)] = 1 / max(len(columns), 1)
-            row[1, columns[:1]] = 1.0  # of two it reads the first alone
-            row[2, 0] = 1.0
-    scores = head_scores(weights, kind, N_READ, answers=N_WRITTEN, links=LINKS)
-    assert scores["gold"] == pytest.approx([1.0, 1.0, 0.0])
-    assert badge({name: float(values[0]) for name, values in scores.items()}) == "gold"
-    assert badge({name: float(values[2]) for name, values in scores.items()}) == "first"
-
-
 @pytest.mark.parametrize("kind", ["encoder", "cross", "sequence"])
 def test_on_reversed_words_the_gold_score_is_the_mirror_score(kind):
     weights = drawn(kind)
@@ -261,76 +208,3 @@ def test_on_reversed_words_the_gold_score_is_the_mirror_score(kind):
     other = [tuple((i + 1,) for i in range(n)) for n in LENGTHS]
     scores = head_scores(weights, kind, LENGTHS, links=other)
     assert scores["gold"] == pytest.approx(scores["diagonal"])
-
-
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross", "sequence"])
-def test_the_focus_is_the_highest_weight_of_a_row_over_the_rows_of_tokens(kind):
-    weights = map_of(kind)
-    scores = head_scores(weights, kind, N_READ, answers=N_WRITTEN)
-    for head in range(3):
-        highest = [
-            max(weights[b, head, writing_row(kind, b, i)])
-            for b in range(2)
-            for i in range(N_READ[b] if kind == "encoder" else N_WRITTEN[b])
-        ]
-        assert scores["focus"][head] == pytest.approx(np.mean(highest))
-
-
-@pytest.mark.parametrize(
-    ("kind", "roles"),
-    [
-        ("encoder", ["diagonal", "previous", "first", "eos"]),
-        ("decoder", ["diagonal", "previous", "first"]),
-        ("cross", ["first", "eos"]),
-        ("sequence", ["first", "sep"]),
-    ],
-)
-def test_where_lengths_differ_no_place_of_the_question_is_that_of_the_answer(kind, roles):
-    """A question of 4 tokens with an answer of 2: the rows are those of the side that looks."""
-    cells = role_cells(kind, 4, 2)
-    assert list(cells) == roles
-    rows = {"encoder": [1, 2, 3, 4], "decoder": [1, 2], "cross": [0, 1], "sequence": [5, 6]}[kind]
-    assert [row for row, _ in cells["first"]] == rows
-    assert {column for _, column in cells["first"]} == {0}
-    for role in ("eos", "sep"):
-        assert {column for _, column in cells.get(role, [(0, 5)])} == {5}
-    if kind in ("encoder", "decoder"):
-        assert cells["diagonal"] == [(row, row) for row in rows]
-        assert cells["previous"] == [(row, row - 1) for row in rows[1:]]
-
-
-def test_a_longer_answer_has_rows_of_its_own():
-    assert [row for row, _ in role_cells("cross", 3, 5)["first"]] == [0, 1, 2, 3, 4]
-    assert [row for row, _ in role_cells("sequence", 3, 5)["sep"]] == [4, 5, 6, 7, 8]
-    assert role_cells("decoder", 3, 5)["previous"] == [(2, 1), (3, 2), (4, 3), (5, 4)]
-    assert role_cells("cross", 3, 3)["first"] == role_cells("cross", 3)["first"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "causal"),
-    [
-        ("encoder", None),
-        ("encoder", True),
-        ("decoder", None),
-        ("decoder", False),
-        ("cross", None),
-        ("sequence", True),
-    ],
-)
-def test_entropy_is_how_evenly_rows_spread_over_the_tokens_that_they_may_look_at(kind, causal):
-    """Of the side that is looked at; a row that may look at one alone is left out."""
-    weights = map_of(kind)
-    found = head_scores(weights, kind, N_READ, answers=N_WRITTEN, causal=causal)["entropy"]
-    hidden = kind == "decoder" if causal is None else causal and kind != "sequence"
-    for head in range(3):
-        evenness = []
-        for b in range(2):
-            n_rows = N_READ[b] if kind == "encoder" else N_WRITTEN[b]
-            n_columns = N_WRITTEN[b] if kind == "decoder" else N_READ[b]
-            for i in range(n_rows):
-                up_to = i + 1 if hidden else n_columns
-                seen = weights[b, head, writing_row(kind, b, i), 1 : up_to + 1]
-                if len(seen) >= 2:
-                    p = seen / seen.sum()
-                    evenness.append(-sum(p * np.log(p)) / np.log(len(p)))
-        assert found[head] == pytest.approx(np.mean(evenness))

@@ -241,3 +241,17 @@ def opened(server: TestClient) -> Iterator[Callable[..., Page]]:
 
 
 LOOK = ["cat", "decoder.0.cross", 1]
+
+
+@pytest.fixture
+def watched(opened: Callable[..., Page], run: Played) -> Callable[..., Page]:
+    """A page that looks at a head of "cat", up to date with what there is at step 3."""
+    run.at(3)
+
+    def watch(**said: Any) -> Page:
+        page = opened(run.id, look=LOOK, **said)
+        page.until(lambda one: one.maps)
+        page.settled()
+        return page
+
+    return watch

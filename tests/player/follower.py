@@ -1,0 +1,144 @@
+"""A player that follows a run, and what an index says in words: for the tests of both."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from dataclasses import replace
+from itertools import groupby
+
+from transformer.insight.scores import THRESHOLD
+from transformer.player.index import Index
+from transformer.player.outputs import by_length, output_row, samples
+from transformer.player.sentences import looking_back, words_right
+from transformer.recording.chunk import Chunk
+from transformer.recording.frames import Frames
+from transformer.recording.metrics import COLUMNS, Metrics
+
+
+def sent(document):
+    """As it comes out of a browser's JSON.parse."""
+    return json.loads(json.dumps(document, allow_nan=False))
+
+
+def renewed(index, news, version):
+    """What a player makes of its index and what is new; as `renew` in sources.js does it."""
+    index = dict(index)
+    for name, fresh in news.items():
+        if name == "looks":
+            index["looks"] = index["looks"] | fresh
+        elif name in ("curves", "mass"):
+            index[name] = grown(index[name], fresh)
+        else:
+            index[name] = index[name][: fresh["from"]] + fresh["more"]
+    return index | {"version": version}
+
+
+def grown(before, fresh):
+    if "spec" in fresh:
+        return fresh
+    arrays = dict(before["arrays"])
+    for name, part in fresh["arrays"].items():
+        arrays[name] = arrays[name][: part["from"]] + part["more"]
+    return before | {"arrays": arrays, "layout": fresh["layout"], "step": fresh["step"]}
+
+
+class Follower:
+    """A player that fetches the index once, and from then on is told what is new."""
+
+    def __init__(self, config, look_for=""):
+        self.made = Index(config, look_for)
+        self.index = None
+        self.fetched = self.told = 0
+
+    def see(self, view):
+        """Follow to a view; returns whether there was anything new."""
+        if not self.made.update(view):
+            return False
+        whole = sent(self.made.whole(view))
+        if self.index is None or self.made.news == {"whole": True}:
+            self.index, self.fetched = whole, self.fetched + 1
+        else:
+            self.index = renewed(self.index, sent(self.made.news), self.made.version)
+            self.told += 1
+        # But for the addresses of chunks, which a player fetches when it misses one.
+        assert self.index | {"chunks": None} == whole | {"chunks": None}
+        return True
+
+
+def grows(view):
+    """A run as it was after each step: the views that its records make one after the other."""
+    rows = list(zip(*view.metrics.columns(*COLUMNS), strict=True))
+    frames = Frames(aim=view.frames[-1].aim)
+    first, *others = together(view.frames.records)
+    while not frames.steps:
+        frames = frames.extended(first)
+        first, *others = others
+    for records in (first, *others):
+        frames = frames.extended(records)
+        metrics, newest = Metrics(), frames.steps[-1]
+        for row in rows:
+            if row[0] <= newest:
+                metrics.append(**dict(zip(COLUMNS, row, strict=True)))
+        yield replace(
+            view,
+            frames=frames.extended((), metrics.at),
+            metrics=metrics,
+            moments=tuple(moment for moment in view.moments if moment.step <= newest),
+            state="training",
+        )
+
+
+def together(records):
+    """Records in the order in which they were made; maps step by step, those of all words at once."""
+    for are_chunks, some in groupby(records, lambda one: isinstance(one, Chunk)):
+        if not are_chunks:
+            yield list(some)
+            continue
+        by_step = {}
+        for chunk in some:
+            for i, step in enumerate(chunk.steps):
+                by_step.setdefault(step, []).append(chunk.at([i]))
+        yield from (by_step[step] for step in sorted(by_step))
+
+
+def in_words(index, segment):
+    """A segment with its texts instead of their places."""
+    texts = index["texts"]
+    places = {name: texts[segment[name]] for name in ("right", "lengths", "samples")}
+    return segment | places | {"outputs": {word: texts[at] for word, at in segment["outputs"].items()}}
+
+
+def segment_of(index, step):
+    """The segment that a step stands in."""
+    begins = [segment["from"] for segment in index["segments"]]
+    assert begins == sorted(set(begins))
+    return in_words(index, index["segments"][bisect_right(begins, step) - 1])
+
+
+def tells_every_frame(view, index):
+    """Whether it says of every recorded step what the frame of that step says."""
+    task = view.config.train.task
+    assert index["steps"] == list(view.frames.steps)
+    for step in view.frames.steps:
+        frame, segment = view.frames.of_step(step), segment_of(index, step)
+        begins = segment["from"] == step
+        assert segment["right"] == words_right(frame, task), step
+        assert segment["outputs"] == {probe.text: output_row(probe) for probe in frame.probes}, step
+        assert segment["written"] == max(probe.output_step or 0 for probe in frame.probes), step
+        assert tuple(segment["clearest"]) == frame.clearest, step
+        assert segment["lengths"] == by_length(frame), step
+        assert segment["samples"] == samples(frame), step
+        taken = frame.interventions
+        assert segment["taken"] == (taken.text().replace('"', "&quot;") if taken else ""), step
+        for site in frame.axes:
+            roles = [frame.role(site, head) for head in range(3)]
+            assert segment["roles" if begins else "later"][site] == roles, step
+        assert list(segment["lit"]) == list(frame.scores), step
+        for site, scores in frame.scores.items():
+            off = [head for where, head in taken.ablated if where == site]
+            lit = [bool(score >= THRESHOLD) and head not in off for head, score in enumerate(scores)]
+            assert segment["lit"][site] == lit, step
+        said = segment["said"][0 if begins else 1].replace("{step}", f"{step:,}")
+        assert said == looking_back(frame), step
+    return True

@@ -1,0 +1,233 @@
+"""Sockets: how long a run is looked at for them, who is let in, and that nothing said does any harm."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from dataclasses import replace
+
+import pytest
+from starlette.websockets import WebSocketDisconnect
+
+from pages.stream import channel, news
+from tests.stream.conftest import LOOK, TICK
+from transformer.runs.registry import REGISTRY
+
+# Who looks.
+
+
+def test_a_run_is_looked_at_as_long_as_a_page_is_open_and_no_longer(watched, run):
+    page = watched()
+    n = len(run.looks)
+    time.sleep(10 * TICK)
+    assert len(run.looks) > n
+    page.socket.close()
+    time.sleep(5 * TICK)
+    n = len(run.looks)
+    time.sleep(10 * TICK)
+    assert len(run.looks) == n
+    assert not news._looking
+
+
+def test_pages_that_come_and_go_do_not_make_it_looked_at_more_often(opened, run):
+    """As a page that is loaded again and again: the next one opens before the last look is over."""
+    page = opened(run.id)
+    for _ in range(10):
+        page.socket.close()
+        page = opened(run.id)
+    assert len(news._looking) == 1
+    time.sleep(5 * TICK)
+    n, began = len(run.looks), time.monotonic()
+    time.sleep(0.5)
+    assert len(run.looks) - n <= (time.monotonic() - began) / TICK + 1
+
+
+def test_a_page_that_opens_as_the_last_one_closes_is_told_what_comes(opened, run):
+    run.at(3)
+    for step in range(4, 20):
+        page = opened(run.id, look=LOOK)
+        run.at(step)
+        assert page.until(lambda one, step=step: one.steps == [step])
+        page.socket.close()
+
+
+def test_what_was_made_of_a_run_is_let_go_after_its_last_page(opened, run, monkeypatch, until):
+    monkeypatch.setattr(news, "KEPT_SECONDS", 0.2)
+    page = opened(run.id)
+    time.sleep(0.5)
+    assert list(news._channels) == [run.id]
+    page.socket.close()
+    until(lambda: not news._channels)
+
+
+def test_a_run_that_left_memory_and_came_back_is_found_again(watched, run, found, monkeypatch):
+    monkeypatch.setattr(channel, "FOUND_SECONDS", 0.1)
+    page = watched()
+    again = type(run)(run.whole)
+    again.at(8)
+    found[run.id] = again
+    assert page.until(lambda one: one.steps == [8])
+
+
+# Who is let in.
+
+
+def test_beyond_the_limit_a_socket_is_told_to_come_back_later(opened, run, monkeypatch, until):
+    monkeypatch.setattr(REGISTRY, "limits", replace(REGISTRY.limits, sockets=3))
+    run.at(3)
+    pages = [opened(run.id, look=LOOK) for _ in range(3)]
+    for _ in range(5):
+        assert opened(run.id).closed() == 1013
+    run.at(5)
+    for page in pages:
+        assert page.until(lambda one: one.steps == [5])
+    pages[0].socket.close()
+    until(lambda: len(news._sockets) < 3)
+    assert opened(run.id, look=LOOK).until(lambda one: one.maps)
+
+
+def test_who_is_refused_takes_nobodys_place(server, run, opened, monkeypatch):
+    monkeypatch.setattr(REGISTRY, "limits", replace(REGISTRY.limits, sockets=1))
+    for _ in range(20):
+        with pytest.raises(WebSocketDisconnect):
+            server.websocket_connect(f"/stream/{run.id}/news", subprotocols=["headlight.no"]).__enter__()
+    assert opened(run.id, look=LOOK).until(lambda one: one.maps)
+
+
+# What may be said.
+
+DAMAGED = [
+    "",
+    "{",
+    "null",
+    '"drawn"',
+    '{"look": ["cat"]}',
+    '{"look": ["cat", "encoder.0", 1e400]}',
+    '{"look": null}',
+    '{"drawn": "many"}',
+    '{"drawn": NaN}',
+    '{"version": [1]}',
+    '{"asks": Infinity}',
+    "[" * 1_999,
+    "\0",
+    '{"drawn": ' + "9" * 1_980 + "9",
+]
+
+
+@pytest.mark.parametrize("damaged", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_message_closes_its_own_socket_alone(watched, run, damaged):
+    other, page = watched(), watched()
+    page.socket.send_text(damaged)
+    assert page.closed() == 1008
+    run.at(6)
+    assert other.until(lambda one: one.steps == [6])
+
+
+@pytest.mark.parametrize("size", [2_001, 5_000_000])
+def test_a_message_that_is_too_long_closes_its_own_socket_alone(watched, run, size):
+    other, page = watched(), watched()
+    page.socket.send_text('{"live": true}'.ljust(2_000))
+    page.socket.send_text(" " * size)
+    assert page.closed() == 1009
+    run.at(6)
+    assert other.until(lambda one: one.steps == [6])
+
+
+@pytest.mark.parametrize("said", [b'{"drawn": 1}', b"\xff\xfe"])
+def test_bytes_are_no_message(watched, run, said):
+    other, page = watched(), watched()
+    page.socket.send_bytes(said)
+    assert page.closed() == 1008
+    run.at(6)
+    assert other.until(lambda one: one.steps == [6])
+
+
+COMMANDS = ["start", "stop", "pause", "resume", "advance", "intervene", "add_word", "close", "token", "state"]
+
+
+def test_nothing_can_be_commanded(opened, recorded, found, make_run, until, tiny):
+    """A real run stands as it stood, whatever is said; of its methods none is called but those that look."""
+    run = make_run(tiny(), words=("frog", "cat"))
+    until(lambda: run.view.frame)
+    called = []
+
+    class Guarded:
+        def __getattr__(self, name):
+            called.append(name)
+            return getattr(run, name)
+
+    found[run.id] = Guarded()
+    page = opened(run.id, look=LOOK)
+    page.until(lambda one: one.maps)
+    view = run.view
+    for name in COMMANDS:
+        page.say(**{name: True, "command": name, "drawn": 0, "asks": 0, "version": 1, "step": 5})
+        page.say(**{name: [5, "x"]})
+    page.settled()
+    assert run.view is view
+    assert set(called) <= {"config", "id", "view", "look", "place", "task", "questions"}
+
+
+def test_nothing_that_is_said_holds_memory_for_ever(watched, run):
+    """Of words that are none, nothing is kept; of heads no more than so many sentences."""
+    page = watched()
+    held, _ = news._channels[run.id]
+    for i in range(300):
+        page.say(look=[f"word {i}", "encoder.0", i], drawn=2)
+    page.settled()
+    assert len(held._frames) <= channel.MOST_CHUNKS
+    assert len(held._sentences) <= channel.MOST_CHUNKS + 1
+
+
+def anything(rng, depth=0):
+    """Any JSON whatever, mostly near to what a player says."""
+    names = ["drawn", "look", "live", "hidden", "version", "asks", "", "x", "__class__"]
+    numbers = [0, 1, -1, 3, 2**63, -(10**40), 0.5, 1e308, float("inf"), float("nan")]
+    texts = ["", "cat", "encoder.0", "decoder.0.cross", "é\ud800", "<b>", "a" * 500]
+    leaves = [None, True, False, *numbers, *texts]
+    kind = rng.random()
+    if depth == 0 and kind < 0.8:
+        return {rng.choice(names): anything(rng, 1) for _ in range(rng.randint(0, 4))}
+    if kind < 0.15 and depth < 3:
+        return [anything(rng, depth + 1) for _ in range(rng.randint(0, 4))]
+    if kind < 0.25:
+        return [rng.choice(leaves) for _ in range(3)]
+    if kind < 0.35 and depth < 3:
+        return {rng.choice(names): anything(rng, depth + 1) for _ in range(rng.randint(0, 3))}
+    return rng.choice(leaves)
+
+
+def test_whatever_is_said_no_error_is_raised_and_nobody_else_is_stopped(watched, opened, run, caplog):
+    rng = random.Random(20)
+    other, page = watched(), watched()
+    n_closed = 0
+    for i in range(300):
+        way = rng.random()
+        if way < 0.75:
+            page.socket.send_text(json.dumps(anything(rng)))
+        elif way < 0.9:
+            said = bytearray(json.dumps(anything(rng)).encode())
+            for _ in range(rng.randint(1, 5)):
+                said[rng.randrange(len(said))] = rng.randrange(256)
+            page.socket.send_text(said.decode("utf-8", "replace"))
+        else:
+            page.socket.send_bytes(rng.randbytes(rng.randint(0, 50)))
+        try:
+            page.socket.send_text('{"drawn": 2}')
+            if not page.silent(0.005) or len(news._sockets) < 2:
+                raise WebSocketDisconnect
+        except Exception:
+            pass
+        if len(news._sockets) < 2:
+            n_closed += 1
+            page = opened(run.id, look=LOOK)
+        if i % 30 == 0:
+            run.at(4 + i // 15)
+            step = 4 + i // 15
+            assert other.until(lambda one, step=step: one.steps == [step])
+    assert n_closed > 20
+    assert len(news._looking) == 1
+    assert caplog.records == []
+    fresh = opened(run.id, look=LOOK)
+    assert fresh.until(lambda one: one.maps)
