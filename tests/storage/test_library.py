@@ -81,20 +81,8 @@ def test_an_unknown_id_costs_a_look_up_and_no_reading_of_folders(
 
 
 def test_what_is_no_id_and_a_guessed_one_lead_nowhere(registry, finished):
-    ids = [
-        "..",
-        "../runs",
-        "/etc",
-        ".",
-        "",
-        "a/b",
-        "x" * 22 + "/..",
-        "\0" * 22,
-        "é" * 22,
-        "%2e%2e",
-        new_token(),
-    ]
-    for id_ in ids:
+    ids = ["..", "../runs", "/etc", ".", "", "a/b", "x" * 22 + "/..", "\0" * 22, "é" * 22, "%2e%2e"]
+    for id_ in (*ids, new_token()):
         assert registry.get(id_) is None
         assert registry.glimpse(id_) is None
         assert not registry.owners.is_owner(id_, finished[1])
