@@ -10,8 +10,8 @@ from pages.runs import keyring
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.storage.brought import Brought
-from transformer.tasks.files import TokenizerFile
 from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.tokenizer_files import TokenizerFile
 
 
 def brought() -> Brought:

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 _PAGES = Path(__file__).parents[1]
-PLAYER = _PAGES.parent / "transformer" / "player"
+PLAYER = _PAGES.parent / "transformer" / "player" / "browser"
 _SCRIPTS = {path.name: path for path in (*PLAYER.glob("*.js"), _PAGES / "runs" / "keyring" / "keyring.js")}
 _LOADER = Path(__file__).with_name("loader.js")
 _FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}

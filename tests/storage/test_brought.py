@@ -7,7 +7,7 @@ import time
 import pytest
 
 from transformer.storage.brought import Brought, Returning
-from transformer.tasks.files import TokenizerFile
+from transformer.tasks.pairs.tokenizer_files import TokenizerFile
 
 
 def of(size: int) -> Brought:

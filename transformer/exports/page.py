@@ -24,7 +24,7 @@ from transformer.recording.frames import Frames
 from transformer.recording.view import RunView
 
 _HERE = Path(__file__).parent
-_PLAYER = _HERE.parent / "player"
+_PLAYER = _HERE.parent / "player" / "browser"
 MODULES = (
     "player.js",
     "control.js",

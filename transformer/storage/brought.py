@@ -11,10 +11,10 @@ from pathlib import Path
 from transformer.config import RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.storage.tokens import new_token
-from transformer.tasks.files import TokenizerFile, keep_tokenizer, kept_tokenizer
-from transformer.tasks.files import kept as kept_file
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.store import keep, kept
+from transformer.tasks.pairs.tokenizer_files import TokenizerFile, keep_tokenizer, kept_tokenizer
+from transformer.tasks.pairs.tokenizer_files import kept as kept_file
 from transformer.tasks.pairs.tsv import from_tsv, to_tsv
 
 PAIRS, TOKENIZER = "pairs.tsv", "tokenizer.json"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from transformer.config import LETTER_TASKS, TrainConfig
 from transformer.errors import InputError
-from transformer.tasks.files import kept_tokenizer
 from transformer.tasks.pair import Pair
+from transformer.tasks.pairs.tokenizer_files import kept_tokenizer
 from transformer.tasks.tokenizer import SPECIALS, TextTokenizer, byte_pairs, characters, from_file, words
 from transformer.tasks.writing import CHARACTERS, Writing
 

@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from transformer.errors import InputError
-from transformer.tasks.files import keep_tokenizer, kept, kept_tokenizer
+from transformer.tasks.pairs.tokenizer_files import keep_tokenizer, kept, kept_tokenizer
 from transformer.tasks.tokenizer import characters
 
 
