@@ -9,7 +9,8 @@ import streamlit as st
 
 from pages.shared import ownership, selection
 from pages.shared.plain import plain
-from transformer.exports.film import film_gif, film_problem, filmstrip_png
+from transformer.exports.film import film_gif, filmstrip_png
+from transformer.exports.fonts import film_problem
 from transformer.exports.page import html_page
 from transformer.exports.script import script, script_problem
 from transformer.exports.tables import curves_csv, frame_json

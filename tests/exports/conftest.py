@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.transforms import Bbox
 
 from transformer.config import ModelConfig, RunConfig, TrainConfig
-from transformer.exports.canvas import Canvas
 from transformer.insight.moments import Moment
 from transformer.interventions import Block, Interventions
 from transformer.recording.frame import Frame
@@ -99,13 +100,15 @@ def thinned(view: RunView) -> RunView:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Everything that is written on a canvas."""
-    texts, write = [], Canvas.text
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Bbox]]:
+    """Every text that is drawn, with the pixels that it takes."""
+    texts, write = [], RendererAgg.draw_text
 
-    def text(self: Canvas, x: float, y: float, text: str, size: float, **more: object) -> None:
-        texts.append(text)
-        write(self, x, y, text, size, **more)
+    def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):  # type: ignore[no-untyped-def]
+        width, height, _ = self.get_text_width_height_descent(s, prop, ismath)
+        turned = Bbox.from_bounds(x - height, self.height - y, height, width)
+        texts.append((s, turned if angle else Bbox.from_bounds(x, self.height - y, width, height)))
+        write(self, gc, x, y, s, prop, angle, ismath, mtext)
 
-    monkeypatch.setattr(Canvas, "text", text)
+    monkeypatch.setattr(RendererAgg, "draw_text", draw_text)
     return texts

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import io
-import string
+from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
-from PIL import Image, ImageColor, ImageFont
+from PIL import Image, ImageColor
 from plotly.colors import sample_colorscale, unlabel_rgb
 
 from tests.exports.conftest import Given, with_probe
 from transformer.errors import InputError
-from transformer.exports.canvas import Canvas, text_width
-from transformer.exports.film import film_frames, film_gif, filmstrip_png
-from transformer.exports.frames import share_of
+from transformer.exports.film import film_gif, filmstrip_png
+from transformer.exports.frames import film_frames
 from transformer.figures import colors
 from transformer.insight.moments import Moment
 
@@ -85,7 +85,7 @@ def test_each_cell_has_the_colour_of_its_weight_at_its_step(view):
         brightest = np.unravel_index(weights.argmax(), weights.shape)
         for row, column in [brightest, (0, 0), (6, 7), (0, 7), (3, 2)]:
             found = color_at(pixels, box, weights.shape, row, column)
-            np.testing.assert_allclose(found, viridis(weights[row, column]), atol=3)
+            np.testing.assert_allclose(found, viridis(weights[row, column]), atol=5)
         assert weights[brightest] > 0.5
 
 
@@ -95,29 +95,16 @@ def test_cells_stand_still_while_the_film_runs(view):
     assert len({pixels.tobytes() for pixels, _ in frames}) == len(frames)  # yet no two pictures are equal
 
 
-def has_marks_on(pixels, box, shape, row, column, color):
-    """Whether a cell shows only this colour and the marks upon it."""
+def is_marked(pixels, box, shape, row, column, color):
+    """Whether a cell has this colour, with dark marks upon it."""
     left, top, right, bottom = box
-    height, width = (bottom - top) / shape[0], (right - left) / shape[1]
+    high, wide = (bottom - top) / shape[0], (right - left) / shape[1]
     cell = pixels[
-        round(top + row * height) + 3 : round(top + (row + 1) * height) - 3,
-        round(left + column * width) + 3 : round(left + (column + 1) * width) - 3,
+        round(top + row * high) + 3 : round(top + (row + 1) * high) - 3,
+        round(left + column * wide) + 3 : round(left + (column + 1) * wide) - 3,
     ]
-    return {tuple(c) for c in cell.reshape(-1, 3).tolist()} == {
-        ImageColor.getrgb(color),
-        ImageColor.getrgb(colors.MARK),
-    }
-
-
-def test_long_wrong_answers_find_room_beside_a_smaller_map(view):
-    def widths(token):
-        frames = Given([view.frames[0], with_probe(view.frames[1], predicted=(token,) * 7)])
-        made = decoded(film_gif(replace(view, frames=frames), word="banana", site=CROSS, head=0))[1]
-        assert (made[1][0][130:690, :20] == 255).all()  # nothing runs over the edge
-        ((left, _, right, _),) = maps_in(made[0][0])
-        return right - left
-
-    assert widths("x" * 30) < widths("x")
+    (commonest, _), *others = Counter(map(tuple, cell.reshape(-1, 3).tolist())).most_common()
+    return commonest == ImageColor.getrgb(color) and any(sum(other) < 200 for other, _ in others)
 
 
 def test_blocked_cells_are_drawn_as_blocked_and_what_somebody_blocked_otherwise(view):
@@ -130,13 +117,13 @@ def test_blocked_cells_are_drawn_as_blocked_and_what_somebody_blocked_otherwise(
         box = (left, top, right, bottom)
         for row in range(7):
             for column in range(row + 1, 7):
-                assert has_marks_on(pixels, box, shape, row, column, colors.CAUSAL)
-        taken = has_marks_on(pixels, box, shape, 4, 2, colors.TAKEN)
+                assert is_marked(pixels, box, shape, row, column, colors.CAUSAL)
+        taken = is_marked(pixels, box, shape, 4, 2, colors.TAKEN)
         assert taken == (frame.step >= 4)
-        assert not has_marks_on(pixels, box, shape, 5, 3, colors.TAKEN)
+        assert not is_marked(pixels, box, shape, 5, 3, colors.TAKEN)
     _, others = decoded(film_gif(view, word="banana", site=site, head=0))
     last, box = others[-1][0], maps_in(others[-1][0])[0]
-    assert not has_marks_on(last, box, shape, 4, 2, colors.TAKEN)
+    assert not is_marked(last, box, shape, 4, 2, colors.TAKEN)
 
 
 def test_a_head_that_is_off_lies_under_stripes_from_that_step_on(view):
@@ -152,7 +139,7 @@ def test_a_head_that_is_off_lies_under_stripes_from_that_step_on(view):
         boxes = maps_in(frames[0][0])
         shares = [share(pixels) for pixels, _ in frames]
         assert max(shares[:4]) < 0.01
-        assert all((0.5 < one < 0.8) if head == 2 else one < 0.01 for one in shares[4:])
+        assert all((0.3 < one < 0.8) if head == 2 else one < 0.01 for one in shares[4:]), shares
 
 
 def test_a_film_of_a_word_that_came_later_begins_with_what_is_kept_of_it(view, thinned):
@@ -164,7 +151,7 @@ def test_a_film_of_a_word_that_came_later_begins_with_what_is_kept_of_it(view, t
     assert weights.shape == (3, 4)
     (box,) = maps_in(frames[0][0])
     found = color_at(frames[0][0], box, weights.shape, 1, 2)
-    np.testing.assert_allclose(found, viridis(weights[1, 2]), atol=3)
+    np.testing.assert_allclose(found, viridis(weights[1, 2]), atol=5)
 
 
 def test_one_recorded_step_is_a_film_of_one_frame(view):
@@ -182,13 +169,13 @@ def test_the_strip_shows_the_same_head_at_seven_steps_side_by_side(thinned):
     pixels = np.asarray(picture.convert("RGB")).astype(int)
     boxes = maps_in(pixels)
     assert len(boxes) == 7
-    assert len({(top, bottom, right - left) for left, top, right, bottom in boxes}) == 1
+    assert np.ptp([(top, bottom, right - left) for left, top, right, bottom in boxes], axis=0).max() <= 1
     for box, frame in zip(boxes, view.frames, strict=True):
         weights = frame.map(0, CROSS)[1]
         brightest = np.unravel_index(weights.argmax(), weights.shape)
         for row, column in [brightest, (0, 0), (6, 7), (6, 0)]:
             found = color_at(pixels, box, weights.shape, row, column)
-            np.testing.assert_allclose(found, viridis(weights[row, column]), atol=3)
+            np.testing.assert_allclose(found, viridis(weights[row, column]), atol=5)
 
 
 def many(view, n):
@@ -198,17 +185,17 @@ def many(view, n):
 
 def test_a_long_run_is_a_film_of_sixty_frames_and_a_strip_of_seven_and_both_say_so(view, told):
     long = many(view, 1_200)
-    assert share_of(long, range(60)) == "60 of 1,200 frames"
     film = Image.open(io.BytesIO(film_gif(long, word="cat", site="encoder.0", head=0)))
-    assert film.n_frames == told.count("60 of 1,200 frames") == 60
+    assert film.n_frames == 60
+    assert any("60 of 1,200 frames" in text for text, _ in told)
     strip = Image.open(io.BytesIO(filmstrip_png(long, word="cat", site="encoder.0", head=0)))
     assert len(maps_in(np.asarray(strip.convert("RGB")).astype(int))) == 7
-    assert told.count("7 of 1,200 frames") == 1
+    assert any("7 of 1,200 frames" in text for text, _ in told)
 
 
 def test_words_right_of_an_earlier_evaluation_say_of_which_step_they_are(view, told):
     film_gif(view, word="cat", site=CROSS, head=0)
-    said = [text.split(" · ")[0] for text in told if "words right " in text]
+    said = [part for text, _ in told for part in text.split(" · ") if part.startswith("words right ")]
     assert said[4] == said[8].replace("1,000", "200") == "words right 0 / 200"
     assert said[5:8] == 3 * ["words right 0 / 200 at step 4"]
 
@@ -255,36 +242,19 @@ def test_what_cannot_be_filmed_is_said(view):
             filmstrip_png(view, word="cat", site=site, head=head)
 
 
-def test_a_head_is_called_what_its_scores_say_and_switched_off_where_it_is(view):
-    before, after = view.frames[3], view.frames[-1]
-    assert before.role(CROSS, 2) == "no clear pattern"
-    assert after.role(CROSS, 2) == "switched off"
-    scores = {CROSS: {"mirror": np.array([0.2, 0.81, 0.5]), "diagonal": np.array([0.1, 0.9, 0.1])}}
-    measured = replace(before.measurement, head_scores=scores)
-    names = ["no clear pattern", "diagonal 0.90", "anti-diagonal 0.50"]
-    scored = replace(before, measurement=measured)
-    assert [scored.role(CROSS, head) for head in range(3)] == names
-    later = replace(scored, step=1_007)
-    assert [later.role(CROSS, head) for head in range(3)] == [f"{name} at step 3" for name in names]
+@pytest.mark.parametrize("predicted", ["x", "x" * 25])
+@pytest.mark.parametrize("make", [film_gif, filmstrip_png])
+def test_no_two_texts_touch_and_all_are_on_the_sheet(view, told, make, predicted):
+    frames = Given([with_probe(view.frames[5], predicted=(predicted,) * 7)])
+    picture = Image.open(io.BytesIO(make(replace(view, frames=frames), word="banana", site=CROSS, head=0)))
+    assert sum("✗" in text for text, _ in told) == (7 if make is film_gif else 0)
+    for (one, box), (other, beside) in combinations(told, 2):
+        assert not box.padded(-1).overlaps(beside.padded(-1)), (one, other)
+    if make is film_gif:
+        assert all(box.x0 >= 0 and box.x1 <= picture.width and box.y0 >= 0 for _, box in told)
 
 
-def test_every_letter_that_films_are_lettered_with_is_in_the_font_or_drawn():
-    font = ImageFont.load_default(24)
-    missing = bytes(font.getmask("\U0010ffff"))
-    used = set(string.ascii_letters + string.digits + "[]“”·-,./%;_() ") - {" "}
-    assert [sign for sign in used if bytes(font.getmask(sign)) == missing] == []
-    for sign in "→✗":
-        assert bytes(font.getmask(sign)) == missing  # which is why it is drawn with lines
-        canvas, blank = Canvas(80, 40), Canvas(80, 40)
-        canvas.text(10, 20, sign, 30)
-        blank.text(10, 20, "\U0010ffff", 30)
-        assert canvas.image().getbbox() is not None
-        assert canvas.image().tobytes() != blank.image().tobytes()
-        assert text_width(f"a{sign}b", 30) > text_width("ab", 30) + 20
-
-
-def test_the_palette_leaves_an_index_free_and_paper_is_white():
-    image = Canvas(3, 2).image()
-    assert image.mode == "P"
-    assert len(image.getpalette()) == 3 * 255
-    assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+def test_a_dollar_sign_begins_no_formula(view, told):
+    frames = Given([with_probe(view.frames[1], predicted=("$x_2$",) * 7)])
+    film_gif(replace(view, frames=frames), word="banana", site=CROSS, head=0)
+    assert any(text.endswith("✗ $x_2$") for text, _ in told)

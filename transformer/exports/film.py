@@ -3,62 +3,52 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from PIL import Image
 
 from transformer.errors import InputError
-from transformer.exports.canvas import DONE, LINE, WRONG, Canvas, check_letters, fitting_size, text_width
-from transformer.exports.frames import (
-    axes_of,
-    film_frames,
-    head_title,
-    map_of,
-    probe_of,
-    share_of,
-    widest,
-    wrong_rows,
+from transformer.exports.fonts import film_problem
+from transformer.exports.frames import Map, film_frames, head_title, map_of, probe_of, share_of, widest
+from transformer.exports.still import (
+    INK,
+    LOOKS,
+    SCALE,
+    draw_cells,
+    draw_legend,
+    draw_tokens,
+    fitting_size,
+    sheet,
+    type_of,
 )
-from transformer.exports.still import Still, draw_legend
+from transformer.figures import colors
 from transformer.insight.names import examples_of, shortened
 from transformer.recording.frame import Frame, fed_with
 from transformer.recording.view import RunView
 
-__all__ = ["film_frames", "film_gif", "film_problem", "filmstrip_png"]
-
 WIDTH, HEIGHT = 960, 720
+EDGE, HEADING, FOOT = 36, 130, 44
+"""Pixels beside, above and below the map of a film."""
+INSIDE = WIDTH - 2 * EDGE
 MOST_FRAMES = 60
 FIRST_MS, EACH_MS, LAST_MS = 1500, 150, 3000
 """How long the first frame, each one and the last one are shown."""
 STRIP_STEPS = 7
 """Maps side by side."""
-EACH_MAP = 300
-"""Pixels that each of them may take."""
+EACH_MAP, LABELS, LEGEND = 300, 250, 250
+"""Pixels that each of them, the labels of its rows, and the legend beside all may take."""
+LARGEST_TYPE = 22.0
 LONGEST = 28
 """Letters of the example in a heading."""
-_EDGE = 36
-
-
-def film_problem(view: RunView, word: str) -> str | None:
-    """Why no film of a word can be made here; None where it can."""
-    texts = {word}
-    for chunk in view.frames.chunks_of(word):
-        texts.update(chunk.word.src_tokens, chunk.word.tgt_tokens, chunk.word.expected, chunk.vocabulary)
-    try:
-        check_letters(texts)
-    except InputError as error:
-        return str(error)
-    return None
-
-
-def _check(word: str, frames: Iterable[Frame]) -> None:
-    """Make sure that everything in a film can be written."""
-    texts = {word}
-    for frame in frames:
-        _, probe = probe_of(frame, word)
-        texts.update(probe.src_tokens, probe.tgt_tokens, probe.expected, probe.predicted)
-    check_letters(texts)
 
 
 def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
@@ -68,66 +58,102 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
         word: one of the run's probes.
 
     Raises:
-        InputError: nothing has been recorded of this word.
+        InputError: nothing has been recorded of this word, or no font here has its letters.
     """
-    frames = film_frames(view, MOST_FRAMES, word=word)
-    title = head_title(frames[-1], site, head)
-    _check(word, frames)
-    whole = widest(frames, word)
-    all_axes = [axes_of(frame, word, site, whole) for frame in frames]
-    labels = {row for axes in all_axes for row in axes.rows}
-    for frame, axes in zip(frames, all_axes, strict=True):
-        labels |= {f"{axes.rows[i]} ✗ {token}" for i, token in wrong_rows(frame, word, site).items()}
-    box = (_EDGE, 150, WIDTH - 130, HEIGHT - 40)
-    fitted = Still.fitted(axes_of(whole, word, site, whole), box, labels=labels)
-    maps = [[of_heads[head] for of_heads in map_of(frame, word, site, whole)] for frame in frames]
-    abouts = [_about(view, frame, word, site, head) for frame in frames]
-    size = min(fitting_size(left, 20, _beside(right, 20)) for left, right in abouts)  # type stands still too
-    images = []
-    for frame, axes, (weights, reasons), about in zip(frames, all_axes, maps, abouts, strict=True):
-        canvas = Canvas(WIDTH, HEIGHT)
-        still = replace(fitted, axes=axes)
-        _heading(canvas, frame, title, about, size)
-        still.draw_cells(canvas, weights, reasons, off=head in frame.interventions.heads_off_at(site))
-        still.draw_rows(canvas, wrong_rows(frame, word, site))
-        still.draw_columns(canvas)
-        canvas.text(still.left, still.top - 18, axes.row_title, 17, align="r")
-        draw_legend(canvas, WIDTH - 110, still.top + 20, 260, [blocked for _, blocked in maps])
-        canvas.text(WIDTH - _EDGE, HEIGHT - 24, share_of(view, frames), 16, align="r")
-        canvas.fill((0, HEIGHT - 8, WIDTH, HEIGHT), LINE)
-        canvas.fill((0, HEIGHT - 8, WIDTH * frame.step / max(frames[-1].step, 1), HEIGHT), DONE)
-        images.append(canvas.image())
+    frames, maps = _chosen(view, MOST_FRAMES, word, site, head)
+    facts = [_facts(view, frame, word, site, head) for frame in frames]
+    facts_size = fitting_size(max(facts, key=len), 17, INSIDE)  # type stands still too
+    figure, canvas = sheet(WIDTH, HEIGHT)
+    axes = figure.add_subplot()
+    size = _lay_out(figure, axes, maps)
+    title = f"{head_title(frames[-1], site, head)} · “{shortened(word, LONGEST)}”"
+    _write(figure, 40, title, fitting_size(title, 28, INSIDE - 220))
+    about = f"{_axes_of(maps[0])} · seed {view.config.seed} · {share_of(view, frames)}"
+    _write(figure, HEIGHT - 24, about, fitting_size(about, 16, INSIDE - LEGEND / 2))
+    canvas.draw()
+    empty = with_tokens = canvas.copy_from_bbox(figure.bbox)
+    images: list[Image.Image] = []
+    written = None
+    for frame, shown, fact in zip(frames, maps, facts, strict=True):
+        if written != (shown.labels, shown.axes.columns):  # they change seldom, and type is slow to draw
+            written = shown.labels, shown.axes.columns
+            with_tokens = _over(empty, canvas, draw_tokens(axes, shown, size))
+        share = frame.step / max(frames[-1].step, 1)
+        moving = [
+            *draw_cells(axes, shown),
+            _write(figure, 40, f"step {frame.step:,}", 36, right=True),
+            _write(figure, 78, fact, facts_size),
+            figure.add_artist(Rectangle((0, 0), share, 8 / HEIGHT, color=colors.TRAIN)),
+        ]
+        if frame.interventions:  # a map is not to be taken for that of the whole model
+            taken = frame.interventions.text()
+            moving.append(_write(figure, 110, taken, fitting_size(taken, 16, INSIDE), color=colors.WRONG))
+        _over(with_tokens, canvas, moving)
+        images.append(Image.fromarray(np.asarray(canvas.buffer_rgba())[:, :, :3].copy()))
     return _gif(images)
 
 
-def _about(view: RunView, frame: Frame, word: str, site: str, head: int) -> tuple[str, str]:
-    """What is seen, and how far the run has come."""
-    loss = "" if frame.loss is None else f" · loss {frame.loss:.3f}"
-    about = (
-        f"“{shortened(word, LONGEST)}”",
-        f"seed {view.config.seed}",
+def _over(background: Any, canvas: FigureCanvasAgg, artists: Sequence[Artist]) -> Any:
+    """Draw these, once, over what was drawn before; returns all of it, to draw over that."""
+    canvas.restore_region(background)
+    for artist in artists:
+        canvas.figure.draw_artist(artist)
+        artist.remove()
+    return canvas.copy_from_bbox(canvas.figure.bbox)
+
+
+def _chosen(
+    view: RunView, most: int, word: str, site: str, head: int, *, moments: bool = True
+) -> tuple[Sequence[Frame], list[Map]]:
+    """Frames of a word, and its map in each, all of one size."""
+    frames = film_frames(view, most, word=word, moments=moments)
+    head_title(frames[-1], site, head)  # refuses a head that does not exist
+    problem = film_problem(view, word)
+    if problem is not None:
+        raise InputError(problem, "word")
+    like = widest(frames, word)
+    return frames, [map_of(frame, word, site, head, like) for frame in frames]
+
+
+def _lay_out(figure: Figure, axes: Axes, maps: Sequence[Map]) -> float:
+    """Place the map and its legend where all maps have room; returns the size of the tokens' type."""
+    rows = [max(labels, key=len) for labels in zip(*(shown.labels for shown in maps), strict=True)]
+    columns = [max(tokens, key=len) for tokens in zip(*(shown.axes.columns for shown in maps), strict=True)]
+    longest = replace(maps[0], axes=replace(maps[0].axes, rows=tuple(rows), columns=tuple(columns)), wrong={})
+    room = EDGE / WIDTH, FOOT / HEIGHT, INSIDE / WIDTH, 1 - (HEADING + FOOT) / HEIGHT
+    figure.set_layout_engine("constrained", rect=room)
+    size = min(LARGEST_TYPE, 0.6 * (HEIGHT - HEADING - FOOT) / len(rows), 0.6 * INSIDE / len(columns))
+    draw_legend(figure, axes, maps)
+    drawn = [*draw_cells(axes, longest), *draw_tokens(axes, longest, size)]
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for artist in drawn:
+        artist.remove()
+    return min(size, 0.8 * axes.get_position().height * HEIGHT / len(rows))  # no higher than a cell
+
+
+def _write(
+    figure: Figure, y: float, text: str, size: float, *, right: bool = False, color: str = INK
+) -> Artist:
+    """Write a line of text on the left or the right, y pixels from the top."""
+    x, align = (1 - EDGE / WIDTH, "right") if right else (EDGE / WIDTH, "left")
+    return figure.text(x, 1 - y / HEIGHT, text, ha=align, va="center", **type_of(size, color))
+
+
+def _axes_of(shown: Map) -> str:
+    """What stands at the two axes."""
+    return f"rows: {shown.axes.row_title} · columns: {shown.axes.column_title}"
+
+
+def _facts(view: RunView, frame: Frame, word: str, site: str, head: int) -> str:
+    """What the head does, and how far the run has come."""
+    facts = (
         frame.role(site, head),
         fed_with(frame.axes, probe_of(frame, word)[1]),
+        _right(view, frame),
+        "" if frame.loss is None else f"loss {frame.loss:.3f}",
     )
-    return " · ".join(filter(None, about)), f"{_right(view, frame)}{loss}"
-
-
-def _beside(right: str, size: int) -> float:
-    """The room on the left of what stands on the right."""
-    return WIDTH - 2 * _EDGE - text_width(right, size) - 24
-
-
-def _heading(canvas: Canvas, frame: Frame, title: str, about: tuple[str, str], size: int) -> None:
-    step = f"step {frame.step:,}"
-    for y, left, left_size, right, right_size in (
-        (42, title, fitting_size(title, 30, _beside(step, 40)), step, 40),
-        (84, about[0], size, about[1], 20),
-    ):
-        canvas.text(WIDTH - _EDGE, y, right, right_size, align="r")
-        canvas.text(_EDGE, y, left, left_size)
-    if frame.interventions:  # a map is not to be taken for that of the whole model
-        taken = frame.interventions.text()
-        canvas.text(_EDGE, 114, taken, fitting_size(taken, 16, WIDTH - 2 * _EDGE), tone=WRONG)
+    return " · ".join(filter(None, facts))
 
 
 def _right(view: RunView, frame: Frame) -> str:
@@ -138,12 +164,20 @@ def _right(view: RunView, frame: Frame) -> str:
 
 
 def _gif(images: Sequence[Image.Image]) -> bytes:
-    times = [EACH_MS] * len(images)
-    times[0], times[-1] = FIRST_MS, LAST_MS
+    """The pictures one after the other, all in one palette, so that no colour flickers."""
+    scale = SCALE(np.arange(SCALE.N))[:, :3]
+    soft = np.linspace(0.0, 1.0, 24)[:, None]  # the edges of letters
+    inks = [1 - soft * (1 - np.array(to_rgb(color))) for color in (INK, colors.WRONG)]
+    flat = [
+        to_rgb(color)
+        for color in (colors.TRAIN, colors.OFF, colors.MARK, *(look[0] for look in LOOKS.values()))
+    ]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette((np.concatenate([scale, *inks, flat]) * 255).round().astype(np.uint8).tobytes())
+    first, *others = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
+    times = [FIRST_MS, *[EACH_MS] * (len(images) - 2), LAST_MS][-len(images) :]
     file = io.BytesIO()
-    images[0].save(
-        file, "GIF", save_all=True, append_images=images[1:], duration=times, loop=0, optimize=False
-    )
+    first.save(file, "GIF", save_all=True, append_images=others, duration=times, loop=0)
     return file.getvalue()
 
 
@@ -154,39 +188,26 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
         word: one of the run's probes.
 
     Raises:
-        InputError: nothing has been recorded of this word.
+        InputError: nothing has been recorded of this word, or no font here has its letters.
     """
-    frames = film_frames(view, STRIP_STEPS, word=word, moments=False)
-    title = head_title(frames[-1], site, head)
-    _check(word, frames)
-    heading = f"{title} · “{shortened(word, LONGEST)}” · seed {view.config.seed}"
-    whole = widest(frames, word)
-    all_axes = [axes_of(frame, word, site, whole) for frame in frames]
-    one = Still.fitted(axes_of(whole, word, site, whole), (0, 112, EACH_MAP, 112 + EACH_MAP))
-    size, all_stills = one.type_size, [replace(one, axes=axes) for axes in all_axes]
-    rows_differ = len({axes.rows for axes in all_axes}) > 1  # then each map has its own labels
-    labels = 1.5 * size + max(text_width(label, size) for axes in all_axes for label in axes.rows)
-    first = round(_EDGE + max(labels, text_width(one.axes.row_title, 17) / 2))
-    apart = one.right - one.left + 2 * max(still.overhang for still in all_stills) + 12
-    apart += labels if rows_differ else 0
-    apart = max(EACH_MAP + 24, round(apart))
-    stills = [replace(still, left=first + i * apart) for i, still in enumerate(all_stills)]
-    under = one.bottom + (1 + max(still.n_lines for still in stills)) * size
-    width = max(round(text_width(title, 28)) + 400, round(text_width(heading, 28)) + 2 * _EDGE)
-    canvas = Canvas(max(stills[-1].right + 150, width), under + 90)
-    canvas.text(_EDGE, 36, heading, 28)
-    canvas.text(_EDGE, 66, share_of(view, frames), 18)
-    canvas.text(first, one.top - 18, one.axes.row_title, 17, align="m")
-    for still in stills if rows_differ else stills[:1]:
-        still.draw_rows(canvas, {})
-    maps = [[of_heads[head] for of_heads in map_of(frame, word, site, whole)] for frame in frames]
-    for still, frame, (weights, reasons) in zip(stills, frames, maps, strict=True):
-        still.draw_cells(canvas, weights, reasons, off=head in frame.interventions.heads_off_at(site))
-        still.draw_columns(canvas, title=False)
-        middle = (still.left + still.right) / 2
-        canvas.text(middle, under + 24, f"step {frame.step:,}", 28, align="m")
-        canvas.text(middle, under + 58, _right(view, frame), 18, align="m")
-    draw_legend(canvas, stills[-1].right + 40, one.top + 20, 160, [blocked for _, blocked in maps])
+    frames, maps = _chosen(view, STRIP_STEPS, word, site, head, moments=False)
+    n_rows, n_columns = maps[0].weights.shape
+    rows_differ = len({shown.axes.rows for shown in maps}) > 1  # then each map has its own labels
+    labelled = len(maps) if rows_differ else 1
+    width = EACH_MAP * len(maps) + LABELS * labelled + LEGEND
+    figure, _ = sheet(width, EACH_MAP * n_rows / n_columns + 200)
+    figure.set_layout_engine("constrained", wspace=0.15)
+    all_axes = figure.subplots(1, len(maps), squeeze=False)[0]
+    for i, (axes, frame, shown) in enumerate(zip(all_axes, frames, maps, strict=True)):
+        size = min(LARGEST_TYPE, 0.5 * EACH_MAP / n_columns)
+        draw_cells(axes, shown)
+        draw_tokens(axes, replace(shown, wrong={}), size, rows=i == 0 or rows_differ)
+        axes.set_anchor("N")
+        axes.set_title(f"step {frame.step:,}\n{_right(view, frame)}", **type_of(16))
+    draw_legend(figure, list(all_axes), maps)
+    heading = f"{head_title(frames[-1], site, head)} · “{shortened(word, LONGEST)}” · seed {view.config.seed}"
+    under = f"{share_of(view, frames)} · {_axes_of(maps[0])}"
+    figure.suptitle(f"{heading}\n{under}", x=0.01, ha="left", **type_of(20))
     file = io.BytesIO()
-    canvas.image().save(file, "PNG")
+    figure.savefig(file, format="png", bbox_inches="tight", pad_inches=0.3)
     return file.getvalue()

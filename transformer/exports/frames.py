@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,48 +75,59 @@ def widest(frames: Sequence[Frame], word: str) -> Frame:
     return max(reversed(frames), key=lambda frame: len(probe_of(frame, word)[1].tgt_tokens))
 
 
-def map_of(frame: Frame, word: str, site: str, like: Frame) -> tuple[Array, Array]:
-    """One word's maps of a site, (H, Q, K), as large as those of another frame of the run.
+@dataclass(frozen=True, kw_only=True)
+class Map:
+    """One head's map of one word at one step."""
 
-    Returns:
-        The weights, NaN where a cell is blocked, and why it is: OPEN, FUTURE, PADDING or BY_HAND. Tokens that
-        only the other frame shows are [PAD]s, hidden in this one.
-    """
-    row, probe = probe_of(frame, word)
-    axes, shown = frame.axes[site], frame.map(row, site)
-    other = probe_of(like, word)[1]
-    shape = len(shown), len(other.tokens(axes.query)), len(other.tokens(axes.key))
-    weights, reasons = np.full(shape, np.nan, dtype=shown.dtype), np.full(shape, PADDING)
-    n_rows, n_columns = shown.shape[1:]
-    weights[:, :n_rows, :n_columns] = shown
-    later = np.arange(n_columns) > np.arange(n_rows)[:, None]
-    reason = np.where(later & axes.causal, FUTURE, BY_HAND)
-    reasons[:, :n_rows, :n_columns] = np.where(np.isnan(shown), reason, OPEN)
-    return weights, reasons
+    axes: MapAxes
+    weights: Array
+    """(Q, K) in [0, 1]; NaN where a cell is blocked."""
+    reasons: Array
+    """(Q, K), why a cell is blocked: OPEN, FUTURE, PADDING or BY_HAND."""
+    wrong: dict[int, str]
+    """Rows that would write a wrong token, and which; none where nobody knows the right one."""
+    off: bool
+    """Whether the head is switched off."""
+
+    @property
+    def labels(self) -> list[str]:
+        """What stands before each row, with what it would write where that is wrong."""
+        return [
+            f"{row} ✗ {self.wrong[i]}" if i in self.wrong else row for i, row in enumerate(self.axes.rows)
+        ]
 
 
-def axes_of(frame: Frame, word: str, site: str, like: Frame) -> MapAxes:
-    """What stands at the maps of `map_of`.
+def map_of(frame: Frame, word: str, site: str, head: int, like: Frame) -> Map:
+    """A map as large as in another frame of the run: tokens that only that one shows are hidden [PAD]s here.
 
     Where the right answer is not known the tokens are the model's own, and others at every step.
     """
-    axes, probe = frame.axes[site], probe_of(frame, word)[1]
-    other = probe_of(like, word)[1]
-    whole = map_axes(axes, other.src_tokens, other.tgt_tokens, other.expected)
-    if probe.forced:
-        return whole
-    own = map_axes(axes, probe.src_tokens, probe.tgt_tokens, probe.expected)
-    return replace(
-        own,
-        rows=own.rows + ("",) * (len(whole.rows) - len(own.rows)),
-        columns=own.columns + ("",) * (len(whole.columns) - len(own.columns)),
+    sides = frame.axes[site]
+    row, probe = probe_of(frame, word)
+    _, other = probe_of(like, word)
+    axes = map_axes(sides, other.src_tokens, other.tgt_tokens, other.expected)
+    shape = axes.shape
+    if not probe.forced:
+        own = map_axes(sides, probe.src_tokens, probe.tgt_tokens, probe.expected)
+        axes = replace(
+            own,
+            rows=own.rows + ("",) * (shape[0] - len(own.rows)),
+            columns=own.columns + ("",) * (shape[1] - len(own.columns)),
+        )
+    shown = frame.map(row, site)[head]
+    n_rows, n_columns = shown.shape
+    weights, reasons = np.full(shape, np.nan, dtype=shown.dtype), np.full(shape, PADDING)
+    weights[:n_rows, :n_columns] = shown
+    later = np.arange(n_columns) > np.arange(n_rows)[:, None]
+    blocked = np.where(later & sides.causal, FUTURE, BY_HAND)
+    reasons[:n_rows, :n_columns] = np.where(np.isnan(shown), blocked, OPEN)
+    return Map(
+        axes=axes,
+        weights=weights,
+        reasons=reasons,
+        wrong=wrong_predictions(sides, probe.expected, probe.predicted) if probe.forced else {},
+        off=head in frame.interventions.heads_off_at(site),
     )
-
-
-def wrong_rows(frame: Frame, word: str, site: str) -> dict[int, str]:
-    """Rows that would write a wrong token, and which; none where nobody knows the right one."""
-    _, probe = probe_of(frame, word)
-    return wrong_predictions(frame.axes[site], probe.expected, probe.predicted) if probe.forced else {}
 
 
 def head_title(frame: Frame, site: str, head: int) -> str:

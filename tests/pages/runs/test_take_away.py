@@ -13,7 +13,7 @@ from PIL import Image
 from safetensors.numpy import load
 
 from pages.runs import take_away as menu
-from transformer.exports import canvas
+from transformer.exports import fonts
 
 KEYS = (
     "export_html",
@@ -159,7 +159,7 @@ def test_a_word_that_was_asked_late_is_taken_away_from_any_step(trained, offered
 
 
 def test_what_cannot_be_made_is_not_offered_and_says_why(visit, offered, monkeypatch):
-    monkeypatch.setattr(canvas, "FONTS", ())
+    monkeypatch.setattr(fonts, "FONTS", ())
     visitor = visit(task="en-fr", steps=3).press("run_start").until("finished")
     assert visitor.errors == []
     assert offered["export_script"]["disabled"]
