@@ -9,7 +9,6 @@ import streamlit as st
 
 from pages.shared import ownership, selection
 from pages.shared.plain import plain
-from transformer.exports.film import film_gif, filmstrip_png
 from transformer.exports.fonts import film_problem
 from transformer.exports.page import html_page
 from transformer.exports.script import script, script_problem
@@ -90,8 +89,12 @@ def _file(what: str, run: Watched, on_screen: selection.OnScreen, word: str) -> 
         case "export_html":
             return html_page(view, word=word, kind=kind, site=site, head=head)
         case "export_gif":
+            from transformer.exports.film import film_gif  # brings Matplotlib, which no page waits for
+
             return film_gif(view, word=word, site=site, head=head)
         case "export_strip":
+            from transformer.exports.film import filmstrip_png
+
             return filmstrip_png(view, word=word, site=site, head=head)
         case "export_csv":
             return curves_csv(view)
