@@ -55,6 +55,15 @@ def test_scores_are_those_measured_of_every_head_that_has_them_unless_sites_are_
         assert found[name]["y"] == scores
 
 
+def test_a_score_that_an_older_version_did_not_measure_begins_where_it_was_measured_first(recorded):
+    first, *others = recorded.frames.measurements
+    fewer = {site: {"entropy": scores["entropy"]} for site, scores in first.head_scores.items()}
+    frames = recorded.frames.extended([replace(first, head_scores=fewer)])
+    picture = score_picture(replace(recorded, frames=frames), "mirror", ["decoder.1.cross"])
+    (line,) = [one for one in picture.figure()["data"] if one["name"] == "dec 2 cross h1"]
+    assert line["x"] == [one.step for one in others]
+
+
 def test_a_gap_is_none_and_a_number_has_five_places():
     assert listed(np.array([1.0, 0.123456789, -2e-9])) == [1.0, 0.12346, 0.0]
     assert listed(np.array([np.nan, 3.0])) == [None, 3.0]

@@ -63,7 +63,11 @@ def score_picture(
     Args:
         sites: whose heads; by default all that have this score.
     """
-    measured = view.frames.measurements
+    measured = [
+        one
+        for one in view.frames.measurements
+        if any(score in scores for scores in one.head_scores.values())  # an older version had fewer scores
+    ]
     heads = [
         (site, head)
         for site, scores in measured[-1].head_scores.items()
