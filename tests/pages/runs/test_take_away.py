@@ -13,7 +13,7 @@ from PIL import Image
 from safetensors.numpy import load
 
 from pages.runs import take_away as menu
-from transformer.exports import fonts
+from transformer.exports import film, fonts
 
 KEYS = (
     "export_html",
@@ -119,7 +119,7 @@ def test_what_is_taken_away_is_that_of_when_the_button_is_pressed(trained, offer
 
 def test_the_head_that_is_shown_large_is_the_one_in_the_files(trained, offered, monkeypatch):
     seen = []
-    monkeypatch.setattr(menu, "film_gif", lambda view, **chosen: seen.append(chosen) or b"")
+    monkeypatch.setattr(film, "film_gif", lambda view, **chosen: seen.append(chosen) or b"")
     monkeypatch.setattr(menu, "html_page", lambda view, **chosen: seen.append(chosen) or "")
     trained.choose(kind="decoder", word="cat", pinned=["decoder.1.self", 1])
     offered["export_gif"]["data"]()
