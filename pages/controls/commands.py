@@ -33,7 +33,8 @@ def obey(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     Returns:
         The run to show from now on.
     """
-    for asked in take(*COMMANDS):
+    inbox = session.asked
+    for asked in [name for name in inbox if name in COMMANDS]:
         try:
             if asked != "start":
                 run = _do(asked, ownership.command(run), config)
@@ -43,14 +44,23 @@ def obey(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
                 run, edited = _start(run, config, edited), False
         except InputError as error:
             session.problem = str(error)
+        inbox.pop(asked, None)
     return run
 
 
 def _do(asked: str, run: Run, config: RunConfig | None) -> Run:
-    """Do with a run what its owner asks. Raises InputError."""
+    """Do with a run what its owner asks. Raises InputError.
+
+    Wherever the session is read, Streamlit may break the script off for another run of it: all is read before
+    the command is given, and until then what was asked stays in the inbox.
+    """
+    of_box = {
+        key: st.session_state.get(key) for key in ("step_size", "pace", "continue_steps", "continue_rate")
+    }
+    take(asked)
     if asked == "step":
         REGISTRY.admit(run.visitor, run)
-        steps = st.session_state.get("step_size")
+        steps = of_box["step_size"]
         run.advance(steps).wait(OBEYED_SECONDS)
         if steps == 1:
             run.wait(OBEYED_SECONDS)  # as a rule it is soon taken: nobody sees the buttons change and back
@@ -58,12 +68,11 @@ def _do(asked: str, run: Run, config: RunConfig | None) -> Run:
     if asked in ("pause", "resume", "stop"):
         getattr(run, asked)().wait(OBEYED_SECONDS)
     if asked == "pace":
-        run.set_pace(PACE_NAMES.get(st.session_state.get("pace"))).wait(OBEYED_SECONDS)
+        run.set_pace(PACE_NAMES.get(of_box["pace"])).wait(OBEYED_SECONDS)
     if asked == "learning_rate" and config is not None:
         run.set_learning_rate(config.train.learning_rate).wait(OBEYED_SECONDS)
     if asked == "continue":
-        steps, rate = (st.session_state.get(key) for key in ("continue_steps", "continue_rate"))
-        REGISTRY.continue_for(run, steps, rate).wait(OBEYED_SECONDS)
+        REGISTRY.continue_for(run, of_box["continue_steps"], of_box["continue_rate"]).wait(OBEYED_SECONDS)
     return run
 
 
@@ -81,6 +90,7 @@ def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
         watched, before = drafts.new_draft(config, run), run.id
     new = ownership.command(watched)
     new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
+    take("start")
     REGISTRY.start(new, after=before)
     return _keep(new)
 

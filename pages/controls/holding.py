@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from pages.shared.session import session
+from pages.shared.session import session, take
 
 
 def holding(*more: str) -> Callable[[], None]:
@@ -16,12 +16,14 @@ def holding(*more: str) -> Callable[[], None]:
     the first of every part that runs by itself, puts that right: no such part can change them.
     """
     standing = {key: st.session_state.get(key) for key in ("own_word", *more)}
-    asked, problem = session.asked, session.word_problem
+    asked, problem = "add_word" in session.asked, session.word_problem
 
     def hold() -> None:
         for key, value in standing.items():
             if st.session_state.get(key) != value:
                 st.session_state[key] = value
-        session.asked, session.word_problem = asked, problem
+        if not asked:  # what such a browser asks by filling the box once more
+            take("add_word")
+        session.word_problem = problem
 
     return hold

@@ -121,7 +121,7 @@ class Session:
     """Whether the run is in another state than the page was drawn for."""
 
     # What is asked for, and why it could not be done
-    asked = Entry[dict[str, Any]]({})
+    asked = Entry[dict[str, Any]](first=dict)
     """What callbacks have noted and no page has taken up yet, the newest last: see `asking`."""
     masks_wanted = Entry[tuple[str | None, dict[str, bool]]]((None, {}))
     """(run, masks) as the switches show them before the run has obeyed."""
@@ -144,16 +144,16 @@ def ask(what: str, value: object = None) -> None:
     It is done by the page, which takes it up with `take`: a callback knows the page as it was before, and
     settings or the run may be others by then.
     """
-    others = {name: noted for name, noted in session.asked.items() if name != what}
-    session.asked = others | {what: value}
+    asked = session.asked
+    asked.pop(what, None)
+    asked[what] = value
     session.problem = session.word_problem = None
 
 
 def take(*what: str) -> dict[str, Any]:
     """Take up what has been asked for of these kinds, in order: each is done once."""
     asked = session.asked
-    session.asked = {name: value for name, value in asked.items() if name not in what}
-    return {name: value for name, value in asked.items() if name in what}
+    return {name: asked.pop(name) for name in [*asked] if name in what}
 
 
 def heard(key: str, name: str) -> object:

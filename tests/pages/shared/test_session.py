@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import streamlit as st
 
+from pages.controls.holding import holding
 from pages.shared.session import ask, heard, session, take
 
 
@@ -37,6 +38,17 @@ def test_what_is_asked_is_taken_up_once_and_the_newest_last(state):
     assert list(take("pause", "resume", "stop")) == ["resume", "pause"]
     assert take("pause", "resume", "stop") == {}
     assert take("add_word") == {"add_word": "cat"}
+
+
+def test_a_part_of_a_page_that_runs_by_itself_keeps_boxes_and_takes_no_command_back(state):
+    """A browser that is behind fills the word's box once more, and a button may be pressed meanwhile."""
+    hold = holding()
+    state["own_word"] = "typed before"
+    ask("pause")
+    ask("add_word", "typed before")
+    hold()
+    assert state["own_word"] is None
+    assert take("pause", "add_word") == {"pause": None}
 
 
 def test_a_message_of_a_page_that_has_been_left_says_nothing(state):
