@@ -177,6 +177,13 @@ def test_a_typed_date_that_cannot_be_asked_is_answered_with_what_to_do(typed, sa
     assert offer is None or DATES.read(offer) == offer
 
 
+@pytest.mark.parametrize(
+    ("typed", "answer"), [("1 january 1950", "1950-01-01"), ("31 december 2049", "2049-12-31")]
+)
+def test_the_first_and_the_last_day_of_a_hundred_years_can_be_asked(typed, answer):
+    assert DATES.find(DATES.read(typed)).target == answer
+
+
 def test_what_is_no_date_has_no_answer():
     for text in (
         "30 february 2021",
