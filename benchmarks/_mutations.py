@@ -154,9 +154,7 @@ def main() -> int:
     n_survived = 0
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
-        shutil.copytree(
-            ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", "runs-kept")
-        )
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__"))
         for i, mutation in enumerate(chosen[arguments.first :], arguments.first):
             survived = survives(mutation, tree, arguments.minutes)
             n_survived += survived

@@ -19,6 +19,7 @@ from pages.runs.take_away import take_away
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import selection
 from pages.shared.plain import refuse
+from pages.shared.session import session
 from pages.shared.style import style
 from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
@@ -59,7 +60,7 @@ draw = DRAW[chosen]
 
 def fixed(view: RunView) -> tuple[object, ...]:
     """What the widgets depend on besides."""
-    return (None if st.session_state.get("playing") else selection.step(),)
+    return (None if session.playing else selection.step(),)
 
 
 def live(view: RunView) -> int | None:

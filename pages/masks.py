@@ -29,6 +29,7 @@ from pages.runs.run_list import run_list
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import selection
 from pages.shared.plain import plain, refuse
+from pages.shared.session import session
 from pages.shared.style import style
 from pages.shared.wording import changed
 from transformer.anatomy.stages import stages
@@ -69,8 +70,8 @@ config = to_train(run)
 run = obey(run, config, edited=False)
 model = run.config.model
 before = compared_with(run)
-if "word" not in st.session_state and "word" not in st.query_params:
-    st.session_state["word"] = min((question.text for question in run.questions), key=len)  # with padding
+if session.word is None and "word" not in st.query_params:
+    session.word = min((question.text for question in run.questions), key=len)  # with padding
 
 lost_run("Another model stands here; press Start to train it.")
 with st.container(key="mask_switches", horizontal=True, vertical_alignment="center", gap="medium"):

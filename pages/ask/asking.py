@@ -9,6 +9,7 @@ import streamlit as st
 from pages.controls.words import what_to_type
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, refuse
+from pages.shared.session import session
 from transformer.errors import InputError
 from transformer.interventions import Interventions
 from transformer.recording.view import FAILED, RunView
@@ -28,7 +29,7 @@ def ask_word(run: Watched, page: str) -> str:
         page: where it stands: the box of another page is another box, which knows nothing of this one.
     """
     words = [question.text for question in run.questions]
-    word, chosen = st.session_state.get("asked_word_text"), st.session_state.get("word")
+    word, chosen = st.session_state.get("asked_word_text"), session.word
     elsewhere = word is None or chosen != st.session_state.get("asked_beside")
     if elsewhere:
         word = chosen or st.query_params.get("word")
@@ -58,8 +59,8 @@ def ask_word(run: Watched, page: str) -> str:
     short = not run.task.question(word).too_long  # a longer one would pad all the others
     if word not in words and short and not asked_before and run.view.state != FAILED and ownership.owns(run):
         # One selection: the other pages show it too, Watch even before the thread has taken it up.
-        st.session_state["typed_word"] = run.id, ownership.command(run).add_word(word)
-    st.session_state["asked_word_text"] = st.session_state["asked_beside"] = st.session_state["word"] = word
+        session.typed_word = run.id, ownership.command(run).add_word(word)
+    st.session_state["asked_word_text"] = st.session_state["asked_beside"] = session.word = word
     return word
 
 

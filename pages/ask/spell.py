@@ -16,6 +16,7 @@ from pages.inside.look_inside import look_at_cell, look_inside_link
 from pages.player.figure import live_figure
 from pages.shared import selection
 from pages.shared.plain import plain
+from pages.shared.session import session
 from transformer.figures.bars import next_token_bars
 from transformer.figures.maps import MapAxes, tile_at
 from transformer.figures.picture import Array
@@ -217,7 +218,7 @@ def _pin(point: object, sites: list[str], axes: MapAxes) -> None:
     found = tile_at(point, axes) if isinstance(point, tuple) else None
     if found is not None:
         picked = sites[found[0]], found[1]
-        st.session_state["pinned"] = None if selection.pinned() == picked else picked
+        session.pinned = None if selection.pinned() == picked else picked
 
 
 def _spelled(answer: Answer, row: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.shared import selection
+from pages.shared.session import session
 from transformer.anatomy.panels import Focus
 
 
@@ -12,9 +13,9 @@ def look_at_cell(kind: str, site: str, head: int, point: object) -> None:
     """A click on a cell of a map: Look inside opens on it."""
     if isinstance(point, tuple):
         selection.choose_kind(kind)
-        st.session_state["pinned"] = site, head
+        session.pinned = site, head
         st.session_state["focus"] = Focus(row=point[0], column=point[1])
-        st.session_state["stage"], st.session_state["at_positions"] = "weights", False
+        session.stage, session.at_positions = "weights", False
 
 
 def look_inside_link() -> None:

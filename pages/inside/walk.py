@@ -11,6 +11,7 @@ from pages.controls.heads import head_choice
 from pages.inside.stages import begin_focus, draw_panels, focus, trace_of
 from pages.shared import selection
 from pages.shared.plain import plain
+from pages.shared.session import session
 from pages.shared.wording import SETTING_NAMES
 from transformer.anatomy.panels import STAGES, Focus, Stage
 from transformer.anatomy.positions import position_stages, position_table, positions
@@ -50,24 +51,23 @@ def _stages_of(chapter: str, model: ModelConfig) -> dict[str, str]:
 
 def _at(model: ModelConfig) -> tuple[str, str]:
     """Chapter and stage that are looked at; the kind of attention is the one chosen on any page."""
-    if "at_positions" not in st.session_state:
-        st.session_state["at_positions"] = st.query_params.get("chapter") == POSITIONS
-    if st.session_state["at_positions"]:
+    if session.at_positions is None:
+        session.at_positions = st.query_params.get("chapter") == POSITIONS
+    if session.at_positions:
         chapter = POSITIONS
     else:
         chapter = selection.kind(model, opens_on="encoder")  # where the forward pass begins
     known = _stages_of(chapter, model)
-    if "stage" not in st.session_state and "stage" in st.query_params:
-        st.session_state["stage"] = st.query_params["stage"]
-    stage = st.session_state.get("stage")
-    return chapter, stage if stage in known else next(iter(known))
+    if session.stage is None:
+        session.stage = st.query_params.get("stage")
+    return chapter, session.stage if session.stage in known else next(iter(known))
 
 
 def _go(chapter: str, stage: str) -> None:
-    st.session_state["at_positions"] = chapter == POSITIONS
+    session.at_positions = chapter == POSITIONS
     if chapter != POSITIONS:
         selection.choose_kind(chapter)
-    st.session_state["stage"] = stage
+    session.stage = stage
 
 
 def _move(model: ModelConfig, by: int) -> None:

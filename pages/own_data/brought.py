@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import streamlit as st
-
 from pages.runs import keyring
+from pages.shared.session import session
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.storage.brought import Brought
@@ -16,8 +15,8 @@ from transformer.tasks.pairs.tokenizer_files import TokenizerFile
 
 def brought() -> Brought:
     """What the visitor brought; what is missing is that of the run on the screen, where the run is theirs."""
-    held: Brought = st.session_state.get("brought", Brought())
-    run = REGISTRY.get(st.session_state.get("run"))
+    held = session.brought or Brought()
+    run = REGISTRY.get(session.run)
     if isinstance(run, Run) and REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id)):
         held = replace(
             held, pairs=held.pairs or run.brought.pairs, tokenizer=held.tokenizer or run.brought.tokenizer
@@ -36,6 +35,6 @@ def bring_tokenizer(file: TokenizerFile, name: str) -> None:
 
 
 def _hold(now: Brought) -> None:
-    if now != st.session_state.get("brought"):
-        st.session_state["brought"] = now
+    if now != session.brought:
+        session.brought = now
         keyring.remember(now)

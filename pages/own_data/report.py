@@ -9,7 +9,7 @@ from pages.own_data.caps import chosen_caps
 from pages.own_data.pairs import Upload
 from pages.settings.beginnings import OWN, reset, task_chosen
 from pages.shared.plain import plain, refuse
-from pages.shared.session import ask
+from pages.shared.session import ask, session
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, capped
 from transformer.tasks.pairs.own import OwnPairs
@@ -131,5 +131,5 @@ def _to_training() -> None:
     if st.session_state.get("task") != "pairs":
         st.session_state["task"] = "pairs"
         task_chosen()
-    st.session_state["pairs_to_watch"] = st.session_state["settings_filled"] = True  # not from a run's link
+    st.session_state["pairs_to_watch"] = session.settings_filled = True  # not from a run's link
     ask("start")

@@ -111,7 +111,7 @@ class Session:
     outline = Entry(False)
     """Whether the cells that matter are outlined in the large map."""
     stage = Entry[str | None]()
-    at_positions = Entry(False)
+    at_positions = Entry[bool | None]()
     """Stage and chapter of Look inside."""
     on_screen = Entry[OnScreen](first=OnScreen)
     """All of this as it was last drawn."""
@@ -122,7 +122,7 @@ class Session:
 
     # What is asked for, and why it could not be done
     asked = Entry[dict[str, Any]](first=dict)
-    """What callbacks have noted and no page has taken up yet, the newest last: see `asking`."""
+    """What callbacks have noted and no page has taken up yet, the newest last: see `ask` and `take`."""
     masks_wanted = Entry[tuple[str | None, dict[str, bool]]]((None, {}))
     """(run, masks) as the switches show them before the run has obeyed."""
     problem = Entry[str | None]()

@@ -5,17 +5,8 @@ from __future__ import annotations
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-WORDS = {"red": "rouge", "blue": "bleu", "green": "vert", "black": "noir", "white": "blanc"}
-THINGS = {"cat": "chat", "dog": "chien", "book": "livre", "tree": "arbre", "boat": "bateau", "key": "clef"}
-PAIRS = [
-    (
-        f"The {color} {thing} sees {n} {other}s.",
-        f"Le {THINGS[thing]} {WORDS[color]} voit {n} {THINGS[other]}s.",
-    )
-    for n, color in enumerate(WORDS)
-    for thing in THINGS
-    for other in THINGS
-]
+from tests.pages.own_data.conftest import PAIRS
+
 TINY = "heads=2&width=16&layers_encoder=1&layers_decoder=1&steps=60&batch_size=16&device=cpu"
 
 
