@@ -43,7 +43,6 @@ SWAPS: dict[type, type] = {
 
 BESIDES = {
     "answers": ["tests/test_asking.py"],
-    "commands": ["tests/test_command_line.py"],
     "config": ["tests/model", "tests/training"],
     "recipes": ["tests/model"],
     "pages/anatomy": ["tests/pages/inside"],

@@ -19,6 +19,7 @@ from pages.controls.kinds import kind_choice
 from pages.player.figure import live_figure
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, refuse
+from pages.shared.session import session
 from transformer.errors import InputError
 from transformer.interventions import Interventions
 from transformer.recording.frame import sites_of
@@ -162,7 +163,7 @@ def draw_break(
     run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BreakParts
 ) -> None:
     """The same map before and after, with what the model writes and how many held-out words are right."""
-    if "break_asked" in st.session_state:
+    if "break" in session.asked:
         st.rerun()  # a click on the map: what it asks for is done with the widgets, in a full run
     if answer is None or snapshot is None or view.frame is None:
         _draw_side(parts.before, view, None, None, parts.kind)

@@ -7,6 +7,7 @@ import streamlit as st
 
 from pages.ask.asking import model_of
 from pages.shared import ownership, selection
+from pages.shared.session import ask, take
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
 from transformer.insight.scores import THRESHOLD
@@ -24,7 +25,7 @@ MORE_STEPS = 100
 
 def note(what: str, number: int = 0) -> None:
     """Callback of every button: only notes what is asked, as the word may be another by then."""
-    st.session_state["break_asked"] = what, number
+    ask("break", (what, number))
     forget_problems()
 
 
@@ -61,7 +62,11 @@ def continuing_rate(run: Watched) -> float:
 
 def take_up(run: Watched, word: str) -> None:
     """Do what a button asked for, with the run and the word as they are now."""
-    what, number = st.session_state.pop("break_asked", (None, 0))
+    for _, (what, number) in take("break"):
+        _take_away(run, word, what, number)
+
+
+def _take_away(run: Watched, word: str, what: str, number: int) -> None:
     shown = _shown(run.view)
     if what in ("intervene", "give back"):
         # What was shown: all that is taken away already, and this too.
@@ -78,7 +83,7 @@ def take_up(run: Watched, word: str) -> None:
             _block(run, word, shown)
         except InputError as error:
             st.session_state["block_problem"] = str(error)
-    elif what and shown:
+    elif shown:
         meant = _meant(what, run.view, shown)
         st.session_state["ablate_heads"] = [
             name for name, head in head_options(run.view).items() if head in meant

@@ -33,8 +33,7 @@ def obey(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     Returns:
         The run to show from now on.
     """
-    inbox = session.asked
-    for asked in [name for name in inbox if name in COMMANDS]:
+    for asked, _ in take(*COMMANDS):
         try:
             if asked != "start":
                 run = _do(asked, ownership.command(run), config)
@@ -44,20 +43,18 @@ def obey(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
                 run, edited = _start(run, config, edited), False
         except InputError as error:
             session.problem = str(error)
-        inbox.pop(asked, None)
     return run
 
 
 def _do(asked: str, run: Run, config: RunConfig | None) -> Run:
     """Do with a run what its owner asks. Raises InputError.
 
-    Wherever the session is read, Streamlit may break the script off for another run of it: all is read before
-    the command is given, and until then what was asked stays in the inbox.
+    A command given twice is another one: the session is read before it, and it leaves the inbox first.
     """
     of_box = {
         key: st.session_state.get(key) for key in ("step_size", "pace", "continue_steps", "continue_rate")
     }
-    take(asked)
+    session.asked.pop(asked, None)
     if asked == "step":
         REGISTRY.admit(run.visitor, run)
         steps = of_box["step_size"]
@@ -90,7 +87,7 @@ def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
         watched, before = drafts.new_draft(config, run), run.id
     new = ownership.command(watched)
     new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
-    take("start")
+    session.asked.pop("start", None)
     REGISTRY.start(new, after=before)
     return _keep(new)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from pages.shared.session import session, take
+from pages.shared.session import session
 
 
 def holding(*more: str) -> Callable[[], None]:
@@ -23,7 +23,7 @@ def holding(*more: str) -> Callable[[], None]:
             if st.session_state.get(key) != value:
                 st.session_state[key] = value
         if not asked:  # what such a browser asks by filling the box once more
-            take("add_word")
+            session.asked.pop("add_word", None)
         session.word_problem = problem
 
     return hold

@@ -24,18 +24,17 @@ _OF_ENDED = " A run that has ended stays as it is: Start trains one as the switc
 
 def take_up_masks(run: Watched) -> None:
     """Do what a switch asked for, with the run as it is now; of one that has ended it is only noted."""
-    asked = {mask: on for mask, (owner, on) in take(*MASKS).items() if owner == run.id}
-    if not asked:
-        return
-    session.masks_wanted = run.id, {**_wanted(run.view), **asked}
-    if run.view.state in ENDED:
-        return
-    try:
-        # What is not as configured is an intervention: it is logged, pinned, and kept with every snapshot.
-        for mask, on in asked.items():
+    for mask, (owner, on) in take(*MASKS):
+        if owner != run.id:
+            continue
+        session.masks_wanted = run.id, {**_wanted(run.view), mask: on}
+        if run.view.state in ENDED:
+            continue
+        try:
+            # What is not as configured is an intervention: logged, pinned, and kept with every snapshot.
             ownership.command(run).switch_mask(mask, on).wait(OBEYED_SECONDS)
-    except InputError as error:
-        session.mask_problem, session.masks_wanted = str(error), (None, {})
+        except InputError as error:
+            session.mask_problem, session.masks_wanted = str(error), (None, {})
 
 
 def to_train(run: Watched) -> RunConfig:

@@ -116,7 +116,7 @@ def _drop() -> None:
 
 def _take_up(run: Watched) -> None:
     """A typed word is tracked at once, in any state of the run; a dropped one goes."""
-    for what, word in take("drop_word", "add_word").items():
+    for what, word in take("drop_word", "add_word"):
         try:
             if what == "drop_word":
                 ownership.command(run).drop_word(word).wait(OBEYED_SECONDS)

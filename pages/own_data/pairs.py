@@ -9,6 +9,7 @@ import streamlit as st
 
 from pages.own_data.caps import put_caps
 from pages.shared.plain import plain
+from pages.shared.session import ask, take
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import suggested
 from transformer.tasks.pairs.reading import MAX_BYTES, MIN_PAIRS, Reading, read_pairs
@@ -50,8 +51,8 @@ def upload_pairs() -> tuple[Upload | None, str]:
         key="pairs_upload",
         accept_multiple_files=True,
         max_upload_size=most,
-        on_change=_ask,
-        args=("pairs_upload",),
+        on_change=ask,
+        args=("read_pairs", "pairs_upload"),
         help="TSV of 2 to 4 columns (ManyThings, Tatoeba), CSV, JSON lines, or two text files whose lines "
         f"belong together, sources first. UTF-8, up to {most} MB and {MAX_LINES:,} lines, at "
         f"least {MIN_PAIRS} pairs.",
@@ -61,8 +62,8 @@ def upload_pairs() -> tuple[Upload | None, str]:
         key="pairs_paste",
         placeholder=FORMATS,
         height=142,
-        on_change=_ask,
-        args=("pairs_paste",),
+        on_change=ask,
+        args=("read_pairs", "pairs_paste"),
         help="A sentence and its translation on each line, with a tab between them as tables copy it (⇥), or "
         f"a comma; or JSON lines. Up to {MOST_PASTED:,} characters; upload more as a file. Ctrl+Enter reads "
         "them.",
@@ -72,18 +73,13 @@ def upload_pairs() -> tuple[Upload | None, str]:
         "hour longer, so that a reload finds them. The file is handed to nobody; whoever has the link of "
         "a run sees the sentences that it shows, and the answers to those that they ask."
     )
-    asked = st.session_state.pop("pairs_to_read", None)
-    if asked is not None:  # here and not in the callback: a page can say that it reads
+    for _, key in take("read_pairs"):  # here and not in the callback: a page can say that it reads
         with st.spinner("Reading your pairs…"):
-            _take(asked)
+            _read_from(key)
     return st.session_state.get("pairs_read"), st.session_state.get("pairs_refused", "")
 
 
-def _ask(key: str) -> None:
-    st.session_state["pairs_to_read"] = key
-
-
-def _take(key: str) -> None:
+def _read_from(key: str) -> None:
     """Read what a widget holds; what was read before stays where it holds nothing that can be used."""
     st.session_state["pairs_refused"] = ""
     try:

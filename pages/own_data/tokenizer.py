@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
@@ -11,6 +12,7 @@ from pages.own_data.brought import bring_tokenizer as hold_tokenizer
 from pages.own_data.brought import brought
 from pages.own_data.pairs import most_megabytes
 from pages.shared.plain import plain, refuse
+from pages.shared.session import ask, take
 from transformer.errors import InputError
 from transformer.tasks.pairs.tokenizer_files import keep_tokenizer
 from transformer.tasks.tokenizer import from_hub
@@ -47,12 +49,13 @@ def bring_tokenizer() -> None:
             on_click=_asked,
             help="Fetch the tokenizer of this name.",
         )
-    name = st.session_state.pop("tokenizer_asked", None)
-    if name is not None:  # here and not in the callback: a page can say that it waits
+    fetched = False
+    for _, name in take("fetch_tokenizer"):  # here and not in the callback: a page can say that it waits
         with st.spinner("Asking the hub…"):
-            _take(name, lambda: _fetched(name))
-        if "tokenizer_refused" not in st.session_state:
-            st.rerun()  # the sidebar has been read without it
+            _take(name, partial(_fetched, name))
+        fetched = "tokenizer_refused" not in st.session_state
+    if fetched:
+        st.rerun()  # the sidebar has been read without it
     if "tokenizer_refused" in st.session_state:
         refuse(st.session_state["tokenizer_refused"])
     if brought().tokenizer is not None:
@@ -68,7 +71,7 @@ def _uploaded() -> None:
 
 
 def _asked() -> None:
-    st.session_state["tokenizer_asked"] = (st.session_state.get("tokenizer_name") or "").strip()
+    ask("fetch_tokenizer", (st.session_state.get("tokenizer_name") or "").strip())
 
 
 def _take(name: str, content: Callable[[], str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -150,10 +150,16 @@ def ask(what: str, value: object = None) -> None:
     session.problem = session.word_problem = None
 
 
-def take(*what: str) -> dict[str, Any]:
-    """Take up what has been asked for of these kinds, in order: each is done once."""
+def take(*what: str) -> Iterator[tuple[str, Any]]:
+    """Take up what has been asked for of these kinds, one after the other, in order.
+
+    Wherever the session is read or written, Streamlit may break the script off for another run of it. So
+    each leaves the inbox when it has been done: what was broken off is done by the next run.
+    """
     asked = session.asked
-    return {name: asked.pop(name) for name in [*asked] if name in what}
+    for name in [name for name in asked if name in what]:
+        yield name, asked[name]
+        asked.pop(name, None)
 
 
 def heard(key: str, name: str) -> object:

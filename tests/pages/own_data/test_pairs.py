@@ -120,7 +120,8 @@ def test_what_was_brought_and_its_caps_outlive_a_visit_to_another_page(bring):
 
 def test_text_of_a_file_is_shown_as_text(bring):
     marked = [(f"**{a}** <i>x</i> $y$ [{i}](http://z)", f"`{b}` ![p](q)") for i, (a, b) in enumerate(PAIRS)]
-    page = bring(text="\n".join("\t".join(pair) for pair in marked))
+    page = bring(("*my* $x$.tsv", "\n".join("\t".join(pair) for pair in marked).encode()))
+    assert any(r"“\*my\* \$x\$\.tsv”" in element.value for element in page.at.markdown)
     page.set("pairs_longest_source", None).set("pairs_longest_target", None).set("pairs_min_frequency", 1)
     known = dict(page.value("brought").pairs.capped.pairs)
     assert all(known[source] == target for source, target in examples(page, "data_trained"))

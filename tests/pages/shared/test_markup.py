@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
 from transformer.anatomy.panels import STAGES
 from transformer.insight.moments import Moment
+from transformer.interventions import Block
 from transformer.runs.registry import REGISTRY
+from transformer.tasks.tokenizer import TextTokenizer
 
 SIGNS = "_zqx_ $zqx$ <zqx>"
 """Emphasis, a formula and a tag: of words with spaces between them, signs of pairs stand apart."""
-PAIRS = "\n".join(
+PAIRS = f"alone: {SIGNS}\n" + "\n".join(
     f"The {color} {SIGNS} sees {n} {thing}s.\tLe {SIGNS} {color} voit {n} {thing}s."
     for n in range(4)
     for color in ("red", "blue", "green", "black", "white")
     for thing in ("cat", "dog", "book", "tree", "boat", "key", "door")
 )
 READ_AS_MARKUP = re.compile(r"(?<!\\)[_$<*\[:]\s?zqx")
-TAG = re.compile(r"<\s?zqx")
+TAG = re.compile(r"<\s?zqx|<(?![a-z/])")
+"""The tag, or a sign of it where each token stands by itself."""
 MARKDOWN = ("markdown", "caption", "info", "warning", "error", "success")
 LABELLED = (
     "button",
@@ -93,6 +97,40 @@ def test_watch_finds_no_markup_in_a_word(trained):
     found, shown = found_on(trained)
     assert found == []
     assert shown > 0
+
+
+@pytest.fixture
+def writing_signs(monkeypatch):
+    """Whatever a model writes is full of signs, and is another answer each time."""
+    n = count()
+    monkeypatch.setattr(TextTokenizer, "text", lambda tokenizer, ids: (f"{next(n)} {SIGNS}", True))
+    monkeypatch.setattr(TextTokenizer, "tokens", lambda tokenizer, ids: ("<zqx>",) * len(ids))
+
+
+@pytest.mark.usefixtures("writing_signs")
+def test_no_page_finds_markup_in_what_a_model_writes(trained):
+    for page in ("train", "masks", "explore"):
+        trained.go(page)
+        found, shown = found_on(trained)
+        assert found == []
+        assert shown > 1
+    for tab in ("Break", "Beams"):
+        found, shown = found_on(trained.tab(tab))
+        assert found == []
+        assert shown > 2
+
+
+@pytest.mark.usefixtures("writing_signs")
+def test_a_token_that_a_visitor_blocks_is_no_markup(trained):
+    trained.go("explore").tab("Break")
+    block = Block(site="decoder.0.cross", token="_zqx_")  # as a tokenizer of their own may have it
+    trained.at.session_state["blocks"] = (trained.run.id, trained.value("asked_word_text")), (block,)
+    found, shown = found_on(trained.look())
+    assert found == []
+    assert shown > 2
+    trained.press("intervene_run").once(lambda: trained.run.view.interventions.blocked == (block,))
+    assert trained.look().says("In force in the run: ")
+    assert found_on(trained)[0] == []
 
 
 def test_ask_and_masks_find_no_markup_in_a_word(trained):
