@@ -155,6 +155,8 @@ def test_without_a_mask_it_is_said_what_may_be_read_by_the_numbers(changed_midwa
     shares = [share for site in last.axes for share in last.on_padding(1, site)]
     assert f"in “cat”, at step 4, [PAD] gets {sum(shares) / len(shares):.0%} of all attention" in text
     assert f"and {max(shares):.0%} of that of" in text
+    of_pairs = replace(last, probes=(last.probes[0], replace(last.probes[1], text="<b>")))
+    assert "in “&lt;b&gt;”, at step 4" in without_masks(of_pairs)
 
 
 @pytest.mark.parametrize(
