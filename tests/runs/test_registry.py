@@ -81,6 +81,7 @@ def test_the_ended_run_that_was_used_longest_ago_makes_room_and_one_that_trains_
         finish(registry, run, until)
     assert registry.listed() == [ended[4], ended[3], ended[0], training]
     assert registry.get(ended[1].id) is None
+    assert [registry.owners.is_owned(run.id) for run in ended] == [True, False, False, True, True]
     assert ended[1].view.step == 1  # who holds it may still read it
 
 
