@@ -200,6 +200,38 @@ def test_the_server_starts_without_what_is_slow_to_load_or_reads_the_secrets():
     assert done.stdout.strip() == "[]"
 
 
+IMPORTS = """
+import importlib, sys
+from pathlib import Path
+
+def hear(event, named):
+    if event == "os.mkdir" or event == "open" and {*str(named[1])} & {*"wax+"}:
+        written.append(str(named[0]))
+
+written = []
+sys.dont_write_bytecode = True
+sys.addaudithook(hear)
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print([name for name in written if Path(name).absolute().is_relative_to(Path.cwd())])
+"""
+
+
+def test_importing_a_module_writes_nothing_into_the_tree():
+    paths = [*(ROOT / "transformer").rglob("*.py"), *(ROOT / "pages").glob("*/**/*.py")]
+    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
+    programs = ("transformer.__main__", "transformer.exports.experiment")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", IMPORTS, *(name for name in modules if name not in programs)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert done.stdout.strip() == "[]"
+
+
 def test_the_lazy_names_are_those_it_says():
     import transformer
 
