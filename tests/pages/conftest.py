@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from streamlit.components.v2 import manifest_scanner
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
@@ -51,6 +52,14 @@ KEYS = [
 LONG = TINY | {"steps": 100_000}
 SLOW = LONG | {"pace": "1 steps/s"}
 """A run that is training, and leaves the processor to the test."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_components_alone() -> Iterator[None]:
+    """Before every pass of a page AppTest reads the metadata of all installed packages for components."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", list)
+        yield
 
 
 @dataclass
