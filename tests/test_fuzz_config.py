@@ -27,6 +27,8 @@ MOSTLY_LETTERS = st.sampled_from([*LETTER_TASKS * 8, *TASKS])
 """The sentences of a grammar take half a second to be made."""
 SIZES = st.sampled_from([1, 2, 3, 4, 8, 12, 16, 32, 60, 64, 100, 128, 512, 1000, 1024, 4096, 100_000])
 SHARES = st.sampled_from([0, 0.1, 0.5, 0.9, 0.99, 1, 1e-9, float("nan"), float("inf"), -float("inf"), -1])
+LONG_SHOWN = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+"""Hypothesis warns that a text of 70 kB is not worth showing where it fails."""
 LONG_TEXTS = [
     "[" * 100_000,
     '{"a":' * 100_000,
@@ -117,6 +119,7 @@ def check(text):
     return "read"
 
 
+@LONG_SHOWN
 @profile(EXAMPLES)
 @given(configurations())
 def test_any_text_is_a_configuration_within_the_limits_or_refused(text):
@@ -125,6 +128,7 @@ def test_any_text_is_a_configuration_within_the_limits_or_refused(text):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
+@LONG_SHOWN
 @profile(MANY)
 @given(configurations())
 def test_many_texts_are_configurations_within_the_limits_or_refused(text):

@@ -310,7 +310,7 @@ def test_a_finished_run_goes_on_at_a_stated_rate(watch):
     watch.open(f"/?steps=5{SMALL}")
     watch.click("run_start")
     watch.until(lambda: watch.state == "finished")
-    watch.page.locator(".st-key-controls [data-testid=stPopover] button").click()
+    watch.page.locator(".st-key-controls [data-testid=stPopover] button").first.click()
     watch.type("continue_steps", "20")
     watch.page.keyboard.press("Escape")
     watch.click("run_continue")
