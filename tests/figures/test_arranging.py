@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
-from transformer.figures.arranging import column_ticks, row_ticks
+import numpy as np
+import pytest
+
+from transformer.figures.arranging import HEIGHT, STRIP, arranged, column_ticks, row_ticks
+from transformer.figures.cells import LINE
+from transformer.insight.tables import Panel
 
 COLUMNS = ("[SOS]", "a", "b", "a", "[PAD]", "[PAD]")
 
@@ -21,6 +27,25 @@ def test_equal_padding_has_one_label_and_long_labels_stand_lower_where_they_woul
 
 def test_a_label_that_would_reach_below_the_next_table_is_left_out():
     assert column_ticks(COLUMNS, 10)[1] == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(("n_columns", "lines"), [(4, 1), (36, 2)])
+def test_below_every_table_and_strip_there_is_room_for_its_labels_and_its_title(n_columns, lines):
+    columns = ("[SOS]", "[EOS]") * (n_columns // 2)
+    made = Panel(
+        name="a",
+        values=np.zeros((3, n_columns)),
+        rows=("x", "y", "z"),
+        columns=columns,
+        role="plain",
+        row_title="",
+        column_title="",
+    )
+    strip = replace(made, values=made.values[:1], rows=("x",))
+    table, below = arranged([made], [strip], top=10)
+    assert below.top - table.bottom >= (lines + 1) * LINE
+    assert below.bottom == pytest.approx(HEIGHT - (lines + 1) * LINE)
+    assert below.cell([strip])[1] == pytest.approx(STRIP)
 
 
 def test_features_are_labelled_as_often_as_there_is_room():

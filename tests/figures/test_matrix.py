@@ -196,8 +196,10 @@ def test_numbers_are_written_where_there_is_room_and_left_to_the_pointer_where_n
     few, many = numbers(8, 12), numbers(8, 128)
     assert drawn(picture(few)).data[0].texttemplate == "%{z:.2f}"
     assert drawn(picture(many)).data[0].texttemplate is None
-    large = replace(few, values=few.values * 1000)
-    assert drawn(picture(large)).data[0].texttemplate == "%{z:.0f}"
+    for largest, digits in ((9.99, 2), (10.0, 1), (99.9, 1), (-99.99, 0), (3000.0, 0)):
+        values = np.where(np.indices((8, 12)).sum(0) == 5, largest, few.values)
+        shown = drawn(picture(replace(few, values=values))).data[0].texttemplate
+        assert shown == f"%{{z:.{digits}f}}", largest
     ids = replace(numbers(1, 12, "ids"), values=np.arange(12.0)[None])
     assert drawn(picture(ids)).data[0].texttemplate == "%{z:.0f}"
     shown = drawn(picture(many)).data[0].hovertext[3][100]
