@@ -42,7 +42,7 @@ SWAPS: dict[type, type] = {
 
 
 BESIDES = {
-    "answers": ["tests/test_asking.py"],
+    "answers": ["tests/asking"],
     "config": ["tests/model", "tests/training"],
     "recipes": ["tests/model"],
     "pages/anatomy": ["tests/pages/inside"],

@@ -52,6 +52,12 @@ LOOKED = """() => {
   };
 }"""
 """What every panel of the player says of the step that it shows, at one moment."""
+LONG = "/?steps=5000&goal=none"
+"""At full speed."""
+SMALL = "&goal=none&layers_encoder=1&layers_decoder=1&heads=2&width=16"
+CALM = f"/?steps=5000{SMALL}&pace=1+steps%2Fs"
+"""Leaves the processor to the page."""
+RUNS = ".st-key-run_picker [class*=st-key-show_] button"
 expect.set_options(timeout=1000 * PATIENCE)
 
 
@@ -227,3 +233,15 @@ def visit(app: str, browser: Browser) -> Iterator[Watcher]:
     context.add_init_script(SOCKETS)
     yield Watcher(context.new_page(), app)
     context.close()
+
+
+def start(watch: Watcher, path: str = "/") -> None:
+    """Open a page and have its run train."""
+    watch.open(path)
+    watch.click("run_start")
+    watch.until(lambda: watch.number("live_map", "step") > 0, what="the first trained map")
+
+
+def shown(watch: Watcher) -> object:
+    """The title of the large map."""
+    return watch.plot("live_map", "gd.layout.title.text")

@@ -38,7 +38,7 @@ def test_a_page_that_has_been_left_listens_no_more(visit):
     visit.until(lambda: visit.page.evaluate(NEWS) == 0)
 
 
-@pytest.mark.parametrize("late", ["an answer from before", "an error"])
+@pytest.mark.parametrize("late", ["an answer from before", pytest.param("an error", marks=pytest.mark.slow)])
 def test_a_map_that_was_recorded_while_the_index_was_on_its_way_is_shown(visit, late):
     """The socket has told of it by then, and of an idle run it tells no more."""
     asked = []

@@ -122,7 +122,9 @@ def test_the_handle_can_be_dragged_out_of_live_and_stays_where_it_is_let_go(watc
 PICTURES = {"Ask": "explore_map_figure", "Look inside": "anatomy_picture", "Masks": "mask_weights_figure"}
 
 
-@pytest.mark.parametrize("page", PICTURES)
+@pytest.mark.parametrize(
+    "page", ["Masks", *(pytest.param(page, marks=pytest.mark.slow) for page in ("Ask", "Look inside"))]
+)
 def test_the_step_control_moves_the_pictures_of_another_page(watch, page):
     """LIVE follows; in REVIEW nothing moves though it trains; a film waits for each picture."""
     key = PICTURES[page]

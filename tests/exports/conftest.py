@@ -11,12 +11,14 @@ from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.transforms import Bbox
 
 from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.exports.script import script
 from transformer.insight.moments import Moment
 from transformer.interventions import Block, Interventions
 from transformer.recording.frame import Frame
 from transformer.recording.frames import Frames
 from transformer.recording.view import RunView
 from transformer.runs.run import Run
+from transformer.training.state import TrainState
 
 CONFIG = RunConfig(
     model=ModelConfig(n_encoder_layers=1, n_decoder_layers=2, n_heads=3, d_model=12, d_ff=10),
@@ -112,3 +114,36 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Bbox]]:
 
     monkeypatch.setattr(RendererAgg, "draw_text", draw_text)
     return texts
+
+
+BASE = RunConfig(
+    model=ModelConfig(n_encoder_layers=1, n_decoder_layers=2, n_heads=3, d_model=12, d_ff=10),
+    train=TrainConfig(max_letters=5, batch_size=6, steps=9, warmup_steps=3, evaluate_every=1000),
+    device="cpu",
+)
+
+
+TOPOLOGIES = ["encoder-decoder", "encoder-only", "decoder-only"]
+
+
+def label(changes):
+    return ",".join(f"{name}={value}" for name, value in changes.items())[:60] or "default"
+
+
+def run_of(**changes):
+    """The names of a script, and our own state of the same configuration."""
+    config = BASE.with_changes(**changes)
+    return names_in(script(config)), TrainState.begin(config)
+
+
+def names_in(text):
+    names = {"__name__": "experiment"}
+    exec(compile(text, "experiment.py", "exec"), names)
+    return names
+
+
+def twin(names, state):
+    """The script's model with our weights."""
+    model = names["Transformer"]()
+    model.load_state_dict(state.model.state_dict())  # every name is there, and no other
+    return model

@@ -13,7 +13,8 @@ from pages.controls.commands import PACE_NAMES
 from pages.settings.beginnings import GOALS, values_of
 from pages.settings.presets import PRESETS
 from tests.fuzzing import profile
-from tests.pages.conftest import APP, end_all_runs
+from tests.pages.conftest import end_all_runs
+from tests.pages.visitor import APP
 from transformer.config import (
     DEVICES,
     KINDS_OF,

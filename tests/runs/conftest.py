@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from transformer.config import RunConfig
+from transformer.interventions import Interventions
+from transformer.recording.view import untrained
 from transformer.runs.limits import Limits
+from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.registry import Registry
 from transformer.runs.run import Run
+from transformer.runs.runner import Published
 from transformer.storage.library import Library
+from transformer.tasks import task_of
 
 
 @pytest.fixture
@@ -61,3 +67,33 @@ def begin(slow: RunConfig, until: Callable[..., None]) -> Callable[..., Run]:
 def unseen_for(run: Run, minutes: float) -> None:
     """As if the last look at it had been so long ago."""
     run.lease.seen_at -= 60 * minutes
+
+
+HEADS = Interventions(ablated=(("decoder.0.cross", 1), ("decoder.1.self", 0)))
+
+
+def kept_at(kept, step):
+    return [one for one in kept if one.step == step]
+
+
+def moments_of(view, kind):
+    return [(moment.step, moment.text) for moment in view.moments if moment.kind == kind]
+
+
+@pytest.fixture
+def training():
+    """A training in this thread, built and not begun, and what it publishes."""
+
+    def make(config, words=("ox", "cab"), **facts):
+        published, task = Published(replace(untrained(config, "x"), **facts)), task_of(config)
+        return RecordedTraining(published, [task.question(word) for word in words]), published
+
+    return make
+
+
+def take(training, n, *, watched=False):
+    """So many steps; None: all that are planned."""
+    taken = 0
+    while taken != n and training.state.step < training.state.stretch.last:
+        training.step(alone=False, watched=watched)
+        taken += 1

@@ -2,49 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
+from tests.runs.conftest import take
 from transformer.asking import model_of
 from transformer.insight import moments
 from transformer.interventions import Interventions
-from transformer.recording import frame_scheduler
 from transformer.recording.developer import BATCH
-from transformer.recording.frame_scheduler import KNOWN_SECONDS, MOST, UNWATCHED, WATCHED, FrameScheduler
 from transformer.recording.scorer import Scorer
-from transformer.recording.view import RunView, untrained
-from transformer.recording.weights import Snapshot
+from transformer.recording.view import RunView
 from transformer.runs import run_recording as module
-from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.runner import Published
-from transformer.tasks import task_of
-
-
-@pytest.fixture(autouse=True)
-def any_share(monkeypatch):
-    """Recording a tiny model takes longer than its step: here that is no reason to record less often."""
-    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", 1e9)
-
-
-@pytest.fixture
-def training():
-    """A training in this thread, built and not begun, and what it publishes."""
-
-    def make(config, words=("ox", "cab"), **facts):
-        published, task = Published(replace(untrained(config, "x"), **facts)), task_of(config)
-        return RecordedTraining(published, [task.question(word) for word in words]), published
-
-    return make
-
-
-def take(training, n, *, watched=False):
-    """So many steps; None: all that are planned."""
-    taken = 0
-    while taken != n and training.state.step < training.state.stretch.last:
-        training.step(alone=False, watched=watched)
-        taken += 1
 
 
 def whole(view: RunView) -> None:
@@ -142,9 +111,6 @@ def test_what_is_pending_is_developed_before_a_run_stands_still_or_is_asked_more
     whole(run.view)
 
 
-# Words that come later.
-
-
 @pytest.mark.parametrize("steps", [3, 3 * module.PAST_STEPS + 1])
 def test_a_word_typed_late_has_its_newest_map_at_once_and_soon_the_whole_past(tiny, make_run, until, steps):
     """The same maps as of a run that had tracked it from the beginning."""
@@ -193,9 +159,6 @@ def test_a_word_in_place_of_another_takes_its_maps_away_and_nothing_else(tiny, t
     assert {len(frame.probes) for frame in published.view.frames} == {2}
 
 
-# Moments.
-
-
 def test_a_head_turns_at_the_first_step_at_which_its_score_reaches_the_threshold(
     half_trained, monkeypatch, training
 ):
@@ -220,9 +183,6 @@ def test_a_head_turns_at_the_first_step_at_which_its_score_reaches_the_threshold
     assert any(moment.step % 30 for moment in turned), "none lies between two evaluations"
 
 
-# Where there is no room, or no time.
-
-
 def test_of_a_large_model_weights_are_kept_at_evaluations_and_moments_alone(tiny, training, monkeypatch):
     monkeypatch.setattr(module, "DISK_LIMIT", 1000)
     one, published = training(tiny(steps=20, evaluate_every=5, goal=None))
@@ -232,79 +192,3 @@ def test_of_a_large_model_weights_are_kept_at_evaluations_and_moments_alone(tiny
     kept = {step.step for step in view.snapshots}
     moment_steps = {moment.step for moment in view.moments}
     assert {0, 5, 10, 15, 20} <= kept <= {0, 5, 10, 15, 20} | moment_steps
-
-
-def rhythm_of(a_frame, a_step, n=60, watched=False):
-    """After many developments of 25 frames that cost so much each."""
-    made, everies = FrameScheduler(), []
-    for _ in range(n):
-        for _ in range(25):
-            made.trained(a_step)
-        made.recorded(25, 25 * a_frame, watched=watched)
-        everies.append(made.every)
-    return everies
-
-
-@pytest.fixture
-def known_soon(monkeypatch):
-    """What recording costs is believed as soon as on a server."""
-    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", KNOWN_SECONDS)
-
-
-def test_recording_that_keeps_its_share_is_of_every_step(known_soon):
-    assert set(rhythm_of(0.9 * UNWATCHED, 1.0)) == {1}
-    assert set(rhythm_of(0.9 * WATCHED, 1.0, watched=True)) == {1}
-
-
-def test_recording_that_costs_too_much_is_less_often_and_the_share_then_holds(known_soon):
-    for a_frame in (0.2, 0.7, 3.0):
-        every = rhythm_of(a_frame, 1.0)[-1]
-        assert 1 < every <= MOST
-        assert a_frame / every <= frame_scheduler.TOLERANCE * UNWATCHED
-        assert 2 * a_frame / every > UNWATCHED
-    assert rhythm_of(1000.0, 1.0)[-1] == MOST
-
-
-def test_one_dear_development_changes_nothing_and_cheap_ones_bring_every_step_back(known_soon):
-    made = FrameScheduler(every=4)
-    made.trained(1.0)
-    for _ in range(20):
-        made.recorded(25, 25 * 0.05, watched=False)
-    assert made.every == 1
-    made.recorded(1, 1.0, watched=False)  # with scores and outputs, and few steps
-    assert made.every == 1
-
-
-def test_after_a_dear_moment_every_step_is_recorded_again_though_each_costs_most_of_its_share(known_soon):
-    made = FrameScheduler()
-    made.trained(1.0)
-    made.recorded(5, 5 * 0.7 * WATCHED + 5.0, watched=True)  # thinning, say
-    assert made.every > 1
-    for _ in range(60):
-        made.recorded(5 // made.every + 1, (5 // made.every + 1) * 0.7 * WATCHED * made.every, watched=True)
-    assert made.every == 1
-
-
-def test_a_slower_rhythm_is_said_and_leaves_steps_out_evenly(tiny, training):
-    one, published = training(tiny(steps=24, evaluate_every=24, goal=None), every=4)
-    take(one, 23)
-    one.recording.develop()
-    assert published.view.every == 4
-    assert published.view.frames.steps == (0, 4, 8, 12, 16, 20)
-
-
-# Which step answers.
-
-
-def test_a_step_that_is_not_kept_is_answered_by_the_nearest_on_its_side_of_a_moment(tiny, training):
-    one, published = training(tiny(steps=12, evaluate_every=12, goal=None))
-    take(one, 5)
-    one.intervene(Interventions(ablated=(("decoder.0.cross", 1),)))
-    take(one, 5)
-    one.recording.develop()
-    one.recording.weights.keep({0, 1, 5, 9})
-    published.note(snapshots=one.recording.weights.snapshots)
-    found: dict[int, Snapshot | None] = {
-        step: published.view.snapshot_at(step) for step in (2, 4, 5, 7, 8, 12)
-    }
-    assert {step: kept.step for step, kept in found.items() if kept} == {2: 1, 4: 1, 5: 5, 7: 5, 8: 9, 12: 9}

@@ -9,34 +9,26 @@ import numpy as np
 import pytest
 import torch
 
-from transformer.config import ModelConfig, RunConfig, TrainConfig
+from tests.runs.conftest import HEADS, kept_at, moments_of
 from transformer.errors import InputError
-from transformer.insight import scores
 from transformer.interventions import NOTHING, Block, Interventions
 from transformer.training import evaluation
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
-HEADS = Interventions(ablated=(("decoder.0.cross", 1), ("decoder.1.self", 0)))
 LOOKS = Interventions(
     blocked=(
         Block(site="encoder.0", head=2, row=1, column=0),
         Block(site="decoder.1.cross", token="[EOS]"),
     )
 )
+
+
 BOTH = Interventions(ablated=HEADS.ablated, blocked=LOOKS.blocked)
 
 
 def recorded(run):
     return run.view.metrics.column("loss").tolist()
-
-
-def kept_at(kept, step):
-    return [one for one in kept if one.step == step]
-
-
-def moments_of(view, kind):
-    return [(moment.step, moment.text) for moment in view.moments if moment.kind == kind]
 
 
 @pytest.mark.parametrize("state", ["idle", "training", "paused", "finished", "stopped"])
@@ -188,14 +180,18 @@ def test_a_failed_run_refuses(tiny, make_run, at):
     assert run.view.interventions == NOTHING
 
 
-# Masks.
-
 WORDS = ("frog", "ox")
 TOPOLOGIES = ["encoder-decoder", "encoder-only", "decoder-only"]
 
 
-@pytest.mark.parametrize("mask", ["causal", "padding"])
-@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize(
+    ("topology", "mask"),
+    [
+        *((topology, "causal") for topology in TOPOLOGIES),
+        (TOPOLOGIES[0], "padding"),
+        *(pytest.param(topology, "padding", marks=pytest.mark.slow) for topology in TOPOLOGIES[1:]),
+    ],
+)
 def test_a_mask_that_is_switched_and_back_leaves_no_trace_and_a_model_without_it_learns_as_one_built_so(
     tiny, make_run, losses, topology, mask
 ):
@@ -251,66 +247,3 @@ def test_a_block_is_checked_against_the_masks_that_will_be_on_and_stays_where_on
     assert run.view.masks == {"causal": False, "padding": False}
     with pytest.raises(InputError, match="no mask 'sideways'"):
         run.switch_mask("sideways", False)
-
-
-# The moments that a run finds by itself.
-
-
-def with_recordings(view):
-    """Every moment of a run has a frame and a snapshot of exactly its step."""
-    frames, snapshots = ({one.step for one in kept} for kept in (view.frames, view.snapshots))
-    return all(moment.step in frames & snapshots for moment in view.moments)
-
-
-def test_moments_of_a_short_real_run_have_frames_and_weights_at_exactly_their_steps(make_run):
-    """Words of up to three letters are learned in some 200 steps, and nobody watches."""
-    config = RunConfig(
-        model=ModelConfig(n_encoder_layers=1, n_decoder_layers=1, n_heads=2, d_model=32, d_ff=40),
-        train=TrainConfig(max_letters=3, batch_size=48, steps=240, warmup_steps=20, evaluate_every=15),
-        seed=3,
-        device="cpu",
-    )
-    run = make_run(config, every_step=False)
-    run.start()
-    run.wait(120.0)
-    view = run.view
-    assert view.state == "finished"
-    kinds = {moment.kind for moment in view.moments}
-    assert {"accuracy", "drop", "turned"} <= kinds, view.moments
-    assert with_recordings(view)
-    assert [moment.step for moment in view.moments] == sorted(moment.step for moment in view.moments)
-    reached = {
-        f"{100 * float(mark):g} % of the held-out words right": s for mark, s in view.first_step_at.items()
-    }
-    assert {text: step for step, text in moments_of(view, "accuracy")} == reached
-    losses = view.metrics.column("loss")
-    for moment in view.moments:
-        if moment.kind == "drop":
-            before, now = losses[moment.step - 40 : moment.step - 30], losses[moment.step - 10 : moment.step]
-            assert before.mean() > 1.2 * now.mean()
-    assert any(moment.step % 15 for moment in view.moments), "one must have its frame for itself alone"
-    assert any(moment.step > 50 and moment.step % 25 for moment in view.moments), "and one its weights"
-    for moment in view.moments:
-        if moment.kind == "turned":
-            earlier = [frame for frame in view.frames if frame.step < moment.step]
-            (now,) = kept_at(view.frames, moment.step)
-            assert now.scores[moment.site][moment.head] >= scores.THRESHOLD
-            assert all(f.scores[moment.site][moment.head] < scores.THRESHOLD for f in earlier)
-
-
-def test_a_head_that_is_seen_to_have_turned_when_the_model_is_changed_is_a_moment_too(
-    tiny, make_run, at, monkeypatch
-):
-    run = make_run(tiny(steps=100, evaluate_every=100))
-    run.advance(7)
-    at(run, "paused", 7)
-    assert run.view.moments == ()
-    for module in ("insight.moments", "runs.run_recording"):
-        monkeypatch.setattr(f"transformer.{module}.THRESHOLD", 0.0)
-    assert run.intervene(HEADS).wait(20.0)
-    turned = [moment for moment in run.view.moments if moment.kind == "turned"]
-    assert {(moment.site, moment.head) for moment in turned} == {
-        (site, head) for site in ("decoder.0.cross", "decoder.1.cross") for head in range(3)
-    }
-    assert {moment.step for moment in turned} == {7}
-    assert with_recordings(run.view)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import connect
+from websockets.sync import client as blocking
 from websockets.typing import Subprotocol
 
 from benchmarks._viewer import Viewer
@@ -144,3 +147,20 @@ async def visiting(
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
+
+
+def asked(address, method, path, body=None, headers=None):
+    """Status and body of an answer; the path is sent as it is, which a browser would not do."""
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
+    try:
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        return answer.status, answer.read(), answer.headers
+    finally:
+        connection.close()
+
+
+def handshake(address, origin):
+    stream = address.replace("http://", "ws://") + "/_stcore/stream"
+    with blocking.connect(stream, origin=origin, subprotocols=["streamlit"], open_timeout=20):
+        return "accepted"

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
 import re
 import tomllib
-from urllib.parse import urlsplit
 
 import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
 
 from benchmarks._server import ROOT
 from pages.stream.files import files, loading, plotly
-from tests.security.stranger import SECONDS, SMALL, in_a_loop, visiting
+from tests.security.stranger import SECONDS, SMALL, asked, handshake, in_a_loop, visiting
 from tests.serving import start_server
 from transformer.runs.limits import Limits
 
@@ -41,26 +38,6 @@ def app(place):
         yield address
         server.terminate()
         server.wait(60)
-
-
-def asked(address, method, path, body=None, headers=None):
-    """Status and body of an answer; the path is sent as it is, which a browser would not do."""
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)
-    try:
-        connection.request(method, path, body, headers or {})
-        answer = connection.getresponse()
-        return answer.status, answer.read(), answer.headers
-    finally:
-        connection.close()
-
-
-# Who may connect.
-
-
-def handshake(address, origin):
-    stream = address.replace("http://", "ws://") + "/_stcore/stream"
-    with connect(stream, origin=origin, subprotocols=["streamlit"], open_timeout=20):
-        return "accepted"
 
 
 def test_a_page_of_another_site_cannot_connect_and_the_servers_own_can(app):

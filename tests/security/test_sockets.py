@@ -181,7 +181,7 @@ class Frozen:
         self._socket.close()
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("ending", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_server_ends_in_time_with_a_hundred_sockets_open_one_of_them_frozen_and_its_run_whole(
     server, ending
 ):

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.pages.ask.conftest import block, shown_head, truth, verdict, weights
 from transformer.asking import Asked
 from transformer.figures import colors
 from transformer.interventions import NOTHING, Block, Interventions
@@ -15,27 +16,9 @@ SOME = {"width": 32, "letters": 4, "batch_size": 32, "steps": 130, "seed": 3}
 
 
 @pytest.fixture
-def ask(visit):
-    """The Break tab of a run that has taken its first steps and stands still."""
-    visitor = visit(layers_decoder=2, heads=3, width=12, steps=1000).set("step_size", 5).step()
-    return visitor.go("explore").tab("Break").set("explore_text", "owl").set("kind", "decoder")
-
-
-@pytest.fixture
 def learned(revisit):
     """The Break tab of a finished run of which some held-out words come out right, and not all of them."""
     return revisit(**SOME).go("explore").tab("Break")
-
-
-def truth(visitor, step, interventions=NOTHING):
-    """A model with the weights of this step, built for this question alone."""
-    view = visitor.run.view
-    (snapshot,) = [snapshot for snapshot in view.snapshots if snapshot.step == step]
-    return Asked(view.config, snapshot, interventions)
-
-
-def weights(visitor, side):
-    return visitor.drawn(f"break_{side}_figure").arrays["0.z"]
 
 
 def taken(visitor, side):
@@ -43,25 +26,6 @@ def taken(visitor, side):
     shown = visitor.drawn(f"break_{side}_figure")
     (marks,) = [t for t in shown.data[1:] if t["colorscale"][0][1] == colors.TAKEN] or [None]
     return [] if marks is None else np.argwhere(np.array(marks["z"], dtype=object) == 1).tolist()
-
-
-def verdict(visitor, side):
-    """(right, asked) of the held-out words, and what was written."""
-    (text,) = [text for text in visitor.texts if f"<small>{side}</small>" in text]
-    return text
-
-
-def block(visitor, row, column, what="cell", where="head"):
-    visitor.set("block_row", row).set("block_column", column)
-    visitor.set("block_what", what).set("block_where", where)
-    return visitor.press("block_add")
-
-
-def shown_head(visitor):
-    """(layer, head) of the decoder's self-attention that is on the left."""
-    title = visitor.drawn("break_before_figure").changing["title.text"]
-    layer, head = title.split("</b>")[0].removeprefix("<b>decoder ").split(" · head ")
-    return int(layer) - 1, int(head) - 1
 
 
 def test_an_ablated_head_changes_the_right_side_only(learned):
@@ -229,83 +193,3 @@ def test_a_head_that_is_off_is_drawn_as_off_on_the_right_alone(ask):
     assert (hatched("before"), hatched("after")) == ([], [[-0.5, n - 0.5, -0.5, n - 0.5]])
     ask.set("ablate_heads", [f"dec {layer + 1} cross · head {head + 1}"])
     assert hatched("after") == []
-
-
-def test_what_is_taken_away_can_be_put_into_the_run(ask):
-    run = ask.run
-    ask.set("ablate_heads", ["dec 2 cross · head 3"])
-    block(ask, 3, 2)
-    layer, head = shown_head(ask)
-    ask.press("intervene_run")
-    assert ask.errors == []
-    in_force = Interventions(
-        ablated=(("decoder.1.cross", 2),),
-        blocked=(Block(site=f"decoder.{layer}.self", head=head, row=2, column=1),),
-    )
-    assert run.view.interventions == in_force
-    (moment,) = run.view.moments
-    assert (moment.step, moment.kind, moment.text) == (5, "intervention", in_force.text())
-    assert ask.says(f"In force in the run: {in_force.text()}.")
-    assert run.view.frame.interventions == in_force
-    assert run.view.state == "paused"
-    ask.go("train").step()
-    assert ask.run.view.frame.interventions == in_force
-    assert run.view.step == 10
-    ask.go("explore").tab("Break").press("intervene_none")
-    assert run.view.interventions == NOTHING
-    assert [moment.text for moment in run.view.moments] == [in_force.text(), "all given back"]
-    assert "intervene_none" not in ask.keys
-
-
-def test_a_look_that_short_words_cannot_do_without_is_not_taken_from_the_run(ask):
-    ask.set("kind", "encoder")
-    for column in (1, 2, 3):
-        block(ask, 1, column, "column", "site")
-    assert ask.errors == []  # owl has two columns more
-    assert np.isnan(weights(ask, "after")).tolist() == [[True] * 3 + [False] * 2] * 5
-    ask.press("intervene_run")
-    (error,) = ask.errors
-    assert "may look at 3 of 3 columns" in error
-    assert ask.run.view.interventions == NOTHING
-    assert ask.run.view.moments == ()
-    ask.press("unblock_2").press("intervene_run")
-    assert ask.errors == []
-    assert len(ask.run.view.interventions.blocked) == 2
-
-
-def test_nothing_can_be_put_into_a_run_that_has_not_begun(visit):
-    ask = visit().go("explore").tab("Break")
-    assert not ask.enabled("intervene_run")
-
-
-def test_a_run_that_has_ended_trains_on_without_its_heads_at_the_stated_rate(visit):
-    ask = visit(steps=4, learning_rate=0.008).press("run_start").until("finished")
-    run = ask.run
-    ask.go("explore").tab("Break").stand(2).set("ablate_heads", ["dec 1 cross · head 2"])
-    assert run.view.interventions == NOTHING  # that is an answer, and the run stays as it is
-    label = ask.at.button(key="intervene_run").label
-    assert label == "Continue with it off: 100 steps, freshly warmed up to 0.004"
-    ask.press("intervene_run")
-    moment = next(one for one in run.view.moments if one.kind == "intervention")
-    assert moment.step == 4  # it is the run's own model, whatever step is on the screen
-    assert ask.player["first"]["step"] is None  # LIVE
-    ask.once(lambda: run.view.step == 104).until("finished")
-    rates = run.view.metrics.column("learning_rate")[4:]
-    assert len(rates) == 100
-    assert rates.max() == pytest.approx(0.004)
-    assert rates[0] < rates.max() > rates[-1]
-    assert run.view.frame.interventions == Interventions(ablated=(("decoder.0.cross", 1),))
-    assert ask.errors == []
-
-
-def test_a_model_that_was_broken_in_training_is_shown_broken_on_the_left(visit):
-    ask = visit(steps=1000).set("step_size", 3).step()
-    off = Interventions(ablated=(("decoder.0.cross", 0),))
-    assert ask.run.intervene(off).wait(10)
-    ask.set("step_size", 2).step().go("explore").tab("Break")
-    answer = truth(ask, 5, off).answer("banana")
-    assert any(
-        np.allclose(weights(ask, "before"), one, atol=1e-4) for one in answer.forced.maps["decoder.0.cross"]
-    )
-    assert f"→ <b>{answer.output or '(nothing)'}" in verdict(ask, "before")
-    assert np.array_equal(weights(ask, "before"), weights(ask, "after"))

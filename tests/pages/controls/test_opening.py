@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.shared import style as styles
-from tests.pages.conftest import APP
+from tests.pages.visitor import APP
 
 SETTINGS = {"preset", "task", "layers_encoder", "layers_decoder", "heads", "width", "device", "seed"}
 TRAINING = {"learning_rate", "goal", "pace", "steps", "letters", "batch_size", "label_smoothing", "dropout"}

@@ -15,7 +15,7 @@ from streamlit.util import AttributeDictionary
 from benchmarks._server import ROOT
 from pages.player import figure as module
 from pages.player.figure import live_figure, packed, point_of
-from tests.pages.conftest import unpacked
+from tests.pages.visitor import unpacked
 from transformer.figures.picture import Picture
 
 PICTURE = Picture(

@@ -9,7 +9,8 @@ import pytest
 import segno
 from streamlit.runtime.context import ContextProxy
 
-from tests.pages.conftest import KEYS, TINY
+from tests.pages.conftest import TINY
+from tests.pages.visitor import KEYS
 from transformer.runs.limits import Limits
 from transformer.runs.registry import REGISTRY
 

@@ -6,7 +6,7 @@ import pytest
 
 from pages.settings.beginnings import base_of, values_of
 from pages.settings.presets import OF_TASK, PRESETS, look_for
-from tests.pages.conftest import KEYS
+from tests.pages.visitor import KEYS
 
 IMPOSSIBLE = [  # key, value, and how the message begins
     ("heads", 3, "Width: 8 cannot be split into 3 equal heads"),

@@ -53,7 +53,10 @@ FORGED = [
 ]
 
 
-@pytest.mark.parametrize("page", ["train", "explore", "masks", "anatomy"])
+@pytest.mark.parametrize(
+    "page",
+    ["train", "anatomy", *(pytest.param(page, marks=pytest.mark.slow) for page in ("explore", "masks"))],
+)
 def test_what_no_player_says_changes_nothing_whoever_sends_it(trained, page):
     trained.go(page).choose(step=3)
     before = trained.player["first"]

@@ -8,42 +8,14 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from transformer.errors import InputError
+from tests.interventions.conftest import CROSS, MANY, SRC, TGT
 from transformer.interventions import (
     NOTHING,
     Block,
     Interventions,
-    check_interventions,
     forbidden,
     open_cells,
 )
-from transformer.recording.frame import Axes
-
-AXES = {
-    "encoder.0": Axes(query="src", key="src", writes=False, causal=False, padding=True),
-    "decoder.0.self": Axes(query="tgt", key="tgt", writes=True, causal=True, padding=True),
-    "decoder.0.cross": Axes(query="tgt", key="src", writes=True, causal=False, padding=True),
-}
-SEQUENCE = {"decoder.0.self": Axes(query="seq", key="seq", writes=True, causal=True, padding=True)}
-ALONE = {"encoder.0": Axes(query="src", key="src", writes=True, causal=False, padding=True)}
-
-SELF, CROSS = "decoder.0.self", "decoder.0.cross"
-SRC, TGT = ("[SOS]", *"noon", "[EOS]"), ("[SOS]", *"noon")  # 6 and 5 tokens, two letters twice
-MANY = Interventions(
-    ablated=(("decoder.0.cross", 2), ("encoder.0", 0)),
-    blocked=(
-        Block(site="encoder.0", head=1, row=2, column=3),
-        Block(site="decoder.0.cross", token="[EOS]"),
-        Block(site="encoder.0", token="o", row=0),
-    ),
-    masks=(("causal", False), ("padding", True)),
-)
-
-
-def refusal(interventions, src=SRC, tgt=TGT, n_heads=3, axes=AXES, **settings):
-    with pytest.raises(InputError) as refused:
-        check_interventions(interventions, axes, n_heads, src, tgt, **settings)
-    return refused.value
 
 
 def cells(word):
@@ -210,104 +182,3 @@ def test_the_same_comparisons_hold_for_ids_of_a_whole_batch():
     for b, h, q, k in np.ndindex(found.shape):
         by_hand = (h == 2 and [[5, 6, 6, 5], [6, 7, 5, 0]][b][k] == 5) or (q == 1 and k == 0)
         assert found[b, h, q, k] == by_hand
-
-
-def test_what_leaves_every_row_something_is_accepted():
-    check_interventions(NOTHING, AXES, 3, SRC, TGT)
-    check_interventions(MANY, AXES, 3, SRC, TGT)
-    every_head = tuple((site, head) for site in AXES for head in range(3))
-    check_interventions(Interventions(ablated=every_head), AXES, 3, SRC, TGT)
-    all_but_eos = tuple(Block(site="decoder.0.cross", token=t) for t in ("[SOS]", "n", "o"))
-    check_interventions(Interventions(blocked=all_but_eos), AXES, 3, SRC, TGT)
-
-
-@pytest.mark.parametrize(
-    ("taken", "message"),
-    [
-        (
-            {"ablated": (("decoder.1.cross", 0),)},
-            "There is no attention 'decoder.1.cross'; choose one of encoder",
-        ),
-        ({"blocked": (Block(site="encoder"),)}, "There is no attention 'encoder'; choose one of encoder.0, "),
-        ({"ablated": (("encoder.0", 0), ("encoder.0", 3))}, "encoder.0 has heads 1 to 3, not 4; "),
-        ({"ablated": (("encoder.0", -1),)}, "encoder.0 has heads 1 to 3, not 0; "),
-        ({"blocked": (Block(site=SELF, head=5),)}, "decoder.0.self has heads 1 to 3, not 6; "),
-    ],
-)
-def test_what_is_not_in_the_model_is_refused_with_what_is(taken, message):
-    error = refusal(Interventions(**taken))
-    assert str(error).startswith(message)
-    assert error.field == "ablate_heads"
-
-
-@pytest.mark.parametrize(
-    ("site", "blocks", "where"),
-    [
-        (SELF, [{"token": "[SOS]"}], "head 1, row 1 (“[SOS]”) may look at 1 of 5"),
-        (SELF, [{"head": 2, "row": 0, "column": 0}], "head 3, row 1 (“[SOS]”) may look at 1 of 5"),
-        (
-            SELF,
-            [{"head": 1, "row": 3, "token": t} for t in TGT[:3]],
-            "head 2, row 4 (“o”) may look at 4 of 5",
-        ),
-        (CROSS, [{"row": 4, "column": c} for c in range(6)], "head 1, row 5 (“n”) may look at 6 of 6"),
-        ("encoder.0", [{"row": 5}], "head 1, row 6 (“[EOS]”) may look at 6 of 6"),
-    ],
-)
-def test_what_would_leave_a_row_nothing_is_refused_with_the_row_and_the_next_step(site, blocks, where):
-    taken = tuple(Block(site=site, **block) for block in blocks)
-    error = refusal(Interventions(blocked=taken))
-    assert where in str(error)
-    assert str(error).endswith("Leave it at least one.")
-    assert error.field == "block_cell"
-    check_interventions(Interventions(blocked=taken[1:]), AXES, 3, SRC, TGT)
-
-
-FIRST = Block(site="decoder.0.self", row=0, column=0)
-"""Of a row that the causal mask leaves nothing else."""
-
-
-@pytest.mark.parametrize("axes", [AXES, SEQUENCE])
-def test_without_the_causal_mask_the_first_row_has_more_than_itself(axes):
-    off, on = (Interventions(blocked=(FIRST,), masks=(("causal", state),)) for state in (False, True))
-    check_interventions(off, axes, 3, SRC, TGT)
-    configured_off = {site: replace(one, causal=False) for site, one in axes.items()}
-    check_interventions(Interventions(blocked=(FIRST,)), configured_off, 3, SRC, TGT)
-    for error in (refusal(on, axes=axes), refusal(on, axes=configured_off)):
-        assert "row 1 (“[SOS]”) may look at 1 of 5 columns" in str(error)
-
-
-def test_a_mask_that_is_given_back_is_not_taken_to_be_still_off():
-    """The axes are those of a moment at which the causal mask was off; what is asked for has it on again."""
-    now = {site: replace(one, causal=False) for site, one in AXES.items()}
-    error = refusal(Interventions(blocked=(FIRST,)), axes=now, masks={"causal": True, "padding": True})
-    assert "row 1 (“[SOS]”) may look at 1 of 5 columns" in str(error)
-
-
-def test_a_causal_mask_acts_on_an_encoder_only_where_it_writes():
-    first = Block(site="encoder.0", row=0, column=0)
-    on = Interventions(blocked=(first,), masks=(("causal", True),))
-    check_interventions(on, AXES, 3, SRC, TGT)
-    check_interventions(replace(on, masks=()), ALONE, 3, SRC, SRC)
-    assert "may look at 1 of 6 columns" in str(refusal(on, axes=ALONE))
-
-
-def test_padding_is_something_to_look_at_where_it_is_not_hidden():
-    letters = tuple(Block(site="encoder.0", token=t) for t in ("[SOS]", "n", "o", "[EOS]"))
-    padded = (*SRC, "[PAD]")
-    assert "encoder layer 1" in str(refusal(Interventions(blocked=letters), padded))
-    check_interventions(Interventions(blocked=letters, masks=(("padding", False),)), AXES, 3, padded, TGT)
-
-
-def test_a_mask_that_does_not_exist_is_refused_with_those_that_do():
-    error = refusal(Interventions(masks=(("cross", False),)))
-    assert str(error) == "There is no mask 'cross'; choose causal or padding."
-    assert error.field == "masks"
-
-
-def test_whether_a_row_keeps_something_depends_on_the_word():
-    blocks = tuple(Block(site="encoder.0", head=0, token=t) for t in ("[SOS]", "[EOS]", "n"))
-    check_interventions(Interventions(blocked=blocks), AXES, 3, SRC, TGT)
-    assert "row 1 (“[SOS]”)" in str(
-        refusal(Interventions(blocked=blocks), ("[SOS]", "n", "n", "[EOS]"), ("[SOS]", "n", "n"))
-    )

@@ -1,0 +1,43 @@
+"""Models to ask, and the steps that they are of."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from transformer.asking import Asked
+from transformer.interventions import NOTHING, Interventions
+from transformer.recording.tape import record
+from transformer.recording.weights import Snapshot
+
+WORDS = ("frog", "q", "ox", "kayak")  # kayak is longer than what the half-trained model has learned
+
+
+def snapshot_of(state, step=None, interventions=NOTHING):
+    weights = {name: w.numpy().copy() for name, w in state.model.state_dict().items()}
+    return Snapshot(step=state.step if step is None else step, source=weights, interventions=interventions)
+
+
+def one_pass(state, src, tgt):
+    """Probabilities (T, V) and maps of a pass over one word, [SOS] and letters as text."""
+    with record(state.model) as tape:
+        logits = state.model(torch.tensor([ids_of(state, src)]), torch.tensor([ids_of(state, tgt)]))[0]
+    return logits.softmax(-1).numpy(), {site: weights[0] for site, weights in tape.weights.items()}
+
+
+def ids_of(state, tokens):
+    return [state.task.src_tokenizer.id_of(token) for token in tokens]
+
+
+@pytest.fixture(scope="module")
+def half_asked(half_trained):
+    return Asked(half_trained.config, snapshot_of(half_trained), NOTHING)
+
+
+@pytest.fixture
+def ask_without(half_trained):
+    def make(*blocked, ablated=()):
+        taken = Interventions(ablated=ablated, blocked=blocked)
+        return Asked(half_trained.config, snapshot_of(half_trained), taken)
+
+    return make

@@ -1,0 +1,270 @@
+"""Asking any word at any step: what the recorder saw, without the training ever noticing."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from tests.asking.conftest import WORDS, one_pass, snapshot_of
+from transformer.asking import HELD_OUT_WORDS, Asked, asked
+from transformer.config import ModelConfig, RunConfig, TrainConfig
+from transformer.errors import InputError
+from transformer.interventions import NOTHING, Block, Interventions
+from transformer.recording.weights import Snapshot
+from transformer.training.loop import train
+from transformer.training.state import TrainState
+
+
+@pytest.fixture
+def finished(tiny, make_run, until):
+    """A run of 60 steps with frames and weights of each; the model wrote by itself at every twentieth."""
+    run = make_run(tiny(steps=60, evaluate_every=20), words=("frog", "ox", "robin"))
+    run.start()
+    until(lambda: run.view.state == "finished")
+    return run.view
+
+
+@pytest.mark.parametrize("step", [0, 3, 20, 40, 60])
+def test_the_maps_of_an_old_step_come_again_from_its_snapshot(finished, step):
+    frame, snapshot = finished.frame_at(step), finished.snapshot_at(step)
+    assert frame.step == snapshot.step == step
+    model = asked(finished.config, snapshot)
+    for row, probe in enumerate(frame.probes):
+        answer = model.answer(probe.text)
+        assert answer.step == step
+        assert answer.forced.src_tokens == probe.src_tokens == ("[SOS]", *probe.text, "[EOS]")
+        assert answer.forced.tgt_tokens == probe.tgt_tokens == ("[SOS]", *probe.text[::-1])
+        assert answer.expected == probe.expected == (*probe.text[::-1], "[EOS]")
+        assert answer.forced.predicted == probe.predicted
+        assert probe.output_step == step // 20 * 20
+        then = asked(finished.config, finished.snapshot_at(probe.output_step)).answer(probe.text)
+        assert (then.output, then.stopped, then.right) == (probe.output, probe.stopped, probe.right)
+        assert list(answer.forced.maps) == list(frame.axes)
+        for site, weights in answer.forced.maps.items():
+            recorded = frame.map(row, site)
+            assert weights.shape == recorded.shape
+            np.testing.assert_allclose(weights, recorded, atol=1e-3, equal_nan=True)
+    assert len(frame.probes) == 3
+
+
+def test_scores_and_right_words_are_those_of_the_frame_of_that_step(finished):
+    for step in (0, 20, 40):
+        frame, model = finished.frame_at(step), asked(finished.config, finished.snapshot_at(step))
+        assert frame.evaluation.step == frame.measurement.step == step
+        assert model.exact == (frame.evaluation.right, frame.evaluation.total)
+        assert model.exact[1] == HELD_OUT_WORDS
+        assert model.head_scores.keys() == frame.head_scores.keys()
+        for site, scores in frame.head_scores.items():
+            assert model.head_scores[site].keys() == scores.keys()
+            for name, values in scores.items():
+                assert model.head_scores[site][name].shape == (3,)
+                np.testing.assert_allclose(model.head_scores[site][name], values, atol=1e-6)
+
+
+@pytest.mark.parametrize("word", [*WORDS, "cab", "dizz", "banana"])
+def test_a_word_is_read_with_the_right_letters_and_with_those_that_it_writes(half_trained, half_asked, word):
+    answer, tokenizer = half_asked.answer(f" {word.upper()}"), half_trained.task.tgt_tokenizer
+    assert answer.question == half_trained.task.question(word)
+    written = by_hand(half_trained, word)
+    assert (*answer.output, *(["[EOS]"] if answer.stopped else [])) == tuple(written)
+    assert answer.right == (written == [*word[::-1], "[EOS]"])
+    assert answer.forced.tgt_tokens == ("[SOS]", *word[::-1])
+    assert answer.free.tgt_tokens == ("[SOS]", *answer.output)
+    for reading in (answer.forced, answer.free):
+        expected, _ = one_pass(half_trained, ["[SOS]", *word, "[EOS]"], reading.tgt_tokens)
+        assert reading.probabilities.dtype == np.float32
+        np.testing.assert_allclose(reading.probabilities, expected, atol=1e-5)
+        assert reading.predicted == tokenizer.tokens(reading.probabilities.argmax(axis=1).tolist())
+    assert answer.free.predicted[: len(written)] == tuple(written)
+
+
+def test_there_are_right_and_wrong_answers_among_those_words(half_asked):
+    assert {half_asked.answer(word).right for word in WORDS} == {True, False}
+
+
+def by_hand(state, word):
+    """What the model writes for a word, by whole passes: its tokens up to [EOS], which is the last."""
+    src, tgt = torch.tensor(state.task.src_tokenizer.encode([word])), torch.tensor([[1]])
+    written = []
+    for _ in range(len(word) + 4):
+        tgt = torch.cat([tgt, state.model(src, tgt)[:, -1].argmax(-1, keepdim=True)], dim=1)
+        written += state.task.tgt_tokenizer.tokens(tgt[0, -1:].tolist())
+        if written[-1] == "[EOS]":
+            break
+    return written
+
+
+def test_the_report_by_length_equals_a_slow_count_of_letters(half_trained, half_asked):
+    report = half_asked.by_length
+    assert report.lengths == (1, 2, 3, 4, 5, 6)  # up to two more than the four letters trained on
+    assert report.share.shape == (6, 6)
+    half_trained.model.eval()
+    for i, n in enumerate(report.lengths):
+        words = half_trained.task.words_of_length(n, report.asked[i])
+        letters, exact = Counter(), 0
+        for word in words:
+            assert len(word) == n
+            written = by_hand(half_trained, word)
+            exact += written == [*word[::-1], "[EOS]"]
+            for place, letter in enumerate(word[::-1]):
+                letters[place] += place < len(written) and written[place] == letter
+        assert report.exact[i] == exact / len(words)
+        for place in range(6):
+            if place < n:
+                assert report.share[i, place] == pytest.approx(letters[place] / len(words))
+            else:
+                assert np.isnan(report.share[i, place])
+    assert 0.0 < np.nanmean(report.share) < 1.0
+    assert report.exact[0] > report.exact[-1]
+
+
+def test_a_word_that_does_not_stop_is_not_right_though_every_letter_is(half_trained):
+    snapshot = snapshot_of(half_trained)
+    snapshot.weights["to_logits.bias"][half_trained.task.tgt_tokenizer.eos_id] = -1e9
+    report = Asked(half_trained.config, snapshot, NOTHING).by_length
+    assert report.share[0, 0] > 0.5
+    assert report.exact.tolist() == [0.0] * 6
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_losses_are_bit_equal_with_and_without_questions_in_between(tiny, losses, dropout):
+    config, found = tiny(dropout=dropout, steps=4, evaluate_every=2), []
+    state = TrainState.begin(config)
+    torch.rand(1)  # so that a seed set by someone cannot happen to be the state of before
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    taken = Interventions(ablated=(("decoder.0.cross", 1),))
+    for report in train(state):
+        found += report.losses
+        snapshot = snapshot_of(state)
+        for interventions in (NOTHING, taken):
+            model = Asked(state.config, snapshot, interventions)
+            model.answer("frog")
+            assert all([model.exact, model.head_scores, model.by_length])
+        assert state.model.interventions == NOTHING
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert np.array_equal(np.random.get_state()[1], before[1])
+    assert found == losses(config)
+
+
+def test_a_snapshot_is_not_moved_by_what_is_asked_of_it_nor_by_training_on(tiny):
+    state = TrainState.begin(tiny())
+    snapshot = snapshot_of(state)
+    kept = {name: w.copy() for name, w in snapshot.weights.items()}
+    model = Asked(state.config, snapshot, NOTHING)
+    first = model.answer("frog")
+    list(train(state))
+    again = model.answer("frog")
+    assert np.array_equal(first.forced.probabilities, again.forced.probabilities)
+    assert all(np.array_equal(w, kept[name]) for name, w in snapshot.weights.items())
+
+
+def test_threads_that_ask_one_model_at_once_get_the_same_answers(half_trained):
+    model = Asked(half_trained.config, snapshot_of(half_trained), NOTHING)
+    words = ["frog", "kayak", "ox", "banana", "q", "cab"]
+    alone = {word: model.answer(word) for word in words}
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            answers = list(threads.map(model.answer, 16 * words))
+    finally:
+        sys.setswitchinterval(interval)
+    for word, answer in zip(16 * words, answers, strict=True):
+        assert answer.output == alone[word].output
+        for site, maps in alone[word].forced.maps.items():
+            np.testing.assert_array_equal(answer.forced.maps[site], maps)
+
+
+def test_one_model_is_built_for_as_long_as_it_is_asked_for(half_trained):
+    snapshot = snapshot_of(half_trained)
+    taken = Interventions(ablated=(("encoder.0", 1),))
+    one = asked(half_trained.config, snapshot)
+    assert asked(half_trained.config, snapshot) is one
+    other = asked(half_trained.config, snapshot, taken)
+    assert other is not one
+    assert asked(half_trained.config, snapshot, Interventions(ablated=(("encoder.0", 1),))) is other
+
+
+def test_blocked_cells_have_no_number_and_what_is_left_is_shared_out_anew(ask_without, half_asked):
+    model = ask_without(
+        Block(site="encoder.0", head=1, row=2, column=3),
+        Block(site="decoder.0.self", token="o", row=4),
+        Block(site="decoder.0.cross", token="o", head=0),
+    )
+    plain = half_asked.answer("oxford").forced.maps
+    answer = model.answer("oxford")  # [SOS] o x f o r d [EOS]; [SOS] d r o f x o
+    maps = answer.forced.maps
+    closed = {site: np.zeros(weights.shape, bool) for site, weights in maps.items()}
+    closed["encoder.0"][1, 2, 3] = True
+    closed["decoder.0.self"] |= np.triu(np.ones((7, 7), bool), 1)
+    closed["decoder.0.self"][:, 4, 3] = True
+    closed["decoder.0.cross"][0][:, [1, 4]] = True
+    for site, weights in maps.items():
+        assert np.array_equal(np.isnan(weights), closed[site])
+        np.testing.assert_allclose(np.nansum(weights, axis=-1), 1.0, atol=1e-5)
+    first = plain["encoder.0"].copy()  # nothing stands before it
+    first[1, 2, 3] = 0.0
+    first[1, 2] /= first[1, 2].sum()
+    np.testing.assert_allclose(np.nan_to_num(maps["encoder.0"]), first, atol=1e-5)
+    assert answer.interventions == model.interventions
+    assert half_asked.answer("oxford").interventions == NOTHING
+
+
+def test_taking_a_head_away_is_felt_in_every_answer(half_trained, half_asked):
+    weights = {name: w.numpy().copy() for name, w in half_trained.model.state_dict().items()}
+    weights["decoder.0.cross_attention.to_output.weight"][:, :16] = 0.0  # head 1 of 2, width 32
+    by_weights = Asked(half_trained.config, Snapshot(step=130, source=weights), NOTHING)
+    taken = Interventions(ablated=(("decoder.0.cross", 0),))
+    without = Asked(half_trained.config, snapshot_of(half_trained), taken)
+    for word in ("frog", "cab"):
+        ours, theirs = without.answer(word), by_weights.answer(word)
+        np.testing.assert_allclose(ours.forced.probabilities, theirs.forced.probabilities, atol=1e-5)
+        assert ours.output == theirs.output
+    assert without.exact == by_weights.exact != half_asked.exact
+    np.testing.assert_array_equal(without.by_length.share, by_weights.by_length.share)
+    for site, scores in by_weights.head_scores.items():
+        for name, values in scores.items():
+            np.testing.assert_allclose(without.head_scores[site][name], values, atol=1e-5)
+
+
+def test_what_was_taken_away_in_the_run_is_given_back_unless_asked_for(half_trained, half_asked):
+    taken = Interventions(ablated=(("decoder.0.cross", 0), ("decoder.0.cross", 1)))
+    snapshot = snapshot_of(half_trained, interventions=taken)
+    whole, less = asked(half_trained.config, snapshot), asked(half_trained.config, snapshot, taken)
+    expected = half_asked.answer("frog").forced.probabilities
+    assert np.array_equal(whole.answer("frog").forced.probabilities, expected)
+    assert np.abs(less.answer("frog").forced.probabilities - expected).max() > 0.05
+
+
+@pytest.mark.parametrize(
+    ("taken", "named"),
+    [
+        (Interventions(ablated=(("decoder.1.cross", 0),)), "no attention 'decoder.1.cross'"),
+        (Interventions(ablated=(("encoder.0", 2),)), "heads 1 to 2, not 3"),
+        (Interventions(blocked=(Block(site="decoder.0.self", token="[SOS]"),)), "1 of 5 columns"),
+    ],
+    ids=["site", "head", "row"],
+)
+def test_what_cannot_be_taken_away_from_a_word_is_refused(half_trained, taken, named):
+    with pytest.raises(InputError, match=named):
+        Asked(half_trained.config, snapshot_of(half_trained), taken).answer("frog")
+
+
+def test_weights_of_another_model_are_refused(half_trained):
+    other = TrainState.begin(
+        RunConfig(
+            model=ModelConfig(n_encoder_layers=1, n_decoder_layers=1, n_heads=2, d_model=16, d_ff=40),
+            train=TrainConfig(max_letters=4),
+            device="cpu",
+        )
+    )
+    whole = snapshot_of(half_trained)
+    some = Snapshot(step=7, source=dict(list(whole.weights.items())[:-1]))
+    for snapshot in (snapshot_of(other, step=7), some):
+        with pytest.raises(InputError, match="^The weights of step 7 do not fit this model"):
+            Asked(half_trained.config, snapshot, NOTHING)

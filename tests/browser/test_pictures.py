@@ -1,0 +1,230 @@
+"""The pictures of Watch: what a click, a pointer, another theme and a lost socket do to them."""
+
+from __future__ import annotations
+
+import urllib.parse
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.conftest import CALM, LONG, RUNS, SMALL, shown, start
+
+AT_ONCE = 2.0
+"""Seconds, on a machine that does other things too."""
+
+
+def test_a_head_and_a_kind_of_attention_answer_a_click_without_the_server(visit):
+    """Nothing that it says any more reaches this page."""
+    visit.open(f"/?steps=20{SMALL}")
+    visit.click("run_start")
+    visit.until(lambda: visit.state == "finished" and visit.stands_at(20))
+    for key, step in (("ArrowLeft", 19), ("ArrowLeft", 18), ("ArrowLeft", 17), ("ArrowRight", 18)):
+        visit.step_by(key)
+        visit.until(lambda step=step: visit.stands_at(step))  # whose maps are in the browser from now on
+    visit.step_by("ArrowRight")
+    visit.until(lambda: visit.stands_at(19))
+    visit.page.evaluate("window.deaf = /./")
+    visit.page.context.set_offline(True)
+    for step in (19, 18):
+        for kind, site in (
+            ("encoder", "encoder.0"),
+            ("decoder", "decoder.0.self"),
+            ("cross", "decoder.0.cross"),
+        ):
+            visit.choose("kind", kind)
+            large = visit.page.locator(f".st-key-live_map .live-figure[data-site='{site}']")
+            large.wait_for(timeout=1000 * AT_ONCE)
+            before = visit.plot("live_map", "gd.data[0].z")
+            head = 1 - int(large.get_attribute("data-head"))
+            visit.tile(0, head)
+            visit.page.wait_for_selector(f".live-figure[data-head='{head}']", timeout=1000 * AT_ONCE)
+            assert visit.plot("live_map", "gd.data[0].z") != before
+            assert visit.stands_at(step)
+        visit.step_by("ArrowLeft")
+        visit.until(lambda: visit.stands_at(step - 1), AT_ONCE)  # noqa: B023
+
+
+def test_another_kind_of_attention_is_drawn_in_the_picture_that_is_there(watch):
+    """Making a picture anew takes the browser twice as long."""
+    watch.open()
+    watch.plot("live_map", "{ gd.querySelector('.main-svg').kept = true; return 0 }")
+    watch.choose("kind", "decoder")
+    watch.until(lambda: "letters written so far" in str(watch.plot("live_map", "gd.layout.xaxis.title.text")))
+    assert watch.plot("live_map", "gd.querySelector('.main-svg').kept")
+    assert watch.plot("live_map", "gd._context.toImageButtonOptions.filename.includes('decoder')")
+
+
+def test_a_click_on_a_small_map_keeps_it_large_and_another_one_lets_go_of_it(watch):
+    watch.open()
+    before = shown(watch)
+    watch.tile(1, 1)
+    watch.until(lambda: "decoder 2 · head 2" in shown(watch))
+    watch.tile(1, 1)
+    watch.until(lambda: shown(watch) == before)
+
+
+def test_a_head_that_is_off_is_drawn_as_off_large_and_among_the_small_maps(watch):
+    start(watch, f"{CALM}&head=decoder.0.cross.2")
+    watch.page.get_by_role("link", name="Ask", exact=True).click()
+    watch.page.get_by_role("tab", name="Break").click()
+    heads = watch.page.locator(".st-key-ablate_heads input")
+    heads.click()
+    watch.page.keyboard.type("dec 1 cross · head 2")
+    expect(watch.page.get_by_role("option")).to_have_count(1)
+    watch.page.get_by_role("option").click()
+    expect(watch.page.locator(".st-key-ablate_heads")).to_contain_text("dec 1 cross · head 2")
+    watch.click("intervene_run")
+    watch.page.get_by_role("link", name="Watch", exact=True).click()
+    watch.page.wait_for_selector(".st-key-live_map .live-figure[data-off='1']")
+    watch.page.wait_for_selector(".st-key-live_maps .live-figure[data-off='1']")
+    over = watch.page.locator(".st-key-live_map .layer-above image").bounding_box()
+    plot = watch.page.locator(".st-key-live_map .nsewdrag").bounding_box()
+    assert [over[side] for side in over] == pytest.approx([plot[side] for side in over], abs=2)
+    copied = "Plotly.toImage(document.querySelector('.st-key-live_map .js-plotly-plot'), {format: 'svg'})"
+    assert "<image" in urllib.parse.unquote(watch.page.evaluate(copied))
+    watch.click("run_stop")
+
+
+def test_nothing_that_comes_or_goes_moves_the_pictures(watch):
+    """The end of a run, what was wrong with a word, changed settings, more words than a line has room for."""
+    watch.open(f"/?steps=12{SMALL}")
+
+    def stands():
+        box = watch.page.locator(".st-key-live_map").bounding_box()
+        return box["y"], box["height"]
+
+    before = stands()
+    watch.click("run_start")
+    watch.until(lambda: watch.state == "finished")
+    expect(watch.page.locator(".st-key-run_continue button")).to_be_enabled()
+    assert stands() == before
+    for n, letter in enumerate("abcdefg"):
+        watch.type("own_word", 12 * letter)
+        expect(watch.page.locator(".st-key-word button")).to_have_count(6 + n)
+    assert stands() == before
+    chosen = watch.page.locator(".st-key-word button[aria-pressed=true]")
+    assert chosen.inner_text() == 12 * "g"
+    words = watch.page.locator(".st-key-word").bounding_box()
+    assert words["x"] <= chosen.bounding_box()["x"] < words["x"] + words["width"]
+    watch.type("own_word", "über")
+    expect(watch.page.locator(".st-key-word_problem")).to_be_visible()
+    watch.type("seed", "5")
+    expect(watch.page.locator(".st-key-run_changes")).to_contain_text("seed 0 → 5")
+    assert stands() == before
+
+
+def test_values_show_under_the_pointer(watch):
+    watch.open()
+    told = watch.page.locator(".st-key-live_map .hoverlayer")
+    watch.point("live_map", 2, 1, lambda: "%" in (told.text_content() or ""))
+
+
+def test_pictures_follow_a_change_of_theme_in_place(watch):
+    watch.open()
+    watch.plot("live_map", "{ gd.marked = true; return 0 }")
+    light = watch.plot("live_map", "gd._fullLayout.font.color")
+    watch.page.emulate_media(color_scheme="dark")
+    watch.until(lambda: watch.plot("live_map", "gd._fullLayout.font.color") != light, what="dark text")
+    assert watch.plot("live_map", "gd.marked")
+
+
+def test_a_library_that_fails_to_load_once_is_fetched_again(app, browser: Browser):
+    context = browser.new_context()
+    page = context.new_page()
+    refused = []
+
+    def refuse_once(route):
+        if refused:
+            route.continue_()
+        else:
+            refused.append(route.request.url)
+            route.abort()
+
+    page.route("**/files/plotly-*", refuse_once)
+    page.goto(app)
+    page.wait_for_selector(".st-key-live_map svg.main-svg")
+    assert len(refused) == 1
+    assert page.locator(".live-figure .failed").count() == 0
+    context.close()
+
+
+def test_the_first_map_is_drawn_from_one_run_of_the_page(visit):
+    """Also for a browser that keeps the key of an earlier run, which is told behind it."""
+    visit.page.add_init_script(
+        """new MutationObserver(() => {
+          if (window.asked === undefined && document.querySelector(".live-figure[data-step]"))
+            window.asked = window.sockets.find((one) => one.url.endsWith("/_stcore/stream")).sent;
+        }).observe(document, { subtree: true, childList: true, attributes: true })"""
+    )
+    visit.open(f"/?steps=5{SMALL}")
+    visit.click("run_start")
+    visit.until(lambda: visit.state == "finished")
+    visit.open("/")
+    visit.until(lambda: visit.page.evaluate("window.asked") is not None)
+    assert visit.page.evaluate("window.asked") == 1
+    expect(visit.page.locator(RUNS)).to_have_count(1)  # the key has been told by now
+
+
+def test_a_socket_that_was_cut_comes_back_and_tells_what_it_missed(visit):
+    start(visit, LONG)
+    visit.page.evaluate("window.map = document.querySelector('.st-key-live_map svg.main-svg')")
+    cut = "window.sockets.filter((one) => one.url.endsWith('/news') && one.readyState === 1)"
+    assert visit.page.evaluate(f"{cut}.map((one) => one.close()).length") == 1
+    seen = visit.looked()["map"]
+    visit.until(lambda: visit.page.evaluate(f"{cut}.length") == 1, what="another socket")
+    visit.until(lambda: visit.looked()["map"] > seen, what="a later step")
+    assert visit.page.evaluate("window.map.isConnected")
+    expect(visit.page.get_by_test_id("stException")).to_have_count(0)
+    visit.click("run_stop")
+
+
+def test_a_hidden_tab_is_sent_nothing_until_it_is_seen_again(visit):
+    start(visit, LONG)
+    news = "window.sockets.find((one) => one.url.endsWith('/news')).heard"
+
+    def hide(hidden):
+        visit.page.evaluate(
+            """(hidden) => {
+              Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+              document.dispatchEvent(new Event("visibilitychange"));
+            }""",
+            hidden,
+        )
+
+    hide(True)
+    visit.page.wait_for_timeout(1000)  # what was on its way
+    heard, seen = visit.page.evaluate(news), visit.looked()["map"]
+    visit.page.wait_for_timeout(2000)
+    assert visit.page.evaluate(news) == heard
+    hide(False)
+    visit.until(lambda: visit.looked()["map"] > seen, what="a later step")
+    visit.click("run_stop")
+
+
+def test_all_heads_of_a_large_model_are_small_maps_side_by_side_with_their_names_beside_them(watch):
+    watch.open("/?layers_encoder=6&layers_decoder=6&heads=8&width=16")
+    watch.until(lambda: watch.plot("live_maps", "gd.layout.shapes.length") == 48)
+    rows, columns = watch.plot("live_map", "[gd.data[0].z.length, gd.data[0].z[0].length]")
+    tiles = watch.plot("live_maps", "gd.data[0].z")
+    places = [(head * (rows + 1), layer * (columns + 1)) for head in range(8) for layer in range(6)]
+    for y, x in places:
+        for row in tiles[y : y + rows]:
+            assert sum(row[x : x + columns]) == pytest.approx(1.0, abs=2e-3)
+    field, names, pictures = watch.plot(
+        "live_maps",
+        """{
+          const box = (one) => (({ left, right, top, bottom }) => [left, top, right, bottom])
+            (one.getBoundingClientRect());
+          return [box(gd.querySelector(".nsewdrag")), [...gd.querySelectorAll(".annotation-text")].map(box),
+            [...gd.querySelectorAll(".shapelayer path")].map(box)];
+        }""",
+    )
+    assert len(names) == 6 + 8
+    for left, top, right, bottom in names:
+        assert right <= pictures[0][0] + 1 or bottom <= pictures[0][1] + 1
+        assert min(left, top) >= 0
+    for left, top, right, bottom in pictures:
+        assert field[0] <= left < left + 20 <= right <= field[2]
+        assert field[1] <= top < top + 20 <= bottom <= field[3]
+    for one, other in zip(names, names[1:], strict=False):
+        assert one[2] <= other[0] or one[3] <= other[1] or other[2] <= one[0] or other[3] <= one[1]

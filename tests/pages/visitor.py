@@ -1,0 +1,243 @@
+"""A visitor of the app without a browser: opens a page, presses, types, and reads what stands there."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from streamlit.testing.v1 import AppTest
+
+from pages.stream.channel import Channel, find
+from transformer.player.sentences import STEP
+from transformer.runs.registry import REGISTRY
+from transformer.runs.run import Run
+
+APP = Path(__file__).parents[2] / "pages" / "main.py"
+KEYS = [
+    *("task", "layers_encoder", "layers_decoder", "heads", "width", "steps", "seed", "letters", "batch_size"),
+    *("tokenizer_kind", "decoding", "learning_rate", "label_smoothing", "dropout", "goal", "device"),
+    *("recipe", "topology", "as_published", "precision", "cuda_graphs", "threads"),
+]
+"""Widgets of the settings of a task on words."""
+
+
+@dataclass
+class Drawn:
+    """What a live figure was given to draw."""
+
+    data: list[dict[str, Any]]
+    layout: dict[str, Any]
+    """What stays the same, from the picture's JSON."""
+    changing: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+    """Unpacked as the browser does it."""
+    step: int
+
+
+def unpacked(packed: dict[str, Any]) -> np.ndarray:
+    """What the browser makes of packed numbers."""
+    values = np.frombuffer(base64.b64decode(packed["b"]), dtype="<f4").astype(float)
+    return values.reshape(packed["shape"]) if "shape" in packed else values
+
+
+def unescaped(markdown: str) -> str:
+    """What a person reads where Markdown has a sign escaped."""
+    return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", markdown)
+
+
+class Visitor:
+    """One browser session: opens the app by a link, presses, types, and reads the page."""
+
+    def __init__(self, link: dict[str, Any], session: dict[str, Any], page: str = "train") -> None:
+        self.at = AppTest.from_file(str(APP), default_timeout=60)
+        if page != "train":  # that one has no name in the address
+            self.at.switch_page(f"{page}.py")
+        for name, value in link.items():
+            self.at.query_params[name] = str(value)
+        for name, value in session.items():
+            self.at.session_state[name] = value
+        self.look()
+        if self.run is not None:
+            assert self.run.ready.wait(60)
+            self.look()
+
+    def look(self) -> Visitor:
+        """One pass of the page; none may end in an exception."""
+        self.at.run()
+        assert [exception.message for exception in self.at.exception] == []
+        return self
+
+    def press(self, key: str) -> Visitor:
+        button = self.at.button(key=key)
+        assert not button.disabled, f"{key} is disabled"
+        button.click()
+        return self.look()
+
+    def set(self, key: str, value: Any) -> Visitor:
+        """Type into a box or choose from a list."""
+        boxes = (*self.at.number_input, *self.at.selectbox, *self.at.text_input, *self.at.toggle)
+        boxes += (*self.at.multiselect, *self.at.get("button_group"))
+        next(box for box in boxes if box.key == key).set_value(value)
+        return self.look()
+
+    def step(self) -> Visitor:
+        """Press Step and wait until all its steps are taken."""
+        last = self.run.view.step + self.value("step_size")
+        self.press("run_step")
+        return self.once(lambda: self.run.view.step == last and self.run.view.state == "paused")
+
+    def forge(self, key: str, text: str) -> Visitor:
+        """Send a choice that the list does not offer, as any client can."""
+        box = self.at.selectbox(key=key)
+        state = WidgetState(id=box.id, string_value=text)
+        box.__class__ = type("Forged", (type(box),), {"_widget_state": state})
+        return self.look()
+
+    def send(self, key: str, event: str, value: Any) -> Visitor:
+        """An event of a component's half in the browser, such as a click on a picture."""
+        message = json.dumps([{"event": event, "value": value}])
+        name = f"$$STREAMLIT_INTERNAL_KEY_{self._component(key).id}__events"
+        return self._answer(WidgetState(id=name, json_trigger_value=message))
+
+    def tell(self, chosen: Any) -> Visitor:
+        """What the player's half in the browser says is chosen: anything at all, as any client can."""
+        state = json.dumps({"chosen": chosen})
+        return self._answer(WidgetState(id=self._component("player").id, json_value=state))
+
+    def choose(self, **change: Any) -> Visitor:
+        """Choose a word, kind, pinned head, step (None: LIVE), outline or follow in the player."""
+        given = self.player
+        return self.tell(given["first"] | change | {"number": given["heard"] + 1})
+
+    def stand(self, step: int | None) -> Visitor:
+        """Move the handle of the step control; None presses LIVE."""
+        return self.choose(step=step, follow=False)
+
+    def _answer(self, state: WidgetState) -> Visitor:
+        states = self.at._tree.get_widget_states()
+        states.widgets.append(state)
+        self.at._run(states)
+        return self.look()
+
+    def _component(self, key: str) -> Any:
+        (element,) = [found for found in self.at.get("bidi_component") if found.key == key]
+        return element.proto
+
+    def click(self, key: str, trace: int, point: object = None) -> Visitor:
+        """Click on a trace of a picture."""
+        return self.send(key, "clicked", {"trace": trace, "point": point})
+
+    def tab(self, name: str) -> Visitor:
+        """Open the tab of the Ask page whose label has this name."""
+        label = next(tab.label for tab in self.at.tabs if f" {name}:" in tab.label)
+        self.at.session_state["explore_tab"] = label
+        return self.look()
+
+    def go(self, page: str) -> Visitor:
+        self.at.switch_page(f"{page}.py")
+        return self.look()
+
+    def until(self, state: str, seconds: float = 30.0) -> Visitor:
+        """Wait for the run's state, then look at the page."""
+        return self.once(lambda: self.run is not None and self.run.view.state == state, seconds, state)
+
+    def once(self, happened: Callable[[], bool], seconds: float = 30.0, what: str = "it") -> Visitor:
+        end = time.monotonic() + seconds
+        while not happened():
+            assert time.monotonic() < end, (
+                f"not within {seconds} s: {what}; the run: {self.run and self.run.view.state}"
+            )
+            time.sleep(0.005)
+        return self.look()
+
+    @property
+    def run(self) -> Run | None:
+        """The run or draft that this visitor looks at."""
+        state = self.at.session_state
+        return REGISTRY.get(
+            next((state[name] for name in ("run", "draft") if name in state and state[name]), None)
+        )
+
+    @property
+    def player(self) -> dict[str, Any]:
+        """What the player, or the step control of another page, is given."""
+        return json.loads(self._component("player").json)
+
+    @property
+    def news(self) -> dict[str, Any]:
+        """What those are told who look at the run that the player shows."""
+        channel = Channel(find(self.player["run"]))
+        channel.look(1)
+        return json.loads(channel.now.said)
+
+    @property
+    def link(self) -> dict[str, str]:
+        """The page's address, to be opened by someone else."""
+        return {
+            name: value if isinstance(value, str) else value[0]
+            for name, value in self.at.query_params.items()
+        }
+
+    @property
+    def keys(self) -> set[str]:
+        """Of everything that can be pressed, typed into or chosen from."""
+        kinds = ("button", "selectbox", "number_input", "text_input", "button_group", "toggle")
+        return {element.key for kind in kinds for element in self.at.get(kind)}
+
+    @property
+    def texts(self) -> list[str]:
+        """What stands on the page, as a person reads it."""
+        kinds = ("markdown", "caption", "html", "info", "warning", "error")
+        return [
+            element.value if kind == "html" else unescaped(element.value)
+            for kind in kinds
+            for element in getattr(self.at, kind, self.at.get(kind))
+        ]
+
+    @property
+    def status(self) -> str:
+        """The line above the pictures, without markup."""
+        news = self.news
+        return re.sub("<[^>]*>", "", news["status"]).replace(STEP, f"{news['step']:,}")
+
+    @property
+    def headline(self) -> str:
+        """The sentence of the newest step, without markup."""
+        news = self.news
+        said = self.player.get("over") or news["waits"] or news["headline"][0]
+        return re.sub("<[^>]*>", "", said)
+
+    @property
+    def errors(self) -> list[str]:
+        return [unescaped(error.value) for error in self.at.error]
+
+    def says(self, part: str) -> bool:
+        return any(part in text for text in self.texts)
+
+    def enabled(self, key: str) -> bool:
+        return not self.at.button(key=key).disabled
+
+    def value(self, key: str) -> Any:
+        return self.at.session_state[key]
+
+    def drawn(self, key: str) -> Drawn:
+        """What the live figure of this key shows."""
+        message = json.loads(self._component(key).json)
+        arrays = {name: unpacked(packed) for name, packed in message["arrays"].items()}
+        spec = json.loads(message["spec"])
+        return Drawn(**spec, changing=message["layout"], arrays=arrays, step=message["step"])
+
+    def table(self, key: str, i: int = 0) -> np.ndarray:
+        """The numbers of the i-th table of a picture of stages; blocked cells are NaN."""
+        drawn = self.drawn(key)
+        owners = drawn.layout["meta"]["panels"]
+        rows = next(t["z"] for t, owner in zip(drawn.data, owners, strict=True) if owner == i)
+        return np.array([[np.nan if z is None else z for z in row] for row in rows], dtype=float)

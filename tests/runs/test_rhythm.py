@@ -1,0 +1,84 @@
+"""Recording that costs too much is less often, which is said; what is left out is answered nearby."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.runs.conftest import take
+from transformer.interventions import Interventions
+from transformer.recording import frame_scheduler
+from transformer.recording.frame_scheduler import KNOWN_SECONDS, MOST, UNWATCHED, WATCHED, FrameScheduler
+from transformer.recording.weights import Snapshot
+
+
+def rhythm_of(a_frame, a_step, n=60, watched=False):
+    """After many developments of 25 frames that cost so much each."""
+    made, everies = FrameScheduler(), []
+    for _ in range(n):
+        for _ in range(25):
+            made.trained(a_step)
+        made.recorded(25, 25 * a_frame, watched=watched)
+        everies.append(made.every)
+    return everies
+
+
+@pytest.fixture
+def known_soon(monkeypatch):
+    """What recording costs is believed as soon as on a server."""
+    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", KNOWN_SECONDS)
+
+
+def test_recording_that_keeps_its_share_is_of_every_step(known_soon):
+    assert set(rhythm_of(0.9 * UNWATCHED, 1.0)) == {1}
+    assert set(rhythm_of(0.9 * WATCHED, 1.0, watched=True)) == {1}
+
+
+def test_recording_that_costs_too_much_is_less_often_and_the_share_then_holds(known_soon):
+    for a_frame in (0.2, 0.7, 3.0):
+        every = rhythm_of(a_frame, 1.0)[-1]
+        assert 1 < every <= MOST
+        assert a_frame / every <= frame_scheduler.TOLERANCE * UNWATCHED
+        assert 2 * a_frame / every > UNWATCHED
+    assert rhythm_of(1000.0, 1.0)[-1] == MOST
+
+
+def test_one_dear_development_changes_nothing_and_cheap_ones_bring_every_step_back(known_soon):
+    made = FrameScheduler(every=4)
+    made.trained(1.0)
+    for _ in range(20):
+        made.recorded(25, 25 * 0.05, watched=False)
+    assert made.every == 1
+    made.recorded(1, 1.0, watched=False)  # with scores and outputs, and few steps
+    assert made.every == 1
+
+
+def test_after_a_dear_moment_every_step_is_recorded_again_though_each_costs_most_of_its_share(known_soon):
+    made = FrameScheduler()
+    made.trained(1.0)
+    made.recorded(5, 5 * 0.7 * WATCHED + 5.0, watched=True)  # thinning, say
+    assert made.every > 1
+    for _ in range(60):
+        made.recorded(5 // made.every + 1, (5 // made.every + 1) * 0.7 * WATCHED * made.every, watched=True)
+    assert made.every == 1
+
+
+def test_a_slower_rhythm_is_said_and_leaves_steps_out_evenly(tiny, training):
+    one, published = training(tiny(steps=24, evaluate_every=24, goal=None), every=4)
+    take(one, 23)
+    one.recording.develop()
+    assert published.view.every == 4
+    assert published.view.frames.steps == (0, 4, 8, 12, 16, 20)
+
+
+def test_a_step_that_is_not_kept_is_answered_by_the_nearest_on_its_side_of_a_moment(tiny, training):
+    one, published = training(tiny(steps=12, evaluate_every=12, goal=None))
+    take(one, 5)
+    one.intervene(Interventions(ablated=(("decoder.0.cross", 1),)))
+    take(one, 5)
+    one.recording.develop()
+    one.recording.weights.keep({0, 1, 5, 9})
+    published.note(snapshots=one.recording.weights.snapshots)
+    found: dict[int, Snapshot | None] = {
+        step: published.view.snapshot_at(step) for step in (2, 4, 5, 7, 8, 12)
+    }
+    assert {step: kept.step for step, kept in found.items() if kept} == {2: 1, 4: 1, 5: 5, 7: 5, 8: 9, 12: 9}
