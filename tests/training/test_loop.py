@@ -170,6 +170,16 @@ def evaluations(monkeypatch, shares):
     return asked
 
 
+def test_beside_a_device_that_is_waited_for_numbers_are_read_at_evaluations_and_every_ten_steps(tiny, losses):
+    config = tiny(steps=18, evaluate_every=14)
+    on_cpu, elsewhere = TrainState.begin(config), TrainState.begin(config)
+    elsewhere.device = torch.device("mps")
+    elsewhere.to_device = on_cpu.to_device  # all that is computed stays on the CPU
+    reports = list(train(elsewhere))
+    assert {report.step: len(report.losses) for report in reports if report.losses} == {10: 10, 14: 4, 18: 4}
+    assert [loss for report in reports for loss in report.losses] == losses(config)
+
+
 def test_the_goal_stops_the_run_only_when_all_held_out_words_confirm_it(tiny, monkeypatch):
     asked = evaluations(monkeypatch, {2: (0.7, 0.6), 4: (0.85, 0.75), 6: (0.85, 0.8)})
     state = TrainState.begin(tiny(steps=20, evaluate_every=2, goal=0.8))
