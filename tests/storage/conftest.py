@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import pytest
 
 from transformer.config import RunConfig
+from transformer.interventions import Block, Interventions
 from transformer.runs.run import Run
 from transformer.storage.archive import Archive
 from transformer.storage.bundle import pack, pack_view
@@ -20,3 +24,30 @@ def bundles(tiny_run: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> tu
     run.close()
     run.join()
     return pack(folder), pack_view(run.view, run.task, ("frog",))
+
+
+TAKEN = Interventions(
+    ablated=(("decoder.1.cross", 2),), blocked=(Block(site="encoder.0", head=1, row=2, token="[EOS]"),)
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, tiny_run, changed_midway):
+    folder = tmp_path_factory.mktemp("saved") / "run"
+    run = Run(tiny_run, words=("frog",), archive=Archive(folder))
+    return changed_midway(run, 6, TAKEN), folder
+
+
+@pytest.fixture
+def saved(finished, tmp_path):
+    """The view of a finished run that was changed in mid-run, and a copy of its folder."""
+    view, folder = finished
+    return view, shutil.copytree(folder, tmp_path / "run")
+
+
+def facts_of(folder):
+    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+
+
+def with_facts(folder, **changes):
+    (folder / "run.json").write_text(json.dumps({**facts_of(folder), **changes}), encoding="utf-8")

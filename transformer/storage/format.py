@@ -89,7 +89,8 @@ def read_run_file(folder: Path) -> RunFile:
             f"{folder} has format {version.decode(errors='replace')[:40]}; this version reads format "
             f"{FORMAT}. Open it with the version that made it, or train it again."
         )
-    RunConfig.from_json(bytes(said["config"]).decode())  # a setting that does not exist is told
+    # A setting that does not exist is told, also one whose name is no text.
+    RunConfig.from_json(bytes(said["config"]).decode(errors="replace"))
     return run
 
 
@@ -99,7 +100,7 @@ def as_parquet(metrics: Metrics) -> bytes:
 
     pa.set_memory_pool(pa.system_memory_pool())  # its own keeps megabytes for each thread that has ended
     table = BytesIO()
-    metrics.table().to_parquet(table, index=False)
+    metrics.table().to_parquet(table, index=False, write_page_checksum=True)
     return table.getvalue()
 
 

@@ -240,7 +240,7 @@ def read_metrics(path: Path) -> Metrics:
         data = path.read_bytes()  # at once: meanwhile another may take its place
         # From Arrow's own buffer, in this thread: threads of its pool that have called Python may abort the
         # process when it exits (apache/arrow issue 34314).
-        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False)
+        file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)
         n_rows = file.metadata.num_rows
         if n_rows > min(len(data), MOST_ROWS):  # no two steps take the same time: a row is more than a byte
             raise ValueError(f"{n_rows:,} rows in {len(data):,} bytes")
@@ -249,7 +249,10 @@ def read_metrics(path: Path) -> Metrics:
             raise ValueError(f"its columns hold {', '.join(sorted(kinds))}")
         table = file.read(columns=list(COLUMNS), use_threads=False)
         rows = np.column_stack([np.array(table[name].to_pylist(), dtype=np.float64) for name in COLUMNS])
+        rows = rows[~np.isnan(rows[:, 0])]
+        if (np.diff(rows[:, 0]) <= 0).any():
+            raise ValueError("its steps are in no order")
     except Exception as error:  # Arrow has many names for what is wrong with a file
         raise InputError(f"{METRICS} of {path.parent.name} cannot be read ({str(error)[:200]}).") from error
-    metrics.extend(rows[~np.isnan(rows[:, 0])])
+    metrics.extend(rows)
     return metrics
