@@ -22,6 +22,8 @@ def test_a_cold_deep_link_shows_the_masks_inside_the_app(browser):
         watch.open("/masks?kind=encoder", "mask_weights")
         assert watch.page.get_by_role("link", name="Watch").count() == 1
         assert "kind=encoder" in watch.page.url
+        switches = [watch.page.locator(f".st-key-mask_{mask}_on") for mask in ("causal", "padding")]
+        assert len({switch.bounding_box()["y"] for switch in switches}) == 1  # the maps need the height
         assert all(url.endswith(PROBES) for url in missing)  # Streamlit looks for its base path
         assert len(watch.errors) == len(missing)
     finally:
