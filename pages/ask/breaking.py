@@ -85,7 +85,7 @@ def break_controls(run: Watched, word: str) -> BreakParts:
                 st.button(label, key=f"ablate_{key}", help=tip, on_click=note, args=(key,))
         _block_controls(run, word)
         taken = taken_away.taken(run, word)
-        _in_training(run, view, taken)
+        _in_training(run, word, view, taken)
     with st.sidebar:
         kind = kind_choice(run.config.model)
         head_choice(view, selection.shown_frame(view), kind, key="break_head", label="Head on the maps")
@@ -131,7 +131,7 @@ def _block_controls(run: Watched, word: str) -> None:
             )
 
 
-def _in_training(run: Watched, view: RunView, taken: Interventions) -> None:
+def _in_training(run: Watched, word: str, view: RunView, taken: Interventions) -> None:
     """The same in the run itself, which then trains on without it."""
     if view.interventions:
         st.caption(f"In force in the run: {plain(view.interventions.text())}.")
@@ -145,15 +145,15 @@ def _in_training(run: Watched, view: RunView, taken: Interventions) -> None:
             key="intervene_run",
             icon=":material/play_arrow:" if ended else ":material/content_cut:",
             disabled=not own or view.state in (IDLE, FAILED) or not taken,
-            on_click=note,
-            args=("intervene",),
+            on_click=taken_away.put_in,
+            args=(run, word),
         )
         if own and view.interventions:
             st.button(
                 f"Continue with everything back: {rate}" if ended else "Give everything back to the run",
                 key="intervene_none",
-                on_click=note,
-                args=("give back",),
+                on_click=taken_away.give_back,
+                args=(run,),
             )
         if "intervene_problem" in st.session_state:
             refuse(st.session_state["intervene_problem"])

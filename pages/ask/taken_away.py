@@ -24,7 +24,7 @@ MORE_STEPS = 100
 
 
 def note(what: str, number: int = 0) -> None:
-    """Callback of every button: only notes what is asked, as the word may be another by then."""
+    """Callback of what changes this page alone: notes what is asked, as the word may be another by then."""
     ask("break", (what, number))
     forget_problems()
 
@@ -68,14 +68,7 @@ def take_up(run: Watched, word: str) -> None:
 
 def _take_away(run: Watched, word: str, what: str, number: int) -> None:
     shown = _shown(run.view)
-    if what in ("intervene", "give back"):
-        # What was shown: all that is taken away already, and this too.
-        wanted = run.view.interventions | taken(run, word) if what == "intervene" else NOTHING
-        try:
-            _intervene(run, wanted)
-        except InputError as error:
-            st.session_state["intervene_problem"] = str(error)
-    elif what == "unblock":
+    if what == "unblock":
         left = tuple(block for i, block in enumerate(blocks(run, word)) if i != number)
         st.session_state["blocks"] = (run.id, word), left
     elif what == "block" and shown:
@@ -145,8 +138,29 @@ def _asked_blocks(view: RunView, word: str, shown: tuple[str, int]) -> tuple[Blo
     )
 
 
+def put_in(run: Watched, word: str) -> None:
+    """Callback: take out of the run what was shown, which is all that is taken away already and this too."""
+    _intervene(run, run.view.interventions | taken(run, word))
+
+
+def give_back(run: Watched) -> None:
+    """Callback: the run has everything again."""
+    _intervene(run, NOTHING)
+
+
 def _intervene(run: Watched, wanted: Interventions) -> None:
-    """Put this into the run itself; one that has ended then trains on, and the screen follows it."""
+    """Done by the callback, which Streamlit never breaks off: the next click may lead to another page.
+
+    A run that has ended then trains on, and the screen follows it.
+    """
+    forget_problems()
+    try:
+        _command(run, wanted)
+    except InputError as error:
+        st.session_state["intervene_problem"] = str(error)
+
+
+def _command(run: Watched, wanted: Interventions) -> None:
     ended = run.view.state in ENDED
     ownership.command(run).intervene(wanted).wait(OBEYED_SECONDS)
     if ended:

@@ -35,6 +35,13 @@ def test_what_is_taken_away_can_be_put_into_the_run(ask):
     assert "intervene_none" not in ask.keys
 
 
+def test_who_goes_to_another_page_with_the_next_click_has_it_taken_away_all_the_same(ask):
+    ask.set("ablate_heads", ["dec 2 cross · head 3"])
+    ask.at.button(key="intervene_run").click()
+    ask.go("train")
+    assert ask.run.view.interventions == Interventions(ablated=(("decoder.1.cross", 2),))
+
+
 def test_a_look_that_short_words_cannot_do_without_is_not_taken_from_the_run(ask):
     ask.set("kind", "encoder")
     for column in (1, 2, 3):
