@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks._measuring import machine
+from benchmarks.tools.measuring import machine
 
 NAMES = ("time_to_learn", "step_cost", "recording", "player", "stream", "startup", "crowd", "gpu")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from benchmarks._measuring import end, options, spread
+from benchmarks.tools.measuring import end, options, spread
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from transformer.decoding import spell
 from transformer.interventions import NOTHING, Interventions

@@ -28,9 +28,9 @@ from typing import Any
 
 import psutil
 
-from benchmarks._measuring import end, options
-from benchmarks._server import ROOT, free_port, surroundings, until_healthy
-from benchmarks._viewer import Viewer
+from benchmarks.tools.measuring import end, options
+from benchmarks.tools.server import ROOT, free_port, surroundings, until_healthy
+from benchmarks.tools.viewer import Viewer
 
 TRAINING = 2
 AFTERWARDS = 60.0

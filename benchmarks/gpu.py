@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from benchmarks._measuring import end, options
+from benchmarks.tools.measuring import end, options
 from transformer.config import PRECISIONS, RunConfig
 from transformer.runs.calibration import work_of
 from transformer.size import parameter_count

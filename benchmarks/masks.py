@@ -17,7 +17,7 @@ import statistics
 import sys
 from typing import Any
 
-from benchmarks._measuring import end, finished, options
+from benchmarks.tools.measuring import end, finished, options
 from transformer.recipes import RECIPES
 from transformer.recording.frame import Frame
 

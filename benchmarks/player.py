@@ -20,9 +20,9 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from benchmarks._browser import SIZE, chromium
-from benchmarks._measuring import end, options
-from benchmarks._server import Server
+from benchmarks.tools.browser import SIZE, chromium
+from benchmarks.tools.measuring import end, options
+from benchmarks.tools.server import Server
 
 WARM, SECONDS, FILMED = 4.0, 20.0, 5.0
 CLICKS, WORDS = 40, 20

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
-from benchmarks._measuring import end, options
+from benchmarks.tools.measuring import end, options
 from transformer.tasks.pairs.caps import Caps, capped
 from transformer.tasks.pairs.reading import read_pairs
 

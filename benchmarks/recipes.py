@@ -11,7 +11,7 @@ import platform
 import sys
 from typing import Any
 
-from benchmarks._measuring import end, finished, options
+from benchmarks.tools.measuring import end, finished, options
 from transformer.config import RunConfig
 from transformer.insight.names import full_head_name
 from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES

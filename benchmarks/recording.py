@@ -34,7 +34,7 @@ import numpy as np
 import psutil
 import torch
 
-from benchmarks._measuring import end, machine, options
+from benchmarks.tools.measuring import end, machine, options
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from transformer.asking import model_of
 from transformer.config import RunConfig

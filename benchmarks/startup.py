@@ -21,11 +21,11 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page
 
-from benchmarks._browser import SIZE, chromium
-from benchmarks._measuring import end, options, spread
-from benchmarks._server import ROOT, free_port, surroundings, until_healthy
+from benchmarks.tools.browser import SIZE, chromium
+from benchmarks.tools.measuring import end, options, spread
+from benchmarks.tools.server import ROOT, free_port, surroundings, until_healthy
 
-APP, PLAIN = "app.py", "benchmarks/_plotly_page.py"
+APP, PLAIN = "app.py", "benchmarks/tools/plotly_page.py"
 MAP = {APP: ".st-key-live_map .live-figure[data-step]", PLAIN: ".js-plotly-plot .main-svg .hm"}
 """What a script's first picture is known by."""
 WARM, TRAINED = 1.3, 1.5

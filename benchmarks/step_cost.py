@@ -29,7 +29,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks._measuring import end, options
+from benchmarks.tools.measuring import end, options
 from transformer.config import RunConfig
 from transformer.model.positions import sinusoid
 from transformer.tasks import Batch

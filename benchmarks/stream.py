@@ -28,9 +28,9 @@ from typing import Any
 import websockets
 from playwright.sync_api import Browser
 
-from benchmarks._browser import SIZE, chromium
-from benchmarks._measuring import end, options
-from benchmarks._server import Server
+from benchmarks.tools.browser import SIZE, chromium
+from benchmarks.tools.measuring import end, options
+from benchmarks.tools.server import Server
 
 WARM, SECONDS = 2.5, 6.0
 """Seconds until a phase has settled, and in which it is measured."""

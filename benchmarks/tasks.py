@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-from benchmarks._measuring import end, finished, options
+from benchmarks.tools.measuring import end, finished, options
 from transformer.config import GRAMMARS, LANGUAGES, RunConfig
 from transformer.fitting import FITTING, with_task
 from transformer.recipes import RECIPES

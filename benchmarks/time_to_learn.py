@@ -9,7 +9,7 @@ seed:
   step, as at each of its evaluations, scores and outputs too;
 - etienne: that recipe's architecture and optimiser as published (width 128, batches of 256, Adam at a
   constant 1e-3), in the same loop and on the same words; its padding is computed, as the published code does;
-- plain: `nn.Transformer` of the default's size with a `DataLoader` and Adam at 1e-3 (`benchmarks._plain`).
+- plain: `nn.Transformer` of the default's size with a `DataLoader` and Adam at 1e-3 (`tools/plain.py`).
 
 After every 25th step each contender is asked the same 200 held-out words, written greedily, and where 90 %
 of these are exact all 1,000. Seconds are those that its thread has spent on the processor in training;
@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks._measuring import end, machine, options
-from benchmarks._plain import PlainTransformer, exact_plainly, train_plainly
+from benchmarks.tools.measuring import end, machine, options
+from benchmarks.tools.plain import PlainTransformer, exact_plainly, train_plainly
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from transformer.config import RunConfig
 from transformer.decoding import spell

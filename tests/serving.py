@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import IO
 
-from benchmarks._server import ROOT, free_port, until_healthy
+from benchmarks.tools.server import ROOT, free_port, until_healthy
 
 
 def start_server(

@@ -1,7 +1,7 @@
 """What a change of the house must not change: losses bit for bit, frames within 2e-4, what commands print.
 
-python -m benchmarks._guard write FILE     # at the commit before
-python -m benchmarks._guard compare FILE   # on the same machine, at the one after
+python -m benchmarks.tools.guard write FILE     # at the commit before
+python -m benchmarks.tools.guard compare FILE   # on the same machine, at the one after
 """
 
 from __future__ import annotations

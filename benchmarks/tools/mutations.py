@@ -1,6 +1,6 @@
 """Do the tests notice? Random single changes of the code, each run against the tests that mirror its file.
 
-python -m benchmarks._mutations [--count 60] [--seed 0] [--first 0] [--minutes 10]
+python -m benchmarks.tools.mutations [--count 60] [--seed 0] [--first 0] [--minutes 10]
 
 One line each: killed, or SURVIVED with the change. Works in a copy of the tree, for about a minute each.
 """
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks._server import ROOT
+from benchmarks.tools.server import ROOT
 
 SWAPS: dict[type, type] = {
     ast.Add: ast.Sub,

@@ -1,7 +1,7 @@
 """A server under measurement: Streamlit as `streamlit run` starts it, and a run that answers questions.
 
-    python -m benchmarks._serve SCRIPT [options of streamlit]
-    python -m benchmarks._serve
+    python -m benchmarks.tools.serve SCRIPT [options of streamlit]
+    python -m benchmarks.tools.serve
 
 Without a script there is no server: the plain generator trains alone. Questions are lines of JSON on the
 standard input, answers lines of JSON on the standard output; see `Server` in `_server.py`.

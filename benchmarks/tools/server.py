@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import psutil
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 UP_WITHIN = 60.0
 """Seconds until a server answers."""
 
@@ -81,7 +81,7 @@ class Server:
     """
 
     def __init__(self, script: str | None) -> None:
-        command = [sys.executable, "-m", "benchmarks._serve"]
+        command = [sys.executable, "-m", "benchmarks.tools.serve"]
         port = free_port()
         self.address = f"http://127.0.0.1:{port}"
         if script is not None:

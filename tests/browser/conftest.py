@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from benchmarks._browser import SIZE, chromium
+from benchmarks.tools.browser import SIZE, chromium
 from tests.serving import start_server
 
 CHROMIUM = shutil.which("chromium")

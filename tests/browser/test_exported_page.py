@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
-from benchmarks._browser import SIZE
+from benchmarks.tools.browser import SIZE
 from tests.browser.conftest import LOOKED, PATIENCE
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.exports.page import html_page

@@ -9,8 +9,8 @@ import sys
 import pytest
 from playwright.sync_api import expect
 
-from benchmarks._browser import SIZE
-from benchmarks._server import ROOT, free_port
+from benchmarks.tools.browser import SIZE
+from benchmarks.tools.server import ROOT, free_port
 from tests.browser.conftest import Watcher
 from tests.serving import start_server
 

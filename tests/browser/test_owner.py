@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from benchmarks._browser import SIZE
+from benchmarks.tools.browser import SIZE
 from pages.shared.plain import plain
 from tests.browser.conftest import Watcher
 from tests.security.stranger import in_a_loop, visiting

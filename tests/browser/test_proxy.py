@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from benchmarks._server import ROOT, free_port
+from benchmarks.tools.server import ROOT, free_port
 from pages.stream.files import plotly
 from tests.browser.conftest import REQUIRED, Watcher
 from tests.security.stranger import in_a_loop, visiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
-from benchmarks._browser import SIZE
+from benchmarks.tools.browser import SIZE
 from tests.browser.conftest import CALM, LONG, LOOKED, RUNS, SMALL, Watcher, shown, start
 
 FONTS = """() => {

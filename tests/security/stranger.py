@@ -18,7 +18,7 @@ from websockets.asyncio.client import connect
 from websockets.sync import client as blocking
 from websockets.typing import Subprotocol
 
-from benchmarks._viewer import Viewer
+from benchmarks.tools.viewer import Viewer
 
 SECONDS = 60.0
 SMALL = "layers_encoder=1&layers_decoder=1&heads=2&width=8&letters=6&batch_size=4&goal=none&device=cpu"

@@ -7,7 +7,7 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from benchmarks._server import ROOT
+from benchmarks.tools.server import ROOT
 from tests.pages.conftest import end_all_runs
 from tests.security.stranger import in_a_loop, visiting
 from tests.serving import start_server

@@ -11,7 +11,7 @@ import pytest
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from websockets.exceptions import InvalidStatus
 
-from benchmarks._server import ROOT
+from benchmarks.tools.server import ROOT
 from pages.stream.files import files, loading, plotly
 from tests.security.stranger import SECONDS, SMALL, asked, handshake, in_a_loop, visiting
 from tests.serving import start_server

@@ -22,7 +22,7 @@ from websockets.asyncio.client import connect as connect_async
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from benchmarks._server import healthy
+from benchmarks.tools.server import healthy
 from tests.security.stranger import SMALL, in_a_loop, visiting
 from tests.serving import start_server
 from transformer.storage.saved import read_run

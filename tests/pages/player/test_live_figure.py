@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from streamlit.util import AttributeDictionary
 
-from benchmarks._server import ROOT
+from benchmarks.tools.server import ROOT
 from pages.player import figure as module
 from pages.player.figure import live_figure, packed, point_of
 from tests.pages.visitor import unpacked
