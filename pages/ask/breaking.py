@@ -145,7 +145,7 @@ def _in_training(run: Watched, word: str, view: RunView, taken: Interventions) -
             key="intervene_run",
             icon=":material/play_arrow:" if ended else ":material/content_cut:",
             disabled=not own or view.state in (IDLE, FAILED) or not taken,
-            on_click=taken_away.put_in,
+            on_click=taken_away.take_from_run,
             args=(run, word),
         )
         if own and view.interventions:

@@ -138,8 +138,8 @@ def _asked_blocks(view: RunView, word: str, shown: tuple[str, int]) -> tuple[Blo
     )
 
 
-def put_in(run: Watched, word: str) -> None:
-    """Callback: take out of the run what was shown, which is all that is taken away already and this too."""
+def take_from_run(run: Watched, word: str) -> None:
+    """Callback: take from the run itself what was shown: all that is taken away already, and this too."""
     _intervene(run, run.view.interventions | taken(run, word))
 
 
@@ -154,16 +154,12 @@ def _intervene(run: Watched, wanted: Interventions) -> None:
     A run that has ended then trains on, and the screen follows it.
     """
     forget_problems()
+    ended = run.view.state in ENDED
     try:
-        _command(run, wanted)
+        command = ownership.command(run)
+        command.intervene(wanted).wait(OBEYED_SECONDS)
+        if ended:
+            REGISTRY.continue_for(command, MORE_STEPS, continuing_rate(run)).wait(OBEYED_SECONDS)
+            selection.look_at(None)
     except InputError as error:
         st.session_state["intervene_problem"] = str(error)
-
-
-def _command(run: Watched, wanted: Interventions) -> None:
-    ended = run.view.state in ENDED
-    ownership.command(run).intervene(wanted).wait(OBEYED_SECONDS)
-    if ended:
-        command = ownership.command(run)
-        REGISTRY.continue_for(command, MORE_STEPS, continuing_rate(run)).wait(OBEYED_SECONDS)
-        selection.look_at(None)

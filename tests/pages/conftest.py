@@ -40,7 +40,7 @@ SLOW = LONG | {"pace": "1 steps/s"}
 
 @pytest.fixture(autouse=True, scope="session")
 def own_components_alone() -> Iterator[None]:
-    """Before every pass of a page AppTest reads the metadata of all installed packages for components."""
+    """For each visitor AppTest would read the metadata of all installed packages, to find components."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifest_scanner, "scan_component_manifests", list)
         yield
