@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.ask.asking import asked_snapshot
 from pages.controls.buttons import buttons_row, controls
-from pages.controls.commands import obey
+from pages.controls.commands import begin
 from pages.controls.heads import head_choice
 from pages.controls.kinds import kind_choice
 from pages.controls.mask_switches import (
@@ -14,7 +14,6 @@ from pages.controls.mask_switches import (
     mask_problem,
     mask_switches,
     masks_pending,
-    take_up_masks,
     to_train,
 )
 from pages.controls.words import probe_words, word_choice
@@ -65,9 +64,8 @@ def compared_with(run: Watched) -> RunView | None:
 
 style()
 run = selection.chosen_run() or drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
-take_up_masks(run)
 config = to_train(run)
-run = obey(run, config, edited=False)
+run = begin(run, config, edited=False)
 model = run.config.model
 before = compared_with(run)
 if session.word is None and "word" not in st.query_params:

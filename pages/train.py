@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.controls.buttons import buttons_row, controls
-from pages.controls.commands import obey
+from pages.controls.commands import begin
 from pages.controls.holding import holding
 from pages.controls.words import chosen_word, probe_words
 from pages.inside.look_inside import look_at_cell, look_inside_link
@@ -40,7 +40,7 @@ if run is not None and not session.settings_filled:
 session.settings_filled = True
 config = settings()
 run = run or drafts.draft(at_once(config)) or drafts.draft(PRESETS[DEFAULT_PRESET].config)
-run = obey(run, config, edited=bool(changed(run, config)))
+run = begin(run, config, edited=bool(changed(run, config)))
 seen = run.view  # one look for the whole page: what has changed since, the player finds out
 with notice:
     lost_run("Press Start for one of your own.")

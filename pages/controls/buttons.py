@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.controls.commands import PACE_NAMES, problem
+from pages.controls.commands import PACE_NAMES, problem, tell
 from pages.settings.expected import expected
 from pages.shared import ownership
 from pages.shared.session import ask
@@ -66,15 +66,16 @@ def controls(
             icon=":material/play_arrow:",
             shortcut="S",
             disabled=not (goes_on or (usable and startable)),
-            on_click=ask,
-            args=("resume" if goes_on else "start",),
+            on_click=tell if goes_on else ask,
+            args=("resume", run) if goes_on else ("start",),
         )
         # The large button is taken by settings that were changed: then Pause lets the run go on.
         resuming = paused and edited
         running = own and state in (QUEUED, TRAINING)
-        _button("Resume" if resuming else "Pause", "run_pause", "play_pause", "P", resuming or running)
-        steppable = own and (state in (TRAINING, PAUSED) or (state == IDLE and usable))
-        _button("Step", "run_step", "skip_next", "N", steppable)
+        _button("Resume" if resuming else "Pause", "run_pause", "play_pause", "P", resuming or running, run)
+        first = state == IDLE and usable and not edited
+        steppable = own and (state in (TRAINING, PAUSED) or first)
+        _button("Step", "run_step", "skip_next", "N", steppable, None if first else run)
         if own and state not in ENDED:
             st.number_input(
                 "Steps at a time",
@@ -86,11 +87,11 @@ def controls(
                 persist_state="session",
                 help="How many steps Step takes.",
             )
-        _button("Stop", "run_stop", "stop", "X", running or paused)
+        _button("Stop", "run_stop", "stop", "X", running or paused, run)
         _pace(run, view, own)
         ended = own and state in ENDED and state != FAILED
         if ended:
-            st.button("Continue", key="run_continue", on_click=ask, args=("continue",))
+            st.button("Continue", key="run_continue", on_click=tell, args=("continue", run))
         _how(run, ended)
         if not own:
             st.caption("You watch this run.", width="content")
@@ -108,19 +109,19 @@ def controls(
             st.warning(how_long, icon=":material/hourglass:")
     with st.container(key="run_changes", horizontal=True, vertical_alignment="center"):
         if edited and state != IDLE:
-            _changed_settings(state, changes, own)
+            _changed_settings(run, state, changes, own)
 
 
-def _button(label: str, key: str, icon: str, shortcut: str, enabled: bool) -> None:
-    """One that asks for what it is called."""
+def _button(label: str, key: str, icon: str, shortcut: str, enabled: bool, run: Watched | None) -> None:
+    """One that tells the run what it is called, or asks it of the page where none has begun."""
     st.button(
         label,
         key=key,
         icon=f":material/{icon}:",
         shortcut=shortcut,
         disabled=not enabled,
-        on_click=ask,
-        args=(label.lower(),),
+        on_click=ask if run is None else tell,
+        args=(label.lower(),) if run is None else (label.lower(), run),
     )
 
 
@@ -136,8 +137,8 @@ def _pace(run: Watched, view: RunView, own: bool) -> None:
         width=116,
         label_visibility="collapsed",
         disabled=not own,
-        on_change=ask,
-        args=("pace",),
+        on_change=None if view.state == IDLE else tell,
+        args=("pace", run),
         help="How fast the run is let to train. At 5 steps a second or less, every step is drawn. "
         "The losses are the same at any pace.",
     )
@@ -156,7 +157,7 @@ def _start_label(state: str, edited: bool, own: bool) -> str:
     return "Start new" if edited else "New run"
 
 
-def _changed_settings(state: str, changes: dict[str, tuple[Any, Any]], own: bool) -> None:
+def _changed_settings(run: Watched, state: str, changes: dict[str, tuple[Any, Any]], own: bool) -> None:
     """What differs from the run on the screen, and what can be done about it."""
     st.markdown(
         f":material/edit: **Changed:** {differences(changes)}. This run is not touched.", width="content"
@@ -165,8 +166,8 @@ def _changed_settings(state: str, changes: dict[str, tuple[Any, Any]], own: bool
         st.button(
             "Use the learning rate now",
             key="run_learning_rate",
-            on_click=ask,
-            args=("learning_rate",),
+            on_click=tell,
+            args=("learning_rate", run),
             help="Scale this run's schedule to the new rate from its next step on.",
         )
 

@@ -1,4 +1,4 @@
-"""Obeying the visitor: what a button asked for is done with the settings and the run as they are now."""
+"""Commands to a run: the buttons tell one that has begun, the page begins one as the settings are now."""
 
 from __future__ import annotations
 
@@ -17,13 +17,43 @@ from transformer.runs.run import Run
 from transformer.runs.watched import Watched
 
 PACE_NAMES = {"full pace" if pace is None else f"{pace:g} steps/s": pace for pace in PACES}
-COMMANDS = ("start", "step", "pause", "resume", "stop", "pace", "learning_rate", "continue")
 OBEYED_SECONDS = 0.6
 """A command is obeyed between two steps; the page waits this long for it at most, to show its effect."""
 
 
-def obey(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
-    """Do what has been asked since the last run of the page.
+def tell(asked: str, run: Watched) -> None:
+    """Callback: tell a run that has begun what its owner asks.
+
+    Streamlit breaks the script of a page off for the next click, which may lead to another page; a callback
+    it never does.
+    """
+    session.problem = session.word_problem = None
+    try:
+        _tell(asked, ownership.command(run))
+    except InputError as error:
+        session.problem = str(error)
+
+
+def _tell(asked: str, run: Run) -> None:
+    """Raises InputError."""
+    of_box = st.session_state.get
+    if asked == "step":
+        _step(run)
+    if asked in ("pause", "resume", "stop"):
+        getattr(run, asked)().wait(OBEYED_SECONDS)
+    if asked == "pace" and (pace := of_box("pace")) in PACE_NAMES:  # or else its page has been left
+        run.set_pace(PACE_NAMES[pace]).wait(OBEYED_SECONDS)
+    if asked == "learning_rate":
+        run.set_learning_rate(of_box("learning_rate")).wait(OBEYED_SECONDS)
+    if asked == "continue":
+        steps, rate = of_box("continue_steps"), of_box("continue_rate")
+        REGISTRY.continue_for(run, steps, rate).wait(OBEYED_SECONDS)
+
+
+def begin(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
+    """Let a run begin if Start was pressed since the last run of the page, or Step before there is one.
+
+    Done by the page and not by a callback, which knows the settings as they were drawn last.
 
     Args:
         run: the run or draft on the screen.
@@ -33,12 +63,14 @@ def obey(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     Returns:
         The run to show from now on.
     """
-    for asked, _ in take(*COMMANDS):
+    for asked, _ in take("start", "step"):
         try:
-            if asked != "start":
-                run = _do(asked, ownership.command(run), config)
-            elif config is not None and (
-                edited or run.view.state in (IDLE, *ENDED) or not ownership.owns(run)
+            if asked == "step" and not edited:
+                run = _keep(_step(ownership.command(run)))
+            elif (
+                asked == "start"
+                and config is not None
+                and (edited or run.view.state in (IDLE, *ENDED) or not ownership.owns(run))
             ):
                 run, edited = _start(run, config, edited), False
         except InputError as error:
@@ -46,30 +78,17 @@ def obey(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     return run
 
 
-def _do(asked: str, run: Run, config: RunConfig | None) -> Run:
-    """Do with a run what its owner asks. Raises InputError.
+def _step(run: Run) -> Run:
+    """Take as many steps as the box says.
 
     A command given twice is another one: the session is read before it, and it leaves the inbox first.
     """
-    of_box = {
-        key: st.session_state.get(key) for key in ("step_size", "pace", "continue_steps", "continue_rate")
-    }
-    session.asked.pop(asked, None)
-    if asked == "step":
-        REGISTRY.admit(run.visitor, run)
-        steps = of_box["step_size"]
-        run.advance(steps).wait(OBEYED_SECONDS)
-        if steps == 1:
-            run.wait(OBEYED_SECONDS)  # as a rule it is soon taken: nobody sees the buttons change and back
-        return _keep(run)
-    if asked in ("pause", "resume", "stop"):
-        getattr(run, asked)().wait(OBEYED_SECONDS)
-    if asked == "pace":
-        run.set_pace(PACE_NAMES.get(of_box["pace"])).wait(OBEYED_SECONDS)
-    if asked == "learning_rate" and config is not None:
-        run.set_learning_rate(config.train.learning_rate).wait(OBEYED_SECONDS)
-    if asked == "continue":
-        REGISTRY.continue_for(run, of_box["continue_steps"], of_box["continue_rate"]).wait(OBEYED_SECONDS)
+    steps = st.session_state.get("step_size")
+    session.asked.pop("step", None)
+    REGISTRY.admit(run.visitor, run)
+    run.advance(steps).wait(OBEYED_SECONDS)
+    if steps == 1:
+        run.wait(OBEYED_SECONDS)  # as a rule it is soon taken: nobody sees the buttons change and back
     return run
 
 

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.shared import ownership
 from pages.shared.plain import refuse
-from pages.shared.session import ask, session, take
+from pages.shared.session import session
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import MASKS
@@ -20,21 +20,6 @@ _HELP = {
     "padding": "Hides [PAD], which fills shorter words up to the longest of their batch.",
 }
 _OF_ENDED = " A run that has ended stays as it is: Start trains one as the switches say, beside it."
-
-
-def take_up_masks(run: Watched) -> None:
-    """Do what a switch asked for, with the run as it is now; of one that has ended it is only noted."""
-    for mask, (owner, on) in take(*MASKS):
-        if owner != run.id:
-            continue
-        session.masks_wanted = run.id, {**_wanted(run.view), mask: on}
-        if run.view.state in ENDED:
-            continue
-        try:
-            # What is not as configured is an intervention: logged, pinned, and kept with every snapshot.
-            ownership.command(run).switch_mask(mask, on).wait(OBEYED_SECONDS)
-        except InputError as error:
-            session.mask_problem, session.masks_wanted = str(error), (None, {})
 
 
 def to_train(run: Watched) -> RunConfig:
@@ -71,8 +56,8 @@ def mask_switches(run: Watched) -> None:
             f"{mask.capitalize()} mask",
             key=key,
             disabled=view.frame is None or view.state == FAILED or not own,
-            on_change=_ask,
-            args=(run.id, mask),
+            on_change=_switch,
+            args=(run, mask),
             help=_HELP[mask] + (_OF_ENDED if view.state in ENDED else ""),
         )
 
@@ -103,7 +88,17 @@ def _wanted(view: RunView) -> dict[str, bool]:
     return wanted if owner == view.id else {}
 
 
-def _ask(run_id: str, mask: str) -> None:
-    if (on := st.session_state.get(f"mask_{mask}_on")) is not None:
-        ask(mask, (run_id, bool(on)))
-    session.mask_problem = None
+def _switch(run: Watched, mask: str) -> None:
+    """Callback: the run goes on as the switch says; for one that has ended this is only noted."""
+    session.mask_problem = session.problem = None
+    on = st.session_state.get(f"mask_{mask}_on")
+    if on is None:  # the page has been left meanwhile
+        return
+    session.masks_wanted = run.id, {**_wanted(run.view), mask: on}
+    if run.view.state in ENDED:
+        return
+    try:
+        # What is not as configured is an intervention: logged, pinned, and kept with every snapshot.
+        ownership.command(run).switch_mask(mask, on).wait(OBEYED_SECONDS)
+    except InputError as error:
+        session.mask_problem, session.masks_wanted = str(error), (None, {})

@@ -139,10 +139,9 @@ session = Session()
 
 
 def ask(what: str, value: object = None) -> None:
-    """Note what a button, box or switch asks for: the callback of all of them.
+    """Callback: note what a button or box asks for, where only the page can do it; it does so with `take`.
 
-    It is done by the page, which takes it up with `take`: a callback knows the page as it was before, and
-    settings or the run may be others by then.
+    A callback knows the page as it was drawn before: settings, run or word may be others by then.
     """
     asked = session.asked
     asked.pop(what, None)

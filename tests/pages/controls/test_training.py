@@ -40,6 +40,27 @@ def test_the_buttons_follow_the_state_of_the_run(visit, slow):
     assert f"Stopped at step {visitor.run.view.step:,}." in visitor.headline
 
 
+def test_what_a_run_is_told_is_done_though_the_next_click_leads_to_another_page(visit, slow):
+    visitor = visit(slow).press("run_start").until("training")
+
+    def leave_with(key, state):
+        visitor.at.button(key=key).click()
+        visitor.go("explore").until(state).go("train")
+
+    leave_with("run_pause", "paused")
+    visitor.at.number_input(key="step_size").set_value(2)
+    leave_with("run_step", "training")
+    visitor.at.selectbox(key="pace").set_value("full pace")
+    visitor.go("explore").until("paused").go("train")
+    assert visitor.run.view.pace is None
+    step = visitor.run.view.step
+    leave_with("run_start", "training")
+    assert visitor.run.view.step > step
+    leave_with("run_stop", "stopped")
+    leave_with("run_continue", "training")
+    visitor.press("run_stop")
+
+
 def test_step_takes_as_many_steps_as_the_box_says_and_every_one_is_recorded(visit, trained_alone):
     visitor = visit(steps=50).set("step_size", 3).step()
     assert visitor.run.view.step == 3

@@ -142,6 +142,11 @@ def test_without_the_padding_mask_pad_columns_have_weight_and_the_page_says_how_
     assert f"[PAD] gets {np.mean(shares):.0%} of all attention, and {np.max(shares):.0%} of that of" in said
 
 
+def test_a_mask_is_switched_though_the_next_click_leads_to_another_page(masks):
+    masks.at.toggle(key="mask_padding_on").set_value(False)
+    masks.go("explore").once(lambda: masks.run.view.masks == {"causal": True, "padding": False})
+
+
 def test_a_mask_is_switched_in_the_middle_of_a_run_which_then_goes_on(visit, long):
     visitor = visit(long).press("run_start").go("masks")
     visitor.once(lambda: visitor.run.view.step >= 30)

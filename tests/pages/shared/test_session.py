@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 import streamlit as st
 
-from pages.controls import commands
 from pages.controls.holding import holding
 from pages.shared.session import ask, heard, session, take
 
@@ -52,23 +51,13 @@ def test_a_part_of_a_page_that_runs_by_itself_keeps_boxes_and_takes_no_command_b
     assert list(take("pause", "add_word")) == [("pause", None)]
 
 
-def test_a_command_stays_asked_where_the_script_is_broken_off_before_it_was_given(monkeypatch):
-    class BrokenOff(BaseException):
-        """As Streamlit's own, which it raises where a script reads its session."""
-
-    def broken_off(run):
-        raise BrokenOff
-
-    given = []
-    run = SimpleNamespace(pause=lambda: given.append("pause") or SimpleNamespace(wait=lambda seconds: True))
-    monkeypatch.setattr(commands.ownership, "command", broken_off)
+def test_what_is_asked_stays_asked_where_the_script_is_broken_off_before_it_was_done():
     ask("pause")
-    with pytest.raises(BrokenOff):
-        commands.obey(run, None, edited=False)
-    monkeypatch.setattr(commands.ownership, "command", lambda run: run)
-    assert commands.obey(run, None, edited=False) is run
-    assert commands.obey(run, None, edited=False) is run
-    assert given == ["pause"]
+    broken_off = take("pause")
+    assert next(broken_off) == ("pause", None)
+    broken_off.close()
+    assert list(take("pause")) == [("pause", None)]
+    assert list(take("pause")) == []
 
 
 def test_a_message_of_a_page_that_has_been_left_says_nothing(state):
