@@ -65,12 +65,11 @@ def begin(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     """
     for asked, _ in take("start", "step"):
         try:
-            if asked == "step" and not edited:
-                run = _keep(_step(ownership.command(run)))
-            elif (
-                asked == "start"
-                and config is not None
-                and (edited or run.view.state in (IDLE, *ENDED) or not ownership.owns(run))
+            if asked == "step":
+                drawn = ownership.command(run)
+                run = run if edited else _keep(_step(drawn))
+            elif config is not None and (
+                edited or run.view.state in (IDLE, *ENDED) or not ownership.owns(run)
             ):
                 run, edited = _start(run, config, edited), False
         except InputError as error:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.tools.browser import SIZE, chromium
 from tests.serving import start_server
@@ -69,9 +69,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="no chromium on the PATH; install Debian's package"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def app() -> Iterator[str]:
-    """Address of the running app; what it still trains ends with the module and slows no other tests."""
+    """Address of the running app."""
     server, address = start_server()
     yield address
     server.terminate()
@@ -94,9 +94,28 @@ class Watcher:
         self.errors: list[str] = []
         self.hosts: set[str] = set()
         page.set_default_timeout(1000 * PATIENCE)
-        page.on("console", lambda m: self.errors.append(m.text) if m.type == "error" else None)
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
+        self._noted = {
+            "console": lambda m: self.errors.append(m.text) if m.type == "error" else None,
+            "pageerror": lambda error: self.errors.append(str(error)),
+            "request": lambda request: self.hosts.add(request.url.split("/")[2]),
+        }
+        for event, note in self._noted.items():
+            page.on(event, note)  # type: ignore[call-overload]
+
+    def leave(self) -> None:
+        """Go, and leave server and browser to the next visit: nothing trains, and no visit is known."""
+        self.page.unroute_all()
+        self.page.context.set_offline(False)
+        if self.page.url.startswith(self.app):
+            self.page.evaluate("document.querySelector('.st-key-run_stop button:enabled')?.click()")
+            self.page.wait_for_timeout(100)  # until the press is on its way
+            self.page.evaluate("localStorage.clear()")
+        self.page.goto("about:blank")
+        self.page.emulate_media(color_scheme="light", reduced_motion="no-preference")
+        self.page.set_viewport_size(SIZE)
+        self.page.mouse.move(0, 0)
+        for event, note in self._noted.items():
+            self.page.remove_listener(event, note)
 
     def open(self, path: str = "/", picture: str = "live_map") -> None:
         """Go to a page and wait until its picture has been drawn."""
@@ -206,33 +225,56 @@ class Watcher:
         self.page.mouse.click(*self.point(key, x, y, lambda: self.plot(key, "Boolean(gd._hoverdata)")))
 
 
-@pytest.fixture(scope="module")
-def visits(browser: Browser) -> Iterator[BrowserContext]:
-    """Where the visits of a module take place: the scripts of the app are loaded and compiled once."""
-    context = browser.new_context(viewport=SIZE)
-    yield context
-    context.close()
-
-
-@pytest.fixture
-def watch(app: str, visits: BrowserContext) -> Iterator[Watcher]:
-    """A page whose browser knows of no earlier visit."""
-    watcher = Watcher(visits.new_page(), app)
-    yield watcher
-    if watcher.page.url.startswith(app):
-        watcher.page.evaluate("localStorage.clear()")
-    watcher.page.close()
-    assert watcher.errors == []
-    assert watcher.hosts <= {app.removeprefix("http://")}
-
-
-@pytest.fixture
-def visit(app: str, browser: Browser) -> Iterator[Watcher]:
-    """A page in a browser of its own, whose sockets are at hand."""
+def new_page(browser: Browser) -> Page:
+    """In a browser of its own, whose sockets are at hand."""
     context = browser.new_context(viewport=SIZE)
     context.add_init_script(SOCKETS)
-    yield Watcher(context.new_page(), app)
-    context.close()
+    return context.new_page()
+
+
+@pytest.fixture(scope="session")
+def tab(browser: Browser) -> Page:
+    """For all visits that can do with one: a new page takes the processor three times as long to open."""
+    return new_page(browser)
+
+
+@pytest.fixture(scope="session")
+def other_tab(browser: Browser) -> Page:
+    """For all guests."""
+    return new_page(browser)
+
+
+@pytest.fixture
+def first_visit(app: str, browser: Browser) -> Iterator[Watcher]:
+    """A page that was never open, in which a test's own script may run from the beginning."""
+    watcher = Watcher(new_page(browser), app)
+    yield watcher
+    watcher.page.context.close()
+
+
+@pytest.fixture
+def visit(app: str, tab: Page) -> Iterator[Watcher]:
+    """A page whose browser knows of no earlier visit."""
+    watcher = Watcher(tab, app)
+    yield watcher
+    watcher.leave()
+
+
+@pytest.fixture
+def watch(visit: Watcher) -> Iterator[Watcher]:
+    """The same; no error may stand in its console, and it may ask nobody but the app."""
+    yield visit
+    assert visit.errors == []
+    assert visit.hosts <= {visit.app.removeprefix("http://")}
+
+
+@pytest.fixture
+def guest(app: str, other_tab: Page) -> Iterator[Watcher]:
+    """Another visitor, in a browser of their own."""
+    watcher = Watcher(other_tab, app)
+    yield watcher
+    watcher.leave()
+    assert watcher.errors == []
 
 
 def start(watch: Watcher, path: str = "/") -> None:

@@ -5,22 +5,10 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from benchmarks.tools.browser import SIZE
 from pages.shared.plain import plain
-from tests.browser.conftest import Watcher
 from tests.security.stranger import in_a_loop, visiting
 
 LONG = "/?steps=20000&goal=none&pace=20+steps%2Fs&layers_encoder=1&layers_decoder=1&heads=2&width=16"
-
-
-@pytest.fixture
-def guest(app, browser):
-    """Another visitor, in a browser of their own."""
-    context = browser.new_context(viewport=SIZE)
-    watcher = Watcher(context.new_page(), app)
-    yield watcher
-    context.close()
-    assert watcher.errors == []
 
 
 @pytest.fixture
@@ -31,9 +19,7 @@ def started(watch):
     watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > 0)
     run = watch.page.url.split("run=")[1].split("&")[0]
     watch.until(lambda: run in (watch.page.evaluate("localStorage['headlight-runs']") or ""), what="its key")
-    yield run
-    if watch.page.locator(".st-key-run_stop button:enabled").count():
-        watch.click("run_stop")
+    return run
 
 
 def enabled(watcher, key):

@@ -83,7 +83,6 @@ def test_a_head_that_is_off_is_drawn_as_off_large_and_among_the_small_maps(watch
     assert [over[side] for side in over] == pytest.approx([plot[side] for side in over], abs=2)
     copied = "Plotly.toImage(document.querySelector('.st-key-live_map .js-plotly-plot'), {format: 'svg'})"
     assert "<image" in urllib.parse.unquote(watch.page.evaluate(copied))
-    watch.click("run_stop")
 
 
 def test_nothing_that_comes_or_goes_moves_the_pictures(watch):
@@ -149,21 +148,21 @@ def test_a_library_that_fails_to_load_once_is_fetched_again(app, browser: Browse
     context.close()
 
 
-def test_the_first_map_is_drawn_from_one_run_of_the_page(visit):
+def test_the_first_map_is_drawn_from_one_run_of_the_page(first_visit):
     """Also for a browser that keeps the key of an earlier run, which is told behind it."""
-    visit.page.add_init_script(
+    first_visit.page.add_init_script(
         """new MutationObserver(() => {
           if (window.asked === undefined && document.querySelector(".live-figure[data-step]"))
             window.asked = window.sockets.find((one) => one.url.endsWith("/_stcore/stream")).sent;
         }).observe(document, { subtree: true, childList: true, attributes: true })"""
     )
-    visit.open(f"/?steps=5{SMALL}")
-    visit.click("run_start")
-    visit.until(lambda: visit.state == "finished")
-    visit.open("/")
-    visit.until(lambda: visit.page.evaluate("window.asked") is not None)
-    assert visit.page.evaluate("window.asked") == 1
-    expect(visit.page.locator(RUNS)).to_have_count(1)  # the key has been told by now
+    first_visit.open(f"/?steps=5{SMALL}")
+    first_visit.click("run_start")
+    first_visit.until(lambda: first_visit.state == "finished")
+    first_visit.open("/")
+    first_visit.until(lambda: first_visit.page.evaluate("window.asked") is not None)
+    assert first_visit.page.evaluate("window.asked") == 1
+    expect(first_visit.page.locator(RUNS)).to_have_count(1)  # the key has been told by now
 
 
 def test_a_socket_that_was_cut_comes_back_and_tells_what_it_missed(visit):
@@ -176,7 +175,6 @@ def test_a_socket_that_was_cut_comes_back_and_tells_what_it_missed(visit):
     visit.until(lambda: visit.looked()["map"] > seen, what="a later step")
     assert visit.page.evaluate("window.map.isConnected")
     expect(visit.page.get_by_test_id("stException")).to_have_count(0)
-    visit.click("run_stop")
 
 
 def test_a_hidden_tab_is_sent_nothing_until_it_is_seen_again(visit):
@@ -199,7 +197,6 @@ def test_a_hidden_tab_is_sent_nothing_until_it_is_seen_again(visit):
     assert visit.page.evaluate(news) == heard
     hide(False)
     visit.until(lambda: visit.looked()["map"] > seen, what="a later step")
-    visit.click("run_stop")
 
 
 def test_all_heads_of_a_large_model_are_small_maps_side_by_side_with_their_names_beside_them(watch):

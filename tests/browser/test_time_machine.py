@@ -61,7 +61,6 @@ def test_review_stands_still_while_the_run_goes_on(watch, looks):
     watch.until(lambda: watch.looked()["map"] > before, what="the newest step")
     assert marker.is_hidden()
     expect(badge).to_have_text("● LIVE")
-    watch.click("run_stop")
 
 
 def test_keys_walk_through_the_steps_lose_none_and_play_shows_them_all_in_order(watch):
@@ -116,7 +115,6 @@ def test_the_handle_can_be_dragged_out_of_live_and_stays_where_it_is_let_go(watc
     assert seen == sorted(seen, reverse=True), "it follows the hand and nothing else"
     watch.until(lambda: watch.stands_at(seen[-1]), what="every panel where it was let go")
     expect(watch.page.locator(".st-key-time_badge")).to_contain_text("REVIEW")
-    watch.click("run_stop")
 
 
 PICTURES = {"Ask": "explore_map_figure", "Look inside": "anatomy_picture", "Masks": "mask_weights_figure"}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from benchmarks.tools.browser import SIZE
-from tests.browser.conftest import CALM, LONG, LOOKED, RUNS, SMALL, Watcher, shown, start
+from tests.browser.conftest import CALM, LONG, LOOKED, RUNS, SMALL, shown, start
 
 FONTS = """() => {
   const root = document.querySelector(".headlight-player");
@@ -35,21 +34,18 @@ def test_before_start_the_untrained_model_is_on_the_screen(watch):
     )
 
 
-def test_start_can_be_pressed_as_soon_as_it_is_there(app, browser: Browser):
-    page = browser.new_context(viewport=SIZE).new_page()
+def test_start_can_be_pressed_as_soon_as_it_is_there(first_visit):
+    page = first_visit.page
     page.add_init_script("""const press = setInterval(() => {
         const start = document.querySelector(".st-key-run_start button");
         if (!start) return;
         clearInterval(press);
         start.click();
     }, 1)""")
-    page.goto(app + LONG)
-    visitor = Watcher(page, app)
-    visitor.until(lambda: visitor.state == "training")
+    first_visit.open(LONG)
+    first_visit.until(lambda: first_visit.state == "training")
     expect(page.locator(".st-key-run_start button")).to_contain_text("New run")
     expect(page.locator(RUNS)).to_have_count(1)
-    page.locator(".st-key-run_stop button:enabled").click()
-    page.context.close()
 
 
 def test_one_press_trains_until_the_goal_and_names_the_head_that_turned_large_for_the_last_row_too(watch):
@@ -113,12 +109,10 @@ def test_while_it_trains_every_picture_is_of_a_later_step_and_all_panels_agree_o
     assert steps == sorted(steps)
     assert watch.plot("live_map", "gd.marked === true && gd.querySelector('svg').marked === true")
     assert watch.plot("live_map", "gd.layout.xaxis.range") == [2.5, 6.5]
-    watch.click("run_stop")
-    watch.until(lambda: watch.state == "stopped")
 
 
 @pytest.mark.slow
-def test_a_reload_and_another_browser_show_the_same_run_undisturbed(watch, app, browser: Browser):
+def test_a_reload_and_another_browser_show_the_same_run_undisturbed(watch, guest):
     start(watch, CALM)
     address = watch.page.url
     before = watch.number("live_map", "step")
@@ -127,14 +121,9 @@ def test_a_reload_and_another_browser_show_the_same_run_undisturbed(watch, app, 
     assert watch.page.url == address
     assert watch.number("live_map", "step") >= before
     assert watch.state == "training"
-    other = browser.new_context()
-    page = other.new_page()
-    page.goto(address)
-    page.wait_for_selector(".st-key-live_map svg.main-svg")
-    assert "training" in page.locator(".st-key-run_status").inner_text()
-    assert page.locator(".st-key-steps input").input_value() == "5000"  # the settings are the run's
-    other.close()
-    watch.click("run_stop")
+    guest.open(address.removeprefix(guest.app))
+    assert guest.state == "training"
+    assert guest.page.locator(".st-key-steps input").input_value() == "5000"  # the settings are the run's
 
 
 def assert_word_is_on_the_axes(watch, word):
@@ -195,7 +184,6 @@ def test_settings_that_cannot_be_used_are_answered_in_place_and_the_run_goes_on(
         expect(watch.page.locator(".stSidebar .stAlert")).to_have_count(0)
     step = watch.number("live_map", "step")
     watch.until(lambda: watch.number("live_map", "step") > step, what="the run goes on")
-    watch.click("run_stop")
 
 
 @pytest.mark.slow
@@ -215,7 +203,6 @@ def test_edited_settings_leave_the_run_alone_and_start_another_beside_it(watch):
         lambda: watch.plot("live_curves", "gd.data[0].y.filter(v => v !== null).length") > 1, what="the ghost"
     )
     expect(watch.page.locator(RUNS)).to_have_count(2)
-    watch.click("run_stop")
 
 
 def test_at_a_slow_pace_every_step_is_drawn(watch):
@@ -277,15 +264,16 @@ def test_an_accented_word_is_offered_without_its_accent(watch):
 
 
 @pytest.mark.slow
-def test_a_browser_that_is_behind_does_not_take_a_word_back(watch):
+def test_a_browser_that_is_behind_does_not_take_a_word_back(first_visit):
     """It asks for parts of the page with what stood in the boxes before the page filled them in."""
+    watch = first_visit
     watch.open()
     watch.page.context.new_cdp_session(watch.page).send("Emulation.setCPUThrottlingRate", {"rate": 12})
     watch.type("own_word", "Café")
     watch.click("offered_word")
-    watch.until(lambda: "“cafe”" in shown(watch))
+    watch.until(lambda: "“cafe”" in shown(first_visit))
     watch.page.wait_for_timeout(3000)  # what it asked late has arrived
-    assert "“cafe”" in shown(watch)
+    assert "“cafe”" in shown(first_visit)
     expect(watch.page.locator(".st-key-own_word input")).to_have_value("")
     expect(watch.page.locator(".stAlert")).to_have_count(0)
 
@@ -296,5 +284,3 @@ def test_start_takes_what_stands_in_the_boxes_even_if_it_was_typed_a_moment_ago(
     watch.page.locator(".st-key-run_start button").click()
     watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > 0)
     assert "seed 7" in watch.plot("live_map", "gd.layout.title.text")
-    watch.click("run_stop")
-    watch.until(lambda: watch.state == "stopped")

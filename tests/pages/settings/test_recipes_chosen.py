@@ -89,6 +89,7 @@ def test_a_large_model_is_counted_and_not_built_before_start(visit):
     assert re.fullmatch(count, size)
     assert visitor.run is draft
     assert visitor.enabled("run_start")
+    assert not visitor.enabled("run_step")  # which would be one of the small model that stands here
     visitor.set("as_published", False)
     assert visitor.value("width") == RECIPES["lin"].small.model.d_model
 
