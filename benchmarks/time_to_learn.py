@@ -46,7 +46,7 @@ from transformer.recording.view import untrained
 from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.runner import Published
 from transformer.tasks import task_of
-from transformer.training.evaluation import LIVE_WORDS
+from transformer.tasks.corpus import N_LIVE
 from transformer.training.loop import Report, train
 from transformer.training.state import TrainState
 
@@ -88,7 +88,7 @@ class Contender:
             n, seconds, wall = n + 1, seconds + spent, wall + passed
             done = planned or seconds >= limit
             if done or n % EVERY == 0:
-                share = self.exact(words[:LIVE_WORDS])
+                share = self.exact(words[:N_LIVE])
                 if share >= MARK:
                     share = self.exact(words)
                 self.curve.append((n, seconds, wall, share))
@@ -183,7 +183,7 @@ def measure(name: str, seed: int, words: Sequence[str], limit: float) -> tuple[C
 
 def ratio(default: Contender, peer: Contender) -> float:
     """The default's seconds to what the peer reached over the peer's; infinite where it never got there."""
-    share = max(peer.best, 1 / LIVE_WORDS)  # who got nothing right has taken all its time to the first word
+    share = max(peer.best, 1 / N_LIVE)  # who got nothing right has taken all its time to the first word
     own, its = default.reached(share), peer.reached(share) or peer.curve[-1]
     return float("inf") if own is None else own[1] / its[1]
 

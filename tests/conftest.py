@@ -18,7 +18,7 @@ from transformer.interventions import Interventions
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.view import RunView
 from transformer.runs.run import Run
-from transformer.tasks import Batch
+from transformer.tasks import Batch, Task
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
@@ -54,6 +54,20 @@ class OneBrowser(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneBrowser:
     return OneBrowser(config, log)
+
+
+LIVE, HELD_OUT = 40, 100
+"""Held-out words that runs of tests are asked while they train, and at the end."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def few_words() -> Iterator[None]:
+    """To be asked 200 and 1,000 takes a short run longer than to learn."""
+    held_out = Task.held_out
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("transformer.tasks.task.N_LIVE", LIVE)
+        patch.setattr(Task, "held_out", lambda task: held_out(task)[:HELD_OUT])
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

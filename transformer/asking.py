@@ -26,8 +26,6 @@ from transformer.recording.tape import record
 from transformer.recording.weights import Snapshot
 from transformer.tasks import Batch, Question, task_of
 
-HELD_OUT_WORDS = 200
-"""Words on which two models are compared: the same as those of the live curve."""
 QUESTIONS = BoundedCache(256 * 2**20)
 """Models and traces that were made for questions, of all visitors of this process."""
 KEPT_TREES = 32
@@ -137,8 +135,8 @@ class Asked:
 
     @cached_property
     def held_out(self) -> dict[str, tuple[str, bool]]:
-        """What the model makes of each held-out word, and whether that is right."""
-        words = self.task.held_out()[:HELD_OUT_WORDS]
+        """What the model makes of each held-out word of the live curve, and whether that is right."""
+        words = self.task.live_words()
         with self._lock:
             result = spell(self._model, self.task, words, decoding=self._decoding)
         return dict(zip(words, zip(result.outputs, result.exact, strict=True), strict=True))

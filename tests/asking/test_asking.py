@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from tests.asking.conftest import WORDS, one_pass, snapshot_of
-from transformer.asking import HELD_OUT_WORDS, Asked, asked
+from tests.conftest import LIVE
+from transformer.asking import Asked, asked
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Block, Interventions
@@ -57,7 +58,7 @@ def test_scores_and_right_words_are_those_of_the_frame_of_that_step(finished):
         frame, model = finished.frame_at(step), asked(finished.config, finished.snapshot_at(step))
         assert frame.evaluation.step == frame.measurement.step == step
         assert model.exact == (frame.evaluation.right, frame.evaluation.total)
-        assert model.exact[1] == HELD_OUT_WORDS
+        assert model.exact[1] == LIVE
         assert model.head_scores.keys() == frame.head_scores.keys()
         for site, scores in frame.head_scores.items():
             assert model.head_scores[site].keys() == scores.keys()

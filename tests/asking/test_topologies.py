@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from tests.asking.conftest import ids_of, one_pass, snapshot_of
+from tests.conftest import LIVE
 from transformer.anatomy.trace import trace
-from transformer.asking import HELD_OUT_WORDS, Asked, asked
+from transformer.asking import Asked, asked
 from transformer.config import RunConfig
 from transformer.interventions import NOTHING, Interventions
 from transformer.recording.recorder import Recorder
@@ -136,7 +137,7 @@ def test_reports_of_every_topology_are_those_of_words_asked_one_by_one(random_mo
     for place in range(2):
         hits = [answer.output[place : place + 1] == answer.question.answer[place] for answer in right]
         assert model.by_length.share[i, place] == pytest.approx(np.mean(hits))
-    assert model.exact[1] == HELD_OUT_WORDS
+    assert model.exact[1] == LIVE
     assert model.head_scores.keys() == right[0].forced.maps.keys()
 
 

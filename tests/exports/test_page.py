@@ -13,6 +13,7 @@ import numpy as np
 import plotly.offline
 import pytest
 
+from tests.conftest import HELD_OUT
 from tests.player.test_chunks import decoded
 from transformer.errors import InputError
 from transformer.exports import page
@@ -130,7 +131,7 @@ def test_the_heading_says_which_run_this_is_and_never_its_secret_id(recorded):
     assert "1 + 2 layers × 3 heads · width 12" in facts
     assert f"{recorded.parameters:,} parameters · trained for 8 steps" in facts
     assert " · finished · 9 of 9 frames" in facts
-    assert "All 8 steps are done: 0 of 1,000 held-out words right" in facts
+    assert f"All 8 steps are done: 0 of {HELD_OUT} held-out words right" in facts
 
 
 def test_the_page_holds_the_index_of_the_run_and_every_map_of_every_word(recorded):

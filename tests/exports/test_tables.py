@@ -9,6 +9,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.conftest import LIVE
 from tests.exports.conftest import TAKEN
 from transformer.config import RunConfig
 from transformer.exports.tables import curves_csv, frame_json
@@ -43,7 +44,7 @@ def test_the_json_says_of_which_run_and_step_it_is(view, frame, document):
     assert configuration == view.config
     assert (document["format"], document["seed"], document["step"]) == (1, 5, 4)
     assert document["loss"] == view.metrics.column("loss")[3]
-    assert document["held_out_words"] == {"right": frame.evaluation.right, "asked": 200, "step": 4}
+    assert document["held_out_words"] == {"right": frame.evaluation.right, "asked": LIVE, "step": 4}
     assert document["interventions"] == TAKEN.to_dict()
     assert view.id not in frame_json(view, frame)  # who knows it may watch the run
 

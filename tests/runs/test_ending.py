@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import threading
 
 from tests.security.stranger import SMALL, in_a_loop, visiting
 from tests.serving import start_server
 from transformer.runs.recorded_training import unpack
 from transformer.storage.saved import read_run
 from transformer.storage.tokens import new_token
+from transformer.training.state import TrainState
 
 LONG = f"{SMALL}&steps=100000"
 
@@ -38,6 +40,22 @@ def test_whatever_a_run_is_doing_its_folder_holds_it_as_it_stands_and_it_goes_on
         back.resume()
         until(lambda back=back: back.view.state == "finished")
         assert back.view.metrics.column("loss").tolist() == losses(config)
+
+
+def test_a_run_that_was_started_while_its_model_is_built_is_kept_though_the_server_ends(
+    server, tiny, monkeypatch
+):
+    ended, begin, token = threading.Event(), TrainState.begin, new_token()
+    monkeypatch.setattr(TrainState, "begin", lambda *of, **how: ended.wait(30) and begin(*of, **how))
+    registry = server(library=True)
+    run = registry.draft(tiny(), token=token)
+    registry.start(run)
+    run.halt()
+    ended.set()
+    registry.close()
+    assert read_run(registry.library.folder / run.id).view.step == 0
+    back = server(library=True).control(run.id, token)
+    assert (back.view.state, back.view.step) == ("paused", 0)
 
 
 def test_a_server_that_is_stopped_while_a_run_trains_ends_as_it_should_and_loses_no_step(tmp_path):

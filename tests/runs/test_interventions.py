@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.conftest import HELD_OUT, LIVE
 from tests.runs.conftest import HEADS, kept_at, moments_of
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Block, Interventions
@@ -59,7 +60,7 @@ def test_an_intervention_is_in_force_at_once_and_a_moment_with_its_frame_and_its
     (frame,), (snapshot,) = kept_at(view.frames, moment_step), kept_at(view.snapshots, moment_step)
     assert frame.interventions == snapshot.interventions == BOTH
     assert frame.evaluation.step == moment_step  # asked anew
-    assert frame.evaluation.total == (1000 if state in ("finished", "stopped") else 200)
+    assert frame.evaluation.total == (HELD_OUT if state in ("finished", "stopped") else LIVE)
     for row, word in enumerate(("frog", "ox")):
         assert np.argwhere(np.isnan(frame.map(row, "encoder.0"))).tolist() == [[2, 1, 0]]
         weights = frame.map(row, "decoder.1.cross")
@@ -85,8 +86,8 @@ def test_the_evaluation_is_made_anew_with_the_heads_off(make_run, until, half_tr
     assert frame.evaluation == replace(expected, step=before.step, everyday=frame.evaluation.everyday)
     whole = evaluation.evaluate(half_trained, words)
     assert expected.right < whole.right
-    assert before.evaluation.total == 1000  # as at the end: the numbers can be compared
-    assert f"ablated decoder layer 1 (cross), head 1: {expected.right:,} of 1,000" in run.view.reason
+    assert before.evaluation.total == HELD_OUT  # as at the end: the numbers can be compared
+    assert f"ablated decoder layer 1 (cross), head 1: {expected.right} of {HELD_OUT}" in run.view.reason
 
 
 def without_heads(model, heads):

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.conftest import HELD_OUT, LIVE
 from transformer.errors import InputError
 from transformer.training import evaluation
 from transformer.training.state import TrainState
@@ -27,7 +28,7 @@ def test_a_run_is_idle_with_one_frame_of_the_untrained_model_until_it_is_started
     view = run.view
     assert (view.state, view.step, view.planned, view.reason) == ("idle", 0, 8, "")
     assert (view.frame.step, view.frame.loss) == (0, None)
-    assert (view.frame.evaluation.right, view.frame.evaluation.total) == (0, 200)
+    assert (view.frame.evaluation.right, view.frame.evaluation.total) == (0, LIVE)
     assert [probe.text for probe in view.frame.probes] == ["kayak", "cat"]  # the others are too long here
     assert view.device == "cpu"
     assert view.parameters == sum(p.numel() for p in TrainState.begin(tiny()).model.parameters())
@@ -42,7 +43,7 @@ def test_a_run_finishes_with_the_losses_of_the_bare_generator(tiny, make_run, lo
     assert recorded(run) == losses(tiny())
     assert run.view.metrics.table()["step"].tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
     assert np.isfinite(run.view.metrics.column("exact")).tolist() == [k in (4, 8) for k in range(1, 9)]
-    assert run.view.reason.startswith("All 8 steps are done: 0 of 1,000 held-out words ")
+    assert run.view.reason.startswith(f"All 8 steps are done: 0 of {HELD_OUT} held-out words ")
     assert steps(run)[0] == 0
     assert steps(run)[-1] == 8
     assert run.view.frame.loss == recorded(run)[-1]
@@ -247,7 +248,7 @@ def test_a_run_goes_on_after_its_goal(tiny, make_run, at, monkeypatch):
     run.start()
     at(run, "finished")
     assert run.view.goal_reached
-    assert run.view.reason.startswith("Goal reached at step 4: 1,000 of 1,000 held-out words ")
+    assert run.view.reason.startswith(f"Goal reached at step 4: {HELD_OUT} of {HELD_OUT} held-out words ")
     assert run.view.first_step_at == {"0.5": 4, "0.9": 4, "0.99": 4}
     run.continue_for(6, 0.01)
     at(run, "finished", 10)

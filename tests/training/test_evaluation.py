@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from tests.conftest import LIVE
 from transformer.decoding import Decoding, Written, spell, spelling
-from transformer.training import evaluation
 from transformer.training.evaluation import evaluate
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -46,12 +46,11 @@ def test_exact_counts_equal_a_comparison_of_texts(half_trained):
     )
 
 
-def test_where_more_words_are_asked_those_of_every_evaluation_are_counted_too(half_trained, monkeypatch):
-    monkeypatch.setattr(evaluation, "LIVE_WORDS", 80)
+def test_where_more_words_are_asked_those_of_every_evaluation_are_counted_too(half_trained):
     words = half_trained.task.held_out()
-    more, as_always = evaluate(half_trained, words[:120]), evaluate(half_trained, words[:80])
+    more, as_always = evaluate(half_trained, words), evaluate(half_trained, words[:LIVE])
     assert as_always.live is None
-    assert more.live == more.counted == as_always.counted == (as_always.right, 80)
+    assert more.live == more.counted == as_always.counted == (as_always.right, LIVE)
     assert more.right > as_always.right > 0
 
 
@@ -179,7 +178,8 @@ def test_evaluating_draws_nothing_and_leaves_the_mode_as_it_was(tiny, training):
 
 def test_a_run_that_is_set_to_beams_is_evaluated_with_them(half_trained):
     """Outputs are those of the search; losses stay those of greedy outputs, to be compared between runs."""
-    words, everyday = half_trained.task.held_out()[:60], half_trained.task.held_out()[60:160]
+    held_out = [pair.source for pair in half_trained.task.corpus.held_out()]
+    words, everyday = held_out[:60], held_out[60:160]
     config = half_trained.config.with_changes(decoding="beam", beam_width=5, length_penalty=0.4)
     beams = evaluate(replace(half_trained, config=config), words, everyday)
     greedy = evaluate(half_trained, words)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from tests.conftest import HELD_OUT, LIVE
 from transformer.training import loop
-from transformer.training.evaluation import LIVE_WORDS, Evaluation
+from transformer.training.evaluation import Evaluation
 from transformer.training.loop import NotFinite, train
 from transformer.training.state import TrainState
 
@@ -144,7 +145,7 @@ def test_dropout_is_on_in_every_step_whatever_was_looked_at_between(tiny, losses
 def test_evaluations_come_on_their_steps_and_on_the_last_with_all_words(tiny):
     reports = list(train(TrainState.begin(tiny(steps=7, evaluate_every=3))))
     assert [report.step for report in reports if report.evaluation] == [3, 6, 7]
-    assert [report.evaluation.total for report in reports if report.evaluation] == [200, 200, 1000]
+    assert [report.evaluation.total for report in reports if report.evaluation] == [LIVE, LIVE, HELD_OUT]
     state = TrainState.begin(tiny(steps=7))
     assert reports[-1].evaluation.everyday[1] == len(state.task.everyday())
 
@@ -156,7 +157,7 @@ def evaluations(monkeypatch, shares):
     def evaluate(state, held_out, everyday=()):
         assert held_out == state.task.held_out()[: len(held_out)]
         asked.append((state.step, len(held_out)))
-        share = shares[state.step][len(held_out) > LIVE_WORDS]
+        share = shares[state.step][len(held_out) > LIVE]
         return Evaluation(
             step=state.step,
             right=round(share * len(held_out)),
@@ -185,7 +186,7 @@ def test_the_goal_stops_the_run_only_when_all_held_out_words_confirm_it(tiny, mo
     state = TrainState.begin(tiny(steps=20, evaluate_every=2, goal=0.8))
     assert [report.step for report in train(state)] == [1, 2, 3, 4, 5, 6]
     assert state.goal_reached
-    assert asked == [(2, 200), (2, 1000), (4, 200), (4, 1000), (6, 200), (6, 1000)]  # step 2: a mark
+    assert asked == [(step, n) for step in (2, 4, 6) for n in (LIVE, HELD_OUT)]  # step 2: a mark
 
 
 def test_a_goal_that_is_missed_runs_all_planned_steps(tiny, monkeypatch):
@@ -201,7 +202,8 @@ def test_marks_are_the_first_steps_at_which_all_held_out_words_reach_them(tiny, 
     state = TrainState.begin(tiny(steps=6, evaluate_every=1))
     list(train(state))
     assert state.first_step_at == {"0.5": 2, "0.9": 5, "0.99": 5}
-    assert [step for step, n in asked if n == 1000] == [1, 2, 4, 5, 6]  # 3: no new mark in sight; 6: the last
+    # 3: no new mark in sight; 6: the last
+    assert [step for step, n in asked if n == HELD_OUT] == [1, 2, 4, 5, 6]
 
 
 def test_a_loss_that_is_no_number_ends_the_training_with_its_step(tiny):

@@ -26,7 +26,7 @@ from transformer.storage.format import TRAINING, RunFile
 from transformer.storage.saved import Saved, read_training_facts
 from transformer.tasks import Question
 from transformer.training.checkpoint import Progress, packed, unpacked
-from transformer.training.evaluation import LIVE_WORDS, evaluate
+from transformer.training.evaluation import evaluate
 from transformer.training.loop import Report, read_numbers, train
 from transformer.training.state import TrainState
 
@@ -92,7 +92,7 @@ class RecordedTraining:
             self.recording.moments.restore(self._view.moments, memory.moments)
             self.recording.resume()
         if not self._view.frames:
-            self.recording.begin(evaluate(self.state, self.state.task.held_out()[:LIVE_WORDS]))
+            self.recording.begin(evaluate(self.state, self.state.task.live_words()))
         self._reports = train(self.state)
 
     @property
@@ -175,7 +175,7 @@ class RecordedTraining:
                 everyday=evaluation.everyday, reason=f"At step {self._view.step:,}, {changed}: {right}."
             )
         else:
-            evaluation = evaluate(self.state, task.held_out()[:LIVE_WORDS])
+            evaluation = evaluate(self.state, task.live_words())
         self.recording.moments.intervention(self.state.step, changed)
         # Not before: who sees the intervention is shown what it does.
         self._published.publish(interventions=interventions, right=(evaluation.right, evaluation.total))

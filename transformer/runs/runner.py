@@ -96,7 +96,7 @@ class Runner(threading.Thread):
         return obeyed
 
     def halt(self) -> None:
-        """End after the step it is in, whatever else has been asked."""
+        """End after the step it is in: what has been asked before is obeyed, but no step is taken."""
         self._closing = True
         self._commands.put(lambda: None)  # it may be waiting for one
 
@@ -155,7 +155,9 @@ class Runner(threading.Thread):
         return self._training
 
     def _take_slot(self) -> None:
-        """Train if there is a slot; otherwise wait in line to be called."""
+        """Train if there is a slot; otherwise wait in line to be called. Who ends leaves it to another."""
+        if self._closing:
+            return
         self._next_step_at = time.perf_counter()
         slot = self._lease.take(lambda: self._commands.put(self.called))
         self._published.publish(state=TRAINING if slot else QUEUED, reason="")
@@ -175,6 +177,8 @@ class Runner(threading.Thread):
             while not self._closing:
                 self._obey_and_step()
                 self._settle()
+            while self._training is not None and not self._commands.empty():
+                self._commands.get()()  # such as to be kept in a folder
         except Exception as error:  # whatever it is, the page says it, and every other run goes on
             self._fail(error)
         finally:

@@ -14,6 +14,8 @@ from transformer.tasks.writing import Writing
 
 N_HELD_OUT = 1000
 """Examples that every run of a task is asked; fewer where there are no more."""
+N_LIVE = 200
+"""Of these, those that every evaluation asks; a mark is confirmed on all of them."""
 HELD_OUT_SEED = 20_171_206
 """Any fixed number: what is held out is the same for every run."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from transformer.config import TrainConfig
 from transformer.errors import InputError
 from transformer.tasks.arrange import Batch, arrange, sequence_limit
-from transformer.tasks.corpus import Array, Corpus
+from transformer.tasks.corpus import N_LIVE, Array, Corpus
 from transformer.tasks.pair import Links, Pair, token_links
 from transformer.tasks.vocabularies import tokenizers_of
 
@@ -141,6 +141,10 @@ class Task:
     def held_out(self) -> list[str]:
         """Fixed questions that training never sees, in a fixed random order."""
         return [pair.source for pair in self._held_out]
+
+    def live_words(self) -> list[str]:
+        """Those of them that every evaluation asks."""
+        return self.held_out()[:N_LIVE]
 
     def everyday(self) -> list[str]:
         """What a person would ask first, where that is not what training draws."""

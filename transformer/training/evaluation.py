@@ -12,8 +12,6 @@ from transformer.decoding import spell
 from transformer.evaluation import Evaluation
 from transformer.training.state import TrainState
 
-LIVE_WORDS = 200
-"""The live curve uses this many of the held-out words; a mark is confirmed on all of them."""
 SAMPLES = 5
 """Held-out sentences whose outputs are kept with every evaluation."""
 
@@ -52,7 +50,7 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
     logits = state.model(src, tgt_in)
     state.model.train(was_training)
     real = labels != state.task.tgt_tokenizer.pad_id
-    n = int(real.sum())
+    n, n_live = int(real.sum()), len(state.task.live_words())
     loss = float(sum_of_losses(logits, labels, state.task.tgt_tokenizer.pad_id, 0.0)) / n
     hits = int(((logits.argmax(-1) == labels) & real).sum())
     bleu, chrf = None, None
@@ -66,7 +64,7 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
         right=sum(exact),
         total=len(exact),
         by_length=dict(sorted(by_length.items())),
-        live=(sum(exact[:LIVE_WORDS]), LIVE_WORDS) if len(exact) > LIVE_WORDS else None,
+        live=(sum(exact[:n_live]), n_live) if len(exact) > n_live else None,
         loss=loss,
         free_loss=spelling.loss,
         token_accuracy=hits / n,

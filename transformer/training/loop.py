@@ -12,7 +12,7 @@ import torch
 
 from transformer.config import RunConfig
 from transformer.evaluation import Evaluation
-from transformer.training.evaluation import LIVE_WORDS, evaluate
+from transformer.training.evaluation import evaluate
 from transformer.training.state import TrainState
 from transformer.training.step import take_step
 
@@ -70,7 +70,7 @@ def train(state: TrainState) -> Iterator[Report]:
         last = state.step == state.stretch.last
         evaluation = None
         if last or state.step % state.config.train.evaluate_every == 0:
-            evaluation = evaluate(state, held_out[:LIVE_WORDS])
+            evaluation = evaluate(state, state.task.live_words())
             if last or _new_mark(state, evaluation, goal):
                 evaluation = evaluate(state, held_out, everyday)
             whole = evaluation.total == len(held_out)

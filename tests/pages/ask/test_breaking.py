@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from tests.conftest import LIVE
 from tests.pages.ask.conftest import block, shown_head, truth, verdict, weights
 from transformer.asking import Asked
 from transformer.figures import colors
@@ -36,11 +37,11 @@ def test_an_ablated_head_changes_the_right_side_only(learned):
     ask.set("ablate_heads", heads)
     gone = Interventions(ablated=(("decoder.0.cross", 0), ("decoder.0.cross", 1)))
     whole, broken = truth(ask, 130), truth(ask, 130, gone)
-    assert whole.exact[1] == broken.exact[1] == 200
+    assert whole.exact[1] == broken.exact[1] == LIVE
     assert broken.exact[0] < whole.exact[0]  # the truth itself tells the two apart
     for side, model in (("before", whole), ("after", broken)):
         answer = model.answer("cat")
-        assert f"{model.exact[0]} / 200 held-out words right" in verdict(ask, side)
+        assert f"{model.exact[0]} / {LIVE} held-out words right" in verdict(ask, side)
         assert f"data-right='{model.exact[0]}'" in verdict(ask, side)
         assert f"cat → <b>{answer.output or '(nothing)'}{'' if answer.stopped else '…'}</b>" in verdict(
             ask, side
@@ -91,7 +92,7 @@ def test_the_words_whose_answers_change_are_counted_and_named(learned):
     off = Interventions(ablated=((f"decoder.{int(layer) - 1}.cross", int(head) - 1),))
     view = visitor.run.view
     models = [Asked(view.config, view.snapshots[-1], taken) for taken in (NOTHING, off)]
-    words = models[0].task.held_out()[:200]
+    words = models[0].task.live_words()
     outputs = [[model.answer(word).output for word in words] for model in models]
     changed = [word for word, was, now in zip(words, *outputs, strict=True) if was != now]
     assert 0 < len(changed)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.conftest import HELD_OUT
+
 
 def losses(visitor):
     return visitor.run.view.metrics.column("loss").tolist()
@@ -20,7 +22,7 @@ def test_start_trains_the_model_on_the_screen_and_ends_as_finished(visit, traine
     assert visitor.run is draft
     assert visitor.at.query_params["run"] == draft.id
     assert "✔ finished · step 3 / 3" in visitor.status
-    assert "All 3 steps are done: 0 of 1,000 held-out words right after" in visitor.headline
+    assert f"All 3 steps are done: 0 of {HELD_OUT} held-out words right after" in visitor.headline
     assert losses(visitor) == trained_alone(draft.config, 3)
     assert visitor.news["newest"] == 3
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.conftest import HELD_OUT, LIVE
+
 SOURCE = {"cat": ["[SOS]", *"cat", "[EOS]", *3 * ["[PAD]"]], "banana": ["[SOS]", *"banana", "[EOS]"]}
 TARGET = {"cat": ["[SOS]", *"tac", *3 * ["[PAD]"]], "banana": ["[SOS]", *"ananab"]}
 KINDS = {  # columns, rows, whether the future is hidden
@@ -208,8 +210,8 @@ def test_a_run_without_a_mask_stands_beside_the_one_with_it_with_losses_and_word
         assert f"<th>{name}, step {measured.step:,}</th>" in row
         assert f"<b>{measured.loss:.3f}</b>" in row
         assert f"<b>{measured.free_loss:.3f}</b>" in row
-        assert measured.total == 1000
-        assert "<b>0 / 200</b>" in row  # as while it trains
+        assert measured.total == HELD_OUT
+        assert f"<b>0 / {LIVE}</b>" in row  # as while it trains
         assert f"{run.view.frame.probes[0].text} → " in row
     assert not any("hl-losses" in text for text in ended.texts if "<div" in text)  # the same is said once
 
