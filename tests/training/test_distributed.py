@@ -171,7 +171,8 @@ def test_a_process_that_no_launcher_has_started_is_alone(monkeypatch):
     assert place() is None
 
 
-def test_a_batch_smaller_than_the_number_of_processes_is_refused_by_one_line(config_file, tmp_path):
+@pytest.mark.slow
+def test_what_is_refused_is_said_by_one_of_the_processes_in_one_line(config_file, tmp_path):
     arguments = ("train", "--config", config_file, "--set", "batch_size=1", "--out", tmp_path / "run")
     done = launch(*MODULE, *arguments)
     assert done.returncode != 0
@@ -201,18 +202,27 @@ def machine(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("available", "device", "message"),
+    ("available", "changes", "message"),
     [
-        (CUDA, "auto", "^2 processes need a GPU each, and this machine has 1; start at most that many"),
-        (CUDA, "cuda", "or choose the device cpu.$"),
-        (MPS, "mps", "^Several processes cannot share mps; choose the device cpu.$"),
-        (CPU, "cuda", "^This machine has no cuda device; it has cpu."),
+        (
+            CPU,
+            {"batch_size": 1},
+            "^A batch of 1 cannot be spread over 2 processes; choose a batch_size of at ",
+        ),
+        (
+            CUDA,
+            {"device": "auto"},
+            "^2 processes need a GPU each, and this machine has 1; start at most that",
+        ),
+        (CUDA, {"device": "cuda"}, "or choose the device cpu.$"),
+        (MPS, {"device": "mps"}, "^Several processes cannot share mps; choose the device cpu.$"),
+        (CPU, {"device": "cuda"}, "^This machine has no cuda device; it has cpu."),
     ],
 )
-def test_a_device_that_processes_cannot_share_is_refused(tiny, machine, available, device, message):
+def test_what_processes_cannot_share_is_refused(tiny, machine, available, changes, message):
     met = machine(available, n_gpus=1)
     with pytest.raises(InputError, match=message):
-        Distributed.join(tiny(device=device), 0, 2, 0, 2)
+        Distributed.join(tiny(**changes), 0, 2, 0, 2)
     assert met == []
 
 

@@ -32,7 +32,7 @@ def english_adjectives(task):
 def made(task, adjectives):
     """A grammar, and sentences that it trains on."""
     grammar = CORPORA[task][0](None, adjectives)
-    return grammar, grammar.drawn(np.random.default_rng(7), 12_000)
+    return grammar, grammar.drawn(np.random.default_rng(7), 8000)
 
 
 @pytest.fixture(params=[("en-fr", 1), ("en-fr", 3), ("en-it", 3), ("zh-en", 1), ("zh-en", 2)], ids=str)
@@ -198,7 +198,7 @@ def test_a_typed_sentence_may_be_written_as_people_write(task):
 @pytest.mark.parametrize(("task", "pattern"), [(task, name) for task in PATTERNS for name in PATTERNS[task]])
 def test_a_pattern_alone_makes_its_own_sentences_and_holds_out_no_word_by_itself(task, pattern):
     grammar = CORPORA[task][0]((pattern,), 1)
-    pairs = grammar.drawn(np.random.default_rng(0), 6000)
+    pairs = grammar.drawn(np.random.default_rng(0), 4500)
     assert {pair.pattern for pair in [*pairs, *grammar.held_out()]} == {pattern}
     for asked, trained in zip(units(grammar, grammar.held_out()), units(grammar, pairs), strict=True):
         assert asked <= trained
