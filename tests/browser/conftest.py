@@ -52,9 +52,10 @@ LOOKED = """() => {
   };
 }"""
 """What every panel of the player says of the step that it shows, at one moment."""
-LONG = "/?steps=5000&goal=none"
-"""At full speed."""
+FAST = "/?steps=5000&goal=none"
+"""At full speed: whatever else is done on the machine takes longer meanwhile."""
 SMALL = "&goal=none&layers_encoder=1&layers_decoder=1&heads=2&width=16"
+LONG = f"/?steps=5000{SMALL}&pace=20+steps%2Fs"
 CALM = f"/?steps=5000{SMALL}&pace=1+steps%2Fs"
 """Leaves the processor to the page."""
 RUNS = ".st-key-run_picker [class*=st-key-show_] button"

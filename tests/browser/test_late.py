@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-LONG = "/?steps=5000&goal=none&letters=6&layers_encoder=1&layers_decoder=1&heads=2&width=16&pace=20+steps%2Fs"
+from tests.browser.conftest import LONG
+
 STREAMLIT = "window.sockets.filter((one) => one.url.includes('_stcore'))"
 TOLD = f"{STREAMLIT}.reduce((sum, one) => sum + one.sent, 0)"
 NEWS = f"window.sockets.filter((one) => one.readyState === 1 && !{STREAMLIT}.includes(one)).length"
@@ -36,6 +37,8 @@ def test_a_page_that_has_been_left_listens_no_more(visit):
     visit.until(lambda: visit.page.evaluate(NEWS) == 1, what="only this page listening")
     visit.page.get_by_role("link", name="Your data").click()
     visit.until(lambda: visit.page.evaluate(NEWS) == 0)
+    visit.page.get_by_role("link", name="Watch", exact=True).click()
+    visit.click("run_stop")
 
 
 @pytest.mark.parametrize("late", ["an answer from before", pytest.param("an error", marks=pytest.mark.slow)])

@@ -6,9 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 from pages.shared.plain import plain
+from tests.browser.conftest import LONG
 from tests.security.stranger import in_a_loop, visiting
-
-LONG = "/?steps=20000&goal=none&pace=20+steps%2Fs&layers_encoder=1&layers_decoder=1&heads=2&width=16"
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import CALM, LONG, LOOKED, RUNS, SMALL, shown, start
+from tests.browser.conftest import CALM, FAST, LONG, LOOKED, RUNS, SMALL, shown, start
 
 FONTS = """() => {
   const root = document.querySelector(".headlight-player");
@@ -89,7 +89,7 @@ def test_one_press_trains_until_the_goal_and_names_the_head_that_turned_large_fo
 
 
 def test_while_it_trains_every_picture_is_of_a_later_step_and_all_panels_agree_on_it(watch):
-    start(watch, LONG)
+    start(watch, FAST)
     watch.plot("live_map", "{ gd.marked = true; gd.querySelector('svg').marked = true; return 0 }")
     watch.plot("live_map", "window.Plotly.relayout(gd, {'xaxis.range': [2.5, 6.5]}).then(() => 0)")
     looks = watch.page.evaluate(
