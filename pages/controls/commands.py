@@ -66,8 +66,8 @@ def begin(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     for asked, _ in take("start", "step"):
         try:
             if asked == "step":
-                drawn = ownership.command(run)
-                run = run if edited else _keep(_step(drawn))
+                commanded = ownership.command(run)
+                run = run if edited else _keep(_step(commanded))
             elif config is not None and (
                 edited or run.view.state in (IDLE, *ENDED) or not ownership.owns(run)
             ):

@@ -90,7 +90,7 @@ def _wanted(view: RunView) -> dict[str, bool]:
 
 def _switch(run: Watched, mask: str) -> None:
     """Callback: the run goes on as the switch says; for one that has ended this is only noted."""
-    session.mask_problem = session.problem = None
+    session.mask_problem = session.problem = session.word_problem = None
     on = st.session_state.get(f"mask_{mask}_on")
     if on is None:  # the page has been left meanwhile
         return

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.tools.browser import SIZE, chromium
+from tests.browser.watcher import PATIENCE, Watcher
 from tests.serving import start_server
 
 CHROMIUM = shutil.which("chromium")
 REQUIRED = os.environ.get("HEADLIGHT_REQUIRE_BROWSER") == "1"
-PATIENCE = 60.0
-"""Seconds until what is waited for counts as hanging, on however busy a machine."""
 SOCKETS = """{
   window.sockets = [];
   const Real = window.WebSocket;
@@ -38,20 +36,6 @@ SOCKETS = """{
 }"""
 """Keeps all sockets of a page where a test finds them, counts their messages, and takes what a deaf page is
 sent."""
-LOOKED = """() => {
-  const find = (selector) => document.querySelector(`.headlight-player ${selector}`);
-  const number = (text) => Number(/step ([\\d,]+)/.exec(text ?? "step 0")[1].replaceAll(",", ""));
-  return {
-    player: Number(document.querySelector(".headlight-player").dataset.step),
-    counter: Number(find(".counter b").textContent.replaceAll(",", "")),
-    map: Number(find(".st-key-live_map .live-figure").dataset.step),
-    title: number(find(".st-key-live_map .live-figure").layout?.title.text),
-    strip: Number(find(".st-key-live_maps .live-figure").dataset.step),
-    control: Number(find(".time-slider").dataset.step),
-    outputs: Number(find(".hl-outputs").dataset.step),
-  };
-}"""
-"""What every panel of the player says of the step that it shows, at one moment."""
 FAST = "/?steps=5000&goal=none"
 """At full speed: whatever else is done on the machine takes longer meanwhile."""
 SMALL = "&goal=none&layers_encoder=1&layers_decoder=1&heads=2&width=16"
@@ -85,145 +69,6 @@ def browser() -> Iterator[Browser]:
         pytest.fail("HEADLIGHT_REQUIRE_BROWSER=1, but there is no chromium on the PATH")
     with chromium() as started:
         yield started
-
-
-class Watcher:
-    """A page, with what went wrong on it and whom it asked."""
-
-    def __init__(self, page: Page, app: str) -> None:
-        self.page, self.app = page, app
-        self.errors: list[str] = []
-        self.hosts: set[str] = set()
-        page.set_default_timeout(1000 * PATIENCE)
-        self._noted = {
-            "console": lambda m: self.errors.append(m.text) if m.type == "error" else None,
-            "pageerror": lambda error: self.errors.append(str(error)),
-            "request": lambda request: self.hosts.add(request.url.split("/")[2]),
-        }
-        for event, note in self._noted.items():
-            page.on(event, note)  # type: ignore[call-overload]
-
-    def leave(self) -> None:
-        """Go, and leave server and browser to the next visit: nothing trains, and no visit is known."""
-        self.page.unroute_all()
-        self.page.context.set_offline(False)
-        if self.page.url.startswith(self.app):
-            self.page.evaluate("document.querySelector('.st-key-run_stop button:enabled')?.click()")
-            self.page.wait_for_timeout(100)  # until the press is on its way
-            self.page.evaluate("localStorage.clear()")
-        self.page.goto("about:blank")
-        self.page.emulate_media(color_scheme="light", reduced_motion="no-preference")
-        self.page.set_viewport_size(SIZE)
-        self.page.mouse.move(0, 0)
-        for event, note in self._noted.items():
-            self.page.remove_listener(event, note)
-
-    def open(self, path: str = "/", picture: str = "live_map") -> None:
-        """Go to a page and wait until its picture has been drawn."""
-        self.page.goto(self.app + path)
-        self.page.wait_for_selector(f".st-key-{picture} svg.main-svg")
-
-    def click(self, key: str) -> None:
-        button = self.page.locator(f".st-key-{key} button:enabled")
-        button.click()
-
-    def type(self, key: str, text: str) -> None:
-        box = self.page.locator(f".st-key-{key} input")
-        box.fill(text)
-        box.press("Enter")
-
-    def choose(self, what: str, value: str) -> None:
-        """Press a word or a kind of attention in the player."""
-        self.page.locator(f".st-key-{what} button[data-value='{value}']").click()
-
-    def tile(self, layer: int, head: int) -> None:
-        """Press one of the small maps, counted from 0."""
-        n_layers = len(set(self.plot("live_maps", "gd.layout.shapes.map((s) => s.x0)")))  # type: ignore[call-overload]
-        middle = "[(s.x0 + s.x1) / 2, (s.y0 + s.y1) / 2].map(Math.round)"
-        shape = f"((s) => {middle})(gd.layout.shapes[{head * n_layers + layer}])"
-        x, y = self.plot("live_maps", shape)  # type: ignore[misc]
-        self.press("live_maps", x, y)
-
-    def step_by(self, *keys: str) -> None:
-        """Press these keys on the step control."""
-        slider = self.page.get_by_role("slider", name="Step")
-        slider.focus()
-        for key in keys:
-            slider.press(key)
-
-    def looked(self) -> dict[str, int]:
-        """What every panel of the player says of the step that it shows, at one moment."""
-        found: dict[str, int] = self.page.evaluate(LOOKED)
-        return found
-
-    def stands_at(self, step: int) -> bool:
-        """Whether every panel of the player shows this step."""
-        return set(self.looked().values()) == {step}
-
-    def number(self, key: str, name: str) -> int:
-        """What the picture's host element says of itself: step or draws."""
-        return int(self.page.locator(f".st-key-{key} .live-figure").get_attribute(f"data-{name}") or -1)
-
-    @property
-    def status(self) -> str:
-        """What the Watch page says of its run; nothing on other pages."""
-        return " ".join(self.page.locator(".st-key-run_status").all_inner_texts())
-
-    @property
-    def state(self) -> str:
-        """The state in that line, a word of its own: `0.1 s of training` stands there too."""
-        return self.status.partition(" · ")[0].rpartition(" ")[2]
-
-    def until(self, condition: str | object, seconds: float = PATIENCE, what: str = "") -> float:
-        """Wait until a function of no arguments is true; returns how long that took."""
-        began = time.monotonic()
-        while not condition():  # type: ignore[operator]
-            if time.monotonic() - began > seconds:
-                raise AssertionError(f"not within {seconds} s: {what or condition}; status: {self.status}")
-            self.page.wait_for_timeout(20)
-        return time.monotonic() - began
-
-    def plot(self, key: str, expression: str) -> object:
-        """Evaluate JavaScript on the picture's host element, called gd as Plotly does.
-
-        A picture that is only now being made is waited for.
-        """
-        host = self.page.locator(f".st-key-{key} .live-figure")
-        found: list[list[object]] = []
-
-        def asked() -> bool:
-            found.append(host.evaluate(f"async gd => gd.layout ? [await (gd => {expression})(gd)] : []"))
-            return bool(found[-1])
-
-        self.until(asked, what=f"the picture {key}")
-        return found[-1][0]
-
-    def point(self, key: str, x: float, y: float, answered: Callable[[], object]) -> tuple[float, float]:
-        """Move the pointer about on a point of a picture's axes until the page answers.
-
-        A page that is still being laid out takes the picture away from under a pointer that stands still.
-
-        Returns:
-            Where on the page that is.
-        """
-        there = (
-            "(({left, top}, {xaxis, yaxis}) =>"
-            f" [left + xaxis._offset + xaxis.d2p({x}), top + yaxis._offset + yaxis.d2p({y})])"
-            "(gd.getBoundingClientRect(), gd._fullLayout)"
-        )
-        looks: list[tuple[float, float]] = []
-
-        def moved() -> bool:
-            looks.append(tuple(self.plot(key, there)))  # type: ignore[arg-type]
-            self.page.mouse.move(looks[-1][0] + len(looks) % 2, looks[-1][1])
-            return looks[-2:-1] == looks[-1:] and bool(answered())
-
-        self.until(moved, what=f"an answer to the pointer on {key}")
-        return looks[-1]
-
-    def press(self, key: str, x: float, y: float) -> None:
-        """Click on a point of a picture's axes, as soon as the picture has seen the pointer there."""
-        self.page.mouse.click(*self.point(key, x, y, lambda: self.plot(key, "Boolean(gd._hoverdata)")))
 
 
 def new_page(browser: Browser) -> Page:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
-from benchmarks.tools.browser import SIZE
-from tests.browser.conftest import LOOKED, PATIENCE
+from tests.browser.watcher import LOOKED, PATIENCE, Visit
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.exports.page import html_page
 from transformer.insight.moments import Moment
@@ -56,20 +55,12 @@ class Reader:
         self.errors: list[str] = []
         self.asked: list[str] = []
         page.set_default_timeout(1000 * PATIENCE)
-        self._noted = {
-            "console": lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None,
-            "pageerror": lambda error: self.errors.append(str(error)),
-            "request": lambda request: self.asked.append(request.url),
-        }
-        for event, note in self._noted.items():
-            page.on(event, note)
-
-    def leave(self) -> None:
-        for event, note in self._noted.items():
-            self.page.remove_listener(event, note)
-        self.page.goto("about:blank")
-        self.page.emulate_media(color_scheme="light")
-        self.page.mouse.move(0, 0)
+        self.visit = Visit(
+            page,
+            console=lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None,
+            pageerror=lambda error: self.errors.append(str(error)),
+            request=lambda request: self.asked.append(request.url),
+        )
 
     def open(self, content: str, file: Any, newest: int) -> None:
         file.write_text(content, encoding="utf-8")
@@ -122,18 +113,12 @@ class Reader:
             self.page.wait_for_timeout(20)
 
 
-@pytest.fixture(scope="module")
-def without_network(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport=SIZE, offline=True)
-    yield context.new_page()
-    context.close()
-
-
 @pytest.fixture
-def offline(without_network: Page, tmp_path) -> Iterator[Reader]:
-    reader = Reader(without_network)
+def offline(tab: Page, tmp_path) -> Iterator[Reader]:
+    tab.context.set_offline(True)
+    reader = Reader(tab)
     yield reader
-    reader.leave()
+    reader.visit.end()
     assert reader.errors == []
     # "data:" and "blob:" are inside the page, such as its modules, or a picture on its way to the disk.
     outside = {url for url in reader.asked if not url.startswith(("data:", "blob:"))}

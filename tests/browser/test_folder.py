@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from benchmarks.tools.browser import SIZE
 from benchmarks.tools.server import ROOT, free_port
-from tests.browser.conftest import Watcher
+from tests.browser.watcher import Watcher
 from tests.serving import start_server
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.conftest import Watcher
+from tests.browser.watcher import Watcher
 from tests.serving import start_server
 
 PROBES = ("_stcore/health", "_stcore/host-config")

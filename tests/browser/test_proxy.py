@@ -16,7 +16,8 @@ import pytest
 
 from benchmarks.tools.server import ROOT, free_port
 from pages.stream.files import plotly
-from tests.browser.conftest import REQUIRED, Watcher
+from tests.browser.conftest import REQUIRED
+from tests.browser.watcher import Watcher
 from tests.security.stranger import in_a_loop, visiting
 from tests.serving import start_server
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import CALM, FAST, LONG, LOOKED, RUNS, SMALL, shown, start
+from tests.browser.conftest import CALM, FAST, LONG, RUNS, SMALL, shown, start
+from tests.browser.watcher import LOOKED
 
 FONTS = """() => {
   const root = document.querySelector(".headlight-player");
