@@ -156,7 +156,8 @@ class Watcher:
     def point(self, key: str, x: float, y: float, answered: Callable[[], object]) -> tuple[float, float]:
         """Move the pointer about on a point of a picture's axes until the page answers.
 
-        A page that is still being laid out takes the picture away from under a pointer that stands still.
+        A page that is still being laid out takes the picture away from under a pointer that stands still, and
+        one that is drawn anew answers only who comes to it anew.
 
         Returns:
             Where on the page that is.
@@ -170,6 +171,8 @@ class Watcher:
 
         def moved() -> bool:
             looks.append(tuple(self.plot(key, there)))  # type: ignore[arg-type]
+            if len(looks) % 20 == 0:
+                self.page.mouse.move(0, 0)
             self.page.mouse.move(looks[-1][0] + len(looks) % 2, looks[-1][1])
             return looks[-2:-1] == looks[-1:] and bool(answered())
 
