@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-SMALL = "&goal=none&letters=6&layers_encoder=1&layers_decoder=1&heads=2&width=16"
-LONG = f"/?steps=5000{SMALL}&pace=20+steps%2Fs"
-SHORT = f"/?steps=30{SMALL}"
+from tests.browser.conftest import LONG, SMALL
+
+SHORT = f"/?steps=30{SMALL}&letters=6"
 FILM = """(key) => {
   const host = document.querySelector(`.st-key-${key} .live-figure`);
   window.film = [Number(host.dataset.step)];

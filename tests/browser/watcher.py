@@ -66,7 +66,6 @@ class Watcher:
 
     def leave(self) -> None:
         """Go, and leave server and browser to the next visit: nothing trains, and no visit is known."""
-        self.page.context.set_offline(False)
         if self.page.url.startswith(self.app):
             self.page.evaluate("document.querySelector('.st-key-run_stop button:enabled')?.click()")
             self.page.wait_for_timeout(100)  # until the press is on its way

@@ -96,6 +96,15 @@ def test_a_cell_beyond_the_last_means_the_last_whoever_sends_it(walk):
     assert walk.errors == []
 
 
+@pytest.mark.parametrize("late", ["enc 1 · head 2", "no head"])
+def test_a_head_of_the_chapter_before_that_arrives_late_changes_nothing(walk, late):
+    site, head = walk.press("chapter_cross").value("anatomy_head")
+    walk.set("anatomy_head", (site, 1 - head))
+    walk.forge("anatomy_head", late)
+    assert walk.value("anatomy_head") == (site, 1 - head)
+    assert walk.link["head"] == f"{site}.{2 - head}"
+
+
 def test_any_step_that_has_a_snapshot_and_any_word_is_walked_through(walk):
     walk.set("anatomy_stage", "embedding")
     trained = walk.table("anatomy_figure")
