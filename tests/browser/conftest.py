@@ -55,12 +55,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def app() -> Iterator[str]:
-    """Address of the running app."""
-    server, address = start_server()
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the running app, in whose log no exception may stand when all visits have ended."""
+    log = tmp_path_factory.mktemp("app") / "log"
+    with log.open("wb") as output:
+        server, address = start_server(output=output)
     yield address
     server.terminate()
     server.wait(60)
+    assert "Traceback" not in log.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
