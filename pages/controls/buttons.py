@@ -57,7 +57,6 @@ def controls(
     paused = state == PAUSED and own
     goes_on = paused and not edited
     startable = state in (IDLE, *ENDED) or edited or not own or goes_on
-    how_long, too_long = expected(config) if state == IDLE or edited else ("", False)
     with row:
         st.button(
             "Resume" if goes_on else start or _start_label(state, edited, own),
@@ -88,7 +87,8 @@ def controls(
                 help="How many steps Step takes.",
             )
         _button("Stop", "run_stop", "stop", "X", running or paused, run)
-        _pace(run, view, own)
+        pace = _pace(run, view, own)
+        how_long, too_long = expected(config, pace) if state == IDLE or edited else ("", False)
         ended = own and state in ENDED and state != FAILED
         if ended:
             st.button("Continue", key="run_continue", on_click=tell, args=("continue", run))
@@ -125,11 +125,11 @@ def _button(label: str, key: str, icon: str, shortcut: str, enabled: bool, run: 
     )
 
 
-def _pace(run: Watched, view: RunView, own: bool) -> None:
-    """How fast the run is let to train."""
+def _pace(run: Watched, view: RunView, own: bool) -> float | None:
+    """Draw how fast the run is let to train; returns it in steps per second."""
     if view.state != IDLE:  # the box shows the run's own pace, whoever has set it
         st.session_state["pace"] = next(name for name, pace in PACE_NAMES.items() if pace == view.pace)
-    pace = st.selectbox(
+    name = st.selectbox(
         "Pace",
         list(PACE_NAMES),
         key="pace",
@@ -142,9 +142,11 @@ def _pace(run: Watched, view: RunView, own: bool) -> None:
         help="How fast the run is let to train. At 5 steps a second or less, every step is drawn. "
         "The losses are the same at any pace.",
     )
-    if own and view.state == IDLE and PACE_NAMES.get(pace) != view.pace:
+    pace = PACE_NAMES.get(name)
+    if own and view.state == IDLE and pace != view.pace:
         # From the link, or from before the model was made anew.
-        ownership.command(run).set_pace(PACE_NAMES.get(pace))
+        ownership.command(run).set_pace(pace)
+    return pace
 
 
 def _start_label(state: str, edited: bool, own: bool) -> str:

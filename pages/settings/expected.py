@@ -12,10 +12,13 @@ TALK_SECONDS = 180.0
 """Nobody on a stage waits longer for a picture."""
 
 
-def expected(config: RunConfig | None) -> tuple[str, bool]:
+def expected(config: RunConfig | None, pace: float | None = None) -> tuple[str, bool]:
     """In words, and whether that is a warning; empty where nothing is known.
 
     Known is what a CPU takes; a preset's own steps to its goal have been measured.
+
+    Args:
+        pace: in steps per second, which may be raised at any time; None: as fast as this machine can.
     """
     speed = calibration.speed()
     if config is None or speed is None or config.device not in speed.devices:
@@ -26,6 +29,8 @@ def expected(config: RunConfig | None) -> tuple[str, bool]:
     else:
         steps, what = config.train.steps, f"for {config.train.steps:,} steps"
     seconds = speed.run_seconds(config, steps)
+    if pace is not None and seconds < steps / pace:
+        return f"about {_rounded(steps / pace)} {what} at this pace", False
     text = f"about {_rounded(seconds)} {what} on this machine"
     if seconds <= TALK_SECONDS:
         return text, False

@@ -39,7 +39,7 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
             parts.append(f"at most {view.seconds_left:.0f} s left")
     elif view.seconds and view.state != RECORDED:  # on another machine
         parts.append(f"{view.seconds:.1f} s of training")
-    if view.pace is not None:
+    if view.pace is not None and view.state != IDLE:  # its box is beside the line
         parts.append(f"pace {view.pace:g} steps/s")
     if view.every > 1:
         parts.append(f"1 in {view.every:,} steps recorded")

@@ -36,6 +36,19 @@ def test_the_time_is_that_of_the_steps_on_this_machine(monkeypatch, changes, ste
     assert number == pytest.approx(BESIDE * steps * step_seconds, abs=2.5) or number == 1
 
 
+@pytest.mark.parametrize(
+    ("pace", "said"),
+    [
+        (20, "about 10 s to 99 % at this pace"),  # 225 steps
+        (1, "about 4 min to 99 % at this pace"),  # no warning: it can be raised while it trains
+        (100, "about 7 s to 99 % on this machine"),
+    ],
+)
+def test_a_pace_that_is_slower_than_the_machine_says_how_long(monkeypatch, pace, said):
+    machine(monkeypatch, 0.025)
+    assert expected(DEFAULT, pace) == (said, False)
+
+
 def test_nothing_is_said_of_what_has_not_been_measured(monkeypatch):
     machine(monkeypatch, 0.05, devices=("cpu",))
     assert expected(DEFAULT) == expected(None) == ("", False)
@@ -52,6 +65,8 @@ def test_it_stands_beside_start_and_what_no_talk_waits_for_is_a_warning(visit, m
     visitor.set("steps", 300)
     assert list(visitor.at.warning) == []
     assert visitor.says("about 15 s to 99 % on this machine")
+    assert visitor.set("pace", "5 steps/s").says("about 45 s to 99 % at this pace")
+    assert "pace" not in visitor.status
     training = visit(slow).press("run_start").until("training")
     assert not training.says("on this machine")  # the status counts down instead
 
