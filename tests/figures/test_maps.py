@@ -237,7 +237,7 @@ def test_padding_that_is_not_hidden_has_one_label_for_all_its_columns():
     columns = ("[SOS]", "a", "b", "[EOS]", "[PAD]", "[PAD]", "[PAD]")
     axes = MapAxes(rows=("[SOS]", "a"), columns=columns, row_title="rows", column_title="columns")
     labels = drawn(large(np.full((2, 7), 1 / 7), axes)).layout.xaxis.ticktext
-    assert list(labels) == ["<br>[SOS]", "a", "b", "<br>[EOS]", "", "<br>[PAD] ×3", ""]
+    assert list(labels) == ["<br>[SOS]", "a", "b", "<br>[EOS]", "", "<br><br>[PAD] ×3", ""]
 
 
 def test_a_head_that_is_off_is_hatched_as_a_whole_and_no_other():

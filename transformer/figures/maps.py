@@ -257,15 +257,18 @@ def _column_axis(tokens: Sequence[str], title: str, size: int) -> Part:
 
 
 def _lowered(tokens: Sequence[str]) -> list[str]:
-    """Special tokens are wider than their column: they stand a line below the letters, equal ones as one."""
-    labels = []
+    """Special tokens are wider than their column: each stands below what is before, equal ones as one."""
+    labels: list[str] = []
+    lower = 0
     for token, run in groupby(tokens):
         n = len(list(run))
         text = escaped(token)
         if len(token) <= 3:
+            lower = 0
             labels += [text] * n
         else:
-            together = f"<br>{text}" if n == 1 else f"<br>{text} ×{n}"
+            lower = lower % 2 + 1
+            together = lower * "<br>" + (text if n == 1 else f"{text} ×{n}")
             labels += [together if i == n // 2 else "" for i in range(n)]
     return labels
 
