@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
-from tests.browser.conftest import LONG
+from tests.browser.conftest import LONG, SMALL
 
 STREAMLIT = "window.sockets.filter((one) => one.url.includes('_stcore'))"
 TOLD = f"{STREAMLIT}.reduce((sum, one) => sum + one.sent, 0)"
@@ -61,3 +62,40 @@ def test_a_map_that_was_recorded_while_the_index_was_on_its_way_is_shown(visit, 
     visit.open("/")
     assert visit.stands_at(0)
     assert len(asked) == 2
+
+
+@pytest.fixture
+def held(watch):
+    """Holds back the next index that a page asks for; returns it as soon as it is asked for."""
+
+    def hold(ask):
+        waiting = []
+        watch.page.route(
+            "**/stream/*/index", lambda route: route.continue_() if waiting else waiting.append(route)
+        )
+        ask()
+        watch.until(lambda: waiting, what="the index being asked for")
+        return waiting[0]
+
+    return hold
+
+
+def test_what_is_chosen_before_the_index_is_there_is_told_as_well(watch, held):
+    index = held(lambda: watch.page.goto(f"{watch.app}/?step=5"))
+    watch.page.locator(".st-key-outline input").check()
+    watch.page.wait_for_timeout(500)  # until it is told
+    index.continue_()
+    watch.page.wait_for_selector(".st-key-live_map svg.main-svg")
+    assert watch.stands_at(0)
+    expect(watch.page.locator(".st-key-outline input")).to_be_checked()
+
+
+def test_a_run_whose_index_is_on_its_way_has_nothing_to_play(watch, held):
+    watch.open(f"/?steps=20{SMALL}")
+    watch.click("run_start")
+    watch.until(lambda: watch.state == "finished" and watch.stands_at(20))
+    index = held(lambda: watch.click("run_start"))
+    expect(watch.page.locator(".st-key-time_play button")).to_be_disabled()
+    index.continue_()
+    watch.until(lambda: watch.state == "finished" and watch.stands_at(20))
+    expect(watch.page.locator(".st-key-time_play button")).to_be_enabled()

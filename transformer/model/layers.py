@@ -18,7 +18,7 @@ def linear(n_in: int, n_out: int, bias: bool) -> nn.Linear:
 
 def embedding(n: int, d_model: int) -> nn.Embedding:
     """A table of vectors whose numbers are not drawn yet."""
-    made: nn.Embedding = nn.utils.skip_init(nn.Embedding, n, d_model)
+    made: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(n, d_model), freeze=False)
     return made
 
 

@@ -25,6 +25,7 @@ export class Control {
     this.speedBox.replaceChildren(...Object.keys(SPEEDS).map((name) => new Option(name, name)));
     this.speedBox.value = "10 steps/s";
     Object.assign(this, { steps: [], planned: 1, shown: 0, pressed: false, held: 0 });
+    this.button.disabled = true; // until there are steps
     this.button.onclick = () => hooks.play();
     this.liveButton.onclick = () => hooks.live();
     this.input.onpointerdown = (event) => this.press(event);

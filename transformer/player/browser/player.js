@@ -145,7 +145,7 @@ export class Player {
     clearTimeout(this.resting);
     this.resting = setTimeout(() => {
       if (this.control.busy || this.playing) return;
-      if (this.at.step !== null && this.whole) this.source.say({ asks: this.step() });
+      if (this.index && this.at.step !== null && this.whole) this.source.say({ asks: this.step() });
       const said = JSON.stringify(this.at);
       if (said === this.told) return;
       this.told = said;
