@@ -33,7 +33,7 @@ _CSS = f"""<style>
 .hl-batch {{ width: auto; border-collapse: collapse; font-family: var(--st-code-font, monospace);
   font-size: .72rem; }}
 .hl-batch td {{ border: 0; padding: .05rem .22rem; text-align: center; }}
-.hl-batch td.pad {{ color: {colors.PADDING}; }}
+.hl-batch td.pad {{ color: color-mix(in srgb, {colors.PADDING} 70%, currentColor); }}
 .hl-batch tr.chosen {{ font-weight: 700; }}
 .hl-both {{ border-collapse: collapse; width: 100%; }}
 .hl-both th, .hl-both td {{ border: 0; padding: .05rem .7rem .05rem 0; text-align: left; font-weight: 400;

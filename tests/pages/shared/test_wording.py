@@ -27,7 +27,7 @@ def test_settings_that_differ_are_named_in_plain_words_with_both_values(view):
         return SimpleNamespace(config=config, view=replace(view, learning_rate=rate))
 
     assert differences(changed(run(before), now)) == (
-        "width 32 → 64, learning rate 0.005 → 0.01, goal 0.99 → none, seed 0 → 3"
+        "width 32 → 64, learning rate 0.005 → 0.01, goal 99 % → none, seed 0 → 3"
     )
     assert changed(run(before), before) == changed(run(before), None) == {}
     assert changed(run(now), now.with_changes(d_ff=8)) == {"d_ff": (256, 8)}  # by itself it is a change
