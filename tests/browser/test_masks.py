@@ -40,6 +40,16 @@ def masks_of(watch, link="/?word=cat"):
         watch.page.wait_for_selector(f".st-key-{key} svg.main-svg")
 
 
+def test_no_label_is_cut_off_where_a_page_is_high_and_narrow(watch):
+    watch.page.set_viewport_size({"width": 1280, "height": 1024})
+    masks_of(watch)
+    for key in PICTURES:
+        room = "gd.getBoundingClientRect().left"
+        labels = "[...gd.querySelectorAll('.ytick text')].map((label) => label.getBoundingClientRect().left)"
+        left = watch.plot(key, f"Math.min(...{labels}) - {room}")
+        assert left >= 0, key
+
+
 @pytest.mark.slow
 def test_the_causal_mask_is_switched_off_in_mid_run_and_both_losses_part(watch):
     masks_of(watch, "/?word=cat&steps=2000&goal=none")

@@ -86,6 +86,7 @@ const striped = (rectangles) => rectangles.map(([x0, x1, y0, y1]) => ({
 }));
 
 const LEAST = 22; // pixels of type where a room looks on
+const NARROW = 240; // pixels of width at which the labels of type in its usual size have just enough room
 
 const longest = (labels) => Math.max(0, ...labels.map((label) => label.length));
 
@@ -114,7 +115,8 @@ export class Drawing {
   // What costs the browser a layout is asked once, and again where size or theme have changed.
   measure() {
     const { host } = this;
-    const scale = Math.round(4 * Math.min(2.5, Math.max(1, host.clientHeight / this.usual))) / 4;
+    const room = Math.min(host.clientHeight / this.usual, host.clientWidth / NARROW);
+    const scale = Math.round(4 * Math.min(2.5, Math.max(1, room))) / 4;
     const least = document.fullscreenElement?.contains(host) ? LEAST : 0;
     const theme = themeOf(host);
     this.measured = { scale, least, theme, key: `${scale} ${least} ${JSON.stringify(theme)}` };
