@@ -28,8 +28,7 @@ def head_choice(view: RunView, frame: Frame | None, kind: str, *, key: str, labe
 
 
 def _chosen(key: str) -> None:
+    """Callback; a head of the kind that was shown before arrives as text, which is no head here."""
     match st.session_state.get(key):
         case (str(site), int(head)):
             session.pinned = site, head
-        case _:
-            """Text: a head of the kind that was shown before arrives late, or a client sends anything."""

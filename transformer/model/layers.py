@@ -17,7 +17,7 @@ def linear(n_in: int, n_out: int, bias: bool) -> nn.Linear:
 
 
 def embedding(n: int, d_model: int) -> nn.Embedding:
-    """A table of vectors whose numbers are not drawn yet."""
+    """A table of vectors whose numbers are not drawn yet: `skip_init` would load torch's compiler for it."""
     made: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(n, d_model), freeze=False)
     return made
 

@@ -86,7 +86,7 @@ const striped = (rectangles) => rectangles.map(([x0, x1, y0, y1]) => ({
 }));
 
 const LEAST = 22; // pixels of type where a room looks on
-const NARROW = 240; // pixels of width at which the labels of type in its usual size have just enough room
+const NARROW = 240; // the width in pixels at which type has its usual size: labels need room
 
 const longest = (labels) => Math.max(0, ...labels.map((label) => label.length));
 
