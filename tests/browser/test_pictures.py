@@ -170,9 +170,9 @@ def test_a_socket_that_was_cut_comes_back_and_tells_what_it_missed(visit):
     visit.page.evaluate("window.map = document.querySelector('.st-key-live_map svg.main-svg')")
     cut = "window.sockets.filter((one) => one.url.endsWith('/news') && one.readyState === 1)"
     assert visit.page.evaluate(f"{cut}.map((one) => one.close()).length") == 1
-    seen = visit.looked()["map"]
+    seen = visit.number("live_map", "step")
     visit.until(lambda: visit.page.evaluate(f"{cut}.length") == 1, what="another socket")
-    visit.until(lambda: visit.looked()["map"] > seen, what="a later step")
+    visit.until(lambda: visit.number("live_map", "step") > seen, what="a later step")
     assert visit.page.evaluate("window.map.isConnected")
     expect(visit.page.get_by_test_id("stException")).to_have_count(0)
 

@@ -12,7 +12,7 @@ from benchmarks.tools.browser import SIZE
 PATIENCE = 60.0
 """Seconds until what is waited for counts as hanging, on however busy a machine."""
 LOOKED = """() => {
-  if (!document.querySelector(".headlight-player .live-figure")) return { map: -1 };  // not made yet
+  if (!document.querySelector(".headlight-player .hl-outputs")) return { map: -1 };  // not drawn yet
   const find = (selector) => document.querySelector(`.headlight-player ${selector}`);
   const number = (text) => Number(/step ([\\d,]+)/.exec(text ?? "step 0")[1].replaceAll(",", ""));
   return {
