@@ -257,7 +257,7 @@ def test_a_cell_that_was_blocked_by_hand_is_drawn_as_blocked_from_that_step_on(r
     assert "At this step: blocked row 2, column 6" in reader.text(".note")
     reader.keys("Home", *3 * ["ArrowRight"])
     reader.at(3)
-    assert reader.plot("live_map", "gd.data.length") == 1
+    assert reader.plot("live_map", "gd.data.length") == 2  # weights and their legend
     assert reader.page.locator(".note").inner_text() == ""
 
 

@@ -59,12 +59,12 @@ def color_at(pixels, box, shape, row, column):
 
 
 def viridis(weight):
-    return np.array(unlabel_rgb(sample_colorscale("Viridis", [float(weight)])[0]))
+    return np.array(unlabel_rgb(sample_colorscale("Viridis", [float(weight) ** 0.5])[0]))
 
 
-def test_the_scale_is_viridis_from_dark_violet_to_yellow():
+def test_the_scale_is_viridis_by_the_square_root_from_dark_violet_to_yellow():
     assert viridis(0.0).tolist() == [68, 1, 84]
-    np.testing.assert_allclose(viridis(0.5), [33, 145, 140], atol=3)
+    np.testing.assert_allclose(viridis(0.25), [33, 145, 140], atol=3)
     assert viridis(1.0).tolist() == [253, 231, 37]
 
 

@@ -11,6 +11,11 @@ def drawn(picture):
     return Figure(picture.figure())
 
 
+def heatmaps(figure):
+    """Its traces of cells, without the legend of the weights."""
+    return [trace for trace in figure.data if trace.type == "heatmap"]
+
+
 def softmaxed(*shape, seed=0):
     """Random rows that add up to 1, as weights do."""
     scores = np.exp(3 * np.random.default_rng(seed).normal(size=shape))

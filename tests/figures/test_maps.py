@@ -6,8 +6,9 @@ import json
 
 import numpy as np
 import pytest
+from plotly.colors import sample_colorscale, unlabel_rgb
 
-from tests.figures.conftest import drawn, softmaxed
+from tests.figures.conftest import drawn, heatmaps, softmaxed
 from transformer.figures import colors
 from transformer.figures.maps import MapAxes, large_map, map_strip, player_spec, tile_at
 from transformer.insight.scores import mirrored_cells
@@ -72,20 +73,29 @@ def test_positions_are_the_axis_so_a_repeated_letter_keeps_its_own_column():
 
 @pytest.mark.parametrize("weights", [softmaxed(*SHAPE), np.full(SHAPE, 0.125), np.zeros(SHAPE)])
 def test_a_weight_has_the_same_colour_in_every_map_and_the_scale_is_shown(weights):
-    (trace,) = drawn(large(weights)).data
+    trace, legend = drawn(large(weights)).data
     tiles = drawn(strip(2, 2)).data[0]
+    bar = legend.marker.colorbar
+    assert bar.ticktext == ("0", "1", "5", "25", "50", "100 %")
     for one in (trace, tiles):
         assert (one.zmin, one.zmax) == (0, 1)
-        assert (one.colorscale[0][1], one.colorscale[-1][1]) == ("#440154", "#fde725")  # Viridis
-    assert trace.showscale is not False
-    assert list(trace.colorbar.tickvals) == [0, 0.5, 1]
-    assert trace.colorbar.tickformat == ".0%"
+        assert one.showscale is False
+        # A weight has the colour beside which the legend names it, that of Viridis at its square root.
+        for tick, percent in zip(bar.tickvals, (0, 1, 5, 25, 50, 100), strict=True):
+            assert tick == pytest.approx((percent / 100) ** 0.5)
+            colors_there = [
+                sample_colorscale([list(stop) for stop in scale], [share])[0]
+                for scale, share in ((one.colorscale, percent / 100), (legend.marker.colorscale, tick))
+            ]
+            expected = unlabel_rgb(sample_colorscale("Viridis", [tick])[0])
+            for found in map(unlabel_rgb, colors_there):
+                np.testing.assert_allclose(found, expected, atol=2)
 
 
 def test_what_lies_in_the_future_is_drawn_as_blocked_and_never_as_zero():
     weights = causal_weights(7, 7)
     weights[3, 0] = 0.0  # a weight of zero is a weight
-    allowed, blocked = drawn(large(weights, CAUSAL)).data
+    allowed, blocked = heatmaps(drawn(large(weights, CAUSAL)))
     for row, column in np.ndindex(7, 7):
         if column > row:
             assert (allowed.z[row][column], blocked.z[row][column]) == (None, 1)
@@ -104,16 +114,17 @@ def test_a_cell_taken_by_hand_is_told_from_the_future_and_a_player_fills_a_trace
     weights = causal_weights(*shape) if axes.causal else softmaxed(*shape)
     assert player_spec(axes, False) == large(weights, axes).spec
     weights[5, 2] = np.nan
-    blocked = drawn(large(weights, axes)).data[-1]
+    blocked = heatmaps(drawn(large(weights, axes)))[-1]
     assert np.argwhere(~np.isnan(cells(blocked))).tolist() == [[5, 2]]
     assert blocked.text[5][2] == "✕"
     assert "by hand" in blocked.hovertemplate
     by_player, by_page = json.loads(player_spec(axes, True)), json.loads(large(weights, axes).spec)
     assert by_player["layout"] == by_page["layout"]
-    assert by_player["data"][:-1] == by_page["data"][:-1]
-    last = by_player["data"][-1]
+    assert by_player["data"][:-2] == by_page["data"][:-2]
+    assert by_player["data"][-1] == by_page["data"][-1]  # the legend
+    last = by_player["data"][-2]
     assert last["z"] is None  # the player says which
-    assert last["colorscale"] == by_page["data"][-1]["colorscale"] == [[0, colors.TAKEN], [1, colors.TAKEN]]
+    assert last["colorscale"] == by_page["data"][-2]["colorscale"] == [[0, colors.TAKEN], [1, colors.TAKEN]]
 
 
 def test_a_row_that_would_write_the_wrong_letter_says_so_and_no_other_row_does():

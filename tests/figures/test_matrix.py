@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.figures.conftest import drawn
+from tests.figures.conftest import drawn, heatmaps
 from transformer.figures import colors
 from transformer.figures.arranging import HEIGHT, WIDTH, arranged
 from transformer.figures.matrix import matrix_picture, panel_of
@@ -70,7 +70,7 @@ def test_every_number_stands_in_its_cell_to_four_digits_and_a_repeated_letter_ke
 
 @pytest.mark.parametrize("blocked", [weights(), mask()], ids=lambda table: table.name)
 def test_each_blocked_cell_is_drawn_once_in_the_colour_and_with_the_mark_of_its_reason(blocked):
-    main, *flat = drawn(picture(blocked)).data
+    main, *flat = heatmaps(drawn(picture(blocked)))
     found = {}
     for trace in flat:
         (color,) = {color for _, color in trace.colorscale}
@@ -85,7 +85,7 @@ def test_each_blocked_cell_is_drawn_once_in_the_colour_and_with_the_mark_of_its_
 
 
 def test_without_codes_a_number_that_is_not_there_was_blocked_by_hand():
-    _, blocked = drawn(picture(weights(codes=None))).data
+    _, blocked = heatmaps(drawn(picture(weights(codes=None))))
     assert blocked.colorscale[0][1] == colors.TAKEN
     assert {(r, c) for r, c in np.ndindex(4, 6) if blocked.z[r][c]} == set(map(tuple, np.argwhere(CODES)))
 
@@ -103,7 +103,7 @@ def test_the_legend_names_the_reasons_that_occur_and_no_others():
 
 def test_heads_that_are_off_lie_under_stripes_over_their_columns_and_all_rows():
     figure = drawn(picture(numbers(3, 6, off=((0, 2), (4, 6))), weights(), numbers(2, 5)))
-    striped = [trace for trace in figure.data if trace.type == "scatter"]
+    striped = [trace for trace in figure.data if trace.name == "switched off"]
     assert [(min(t.x), max(t.x), min(t.y), max(t.y), t.fillpattern.shape) for t in striped] == [
         (-0.5, 1.5, -0.5, 2.5, "/"),
         (3.5, 5.5, -0.5, 2.5, "/"),
@@ -117,8 +117,9 @@ def test_weights_go_from_zero_to_one_in_the_colours_of_all_weights():
         figure = drawn(picture(replace(weights(), values=weights().values * scale)))
         axis = scale_of(figure, figure.data[0])
         assert (axis.cmin, axis.cmax) == (0, 1)
-        assert axis.colorscale[0][1] == "#440154"  # Viridis begins so
-        assert axis.colorbar.title.text.startswith("weight")
+        assert [list(stop) for stop in axis.colorscale] == colors.WEIGHTS
+        assert axis.showscale is False
+        assert figure.data[-1].marker.colorbar.title.text.startswith("weight")
 
 
 def test_other_scales_are_even_about_zero_and_shared_by_tables_of_one_kind():
@@ -208,7 +209,7 @@ def test_numbers_are_written_where_there_is_room_and_left_to_the_pointer_where_n
 
 def test_the_pointer_says_the_labels_the_value_the_reason_and_the_rows_sentence():
     figure = drawn(picture(weights(hover_rows=("about [SOS]", "about a", "about b", "about [PAD]"))))
-    main, *blocked = figure.data
+    main, *blocked = heatmaps(figure)
     share = weights().values[1, 1]
     assert main.hovertext[1][1] == f"a → a · a<br><b>{share:.1%}</b><br>about a"
     (by_hand,) = (trace for trace in blocked if trace.z[3][1] is not None)
@@ -228,7 +229,8 @@ def test_a_clicked_trace_leads_to_its_table_and_sources_count_on():
     made = picture(numbers(4, 6), weights(), sources=(numbers(1, 6), numbers(1, 6)))
     traces = made.figure()["data"]
     owners = [panel_of(made, i) for i in range(len(traces))]
-    assert owners == [0, 1, 1, 1, 1, 1, 2, 3]  # the weights have four reasons for blocked cells
+    # The weights have four reasons for blocked cells, and their legend belongs to no table.
+    assert owners == [0, 1, 1, 1, 1, 1, 2, 3, None]
     assert panel_of(made, len(traces)) is None
     assert panel_of(made, -1) is None
 

@@ -11,10 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PatchCollection
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
-from plotly.colors import sequential
 
 from transformer.exports.fonts import families
 from transformer.exports.frames import Map
@@ -24,8 +23,10 @@ from transformer.insight.blocking import BY_HAND, FUTURE, PADDING
 DPI = 72
 """So that a point of type is a pixel."""
 INK = "#1f2430"
-SCALE = LinearSegmentedColormap.from_list("weights", getattr(sequential, colors.WEIGHTS), N=180)
+SCALE = LinearSegmentedColormap.from_list("weights", colors.VIRIDIS, N=180)
 """The colours of the app's pictures, so many that a GIF has room for all of them."""
+BY_ROOT = PowerNorm(0.5, vmin=0.0, vmax=1.0)
+"""Their places on the scale, as in the app's pictures."""
 LOOKS = {
     FUTURE: (colors.CAUSAL, "//", "future"),
     PADDING: (colors.PADDING, "..", "padding"),
@@ -66,7 +67,7 @@ def draw_cells(axes: Axes, shown: Map) -> list[Artist]:
             blocked = PatchCollection(cells, facecolor=color, edgecolor=colors.MARK, hatch=marks, linewidth=0)
             drawn.append(axes.add_collection(blocked))
     weights = np.ma.masked_invalid(shown.weights)  # what is masked lets through what is drawn below
-    drawn.append(axes.pcolormesh(weights, cmap=SCALE, vmin=0.0, vmax=1.0, edgecolors="white", linewidth=1))
+    drawn.append(axes.pcolormesh(weights, cmap=SCALE, norm=BY_ROOT, edgecolors="white", linewidth=1))
     if shown.off:
         stripes = Rectangle((0, 0), n_columns, n_rows, fill=False, edgecolor=colors.OFF, linewidth=0)
         stripes.set(hatch="//", hatch_linewidth=6)
@@ -96,9 +97,9 @@ def draw_tokens(axes: Axes, shown: Map, size: float, *, rows: bool = True) -> li
 
 def draw_legend(figure: Figure, beside: Axes | Sequence[Axes], maps: Sequence[Map]) -> None:
     """Draw the colours of the weights beside maps, and what their blocked cells look like."""
-    bar = figure.colorbar(ScalarMappable(cmap=SCALE), ax=beside, shrink=0.5, label="weight")
+    bar = figure.colorbar(ScalarMappable(BY_ROOT, SCALE), ax=beside, shrink=0.5, label="weight")
     bar.outline.set_visible(False)
-    bar.set_ticks([0.0, 0.5, 1.0], labels=["0%", "50%", "100%"], **type_of(16))
+    bar.set_ticks(list(colors.WEIGHT_TICKS), labels=list(colors.WEIGHT_TICKS.values()), **type_of(16))
     bar.set_label("weight", **type_of(16))
     handles = [
         Patch(facecolor=color, edgecolor=colors.MARK, hatch=marks, linewidth=0, label=name)

@@ -2,8 +2,32 @@
 
 from __future__ import annotations
 
-WEIGHTS = "Viridis"
-"""Attention weights from 0 to 1: even to the eye, safe for the colour-blind, the same in both themes."""
+from collections.abc import Sequence
+
+VIRIDIS = (
+    *("#440154", "#482878", "#3e4989", "#31688e", "#26828e"),
+    *("#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"),
+)
+"""Even to the eye, safe for the colour-blind, the same in both themes (van der Walt and Smith, 2015)."""
+
+
+def _by_root(scale: Sequence[str], parts: int = 36) -> list[list[float | str]]:
+    """The stops of a scale from 0 to 1 whose colour at w is the one that the even scale has at √w."""
+    stops: list[list[float | str]] = []
+    for i in range(parts + 1):
+        place, share = divmod(i / parts * (len(scale) - 1), 1)
+        pair = (scale[int(place)], scale[min(int(place) + 1, len(scale) - 1)])
+        low, high = ([int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in pair)
+        mixed = [round(a + share * (b - a)) for a, b in zip(low, high, strict=True)]
+        stops.append([(i / parts) ** 2, "rgb({},{},{})".format(*mixed)])
+    return stops
+
+
+WEIGHTS = _by_root(VIRIDIS)
+"""Attention weights from 0 to 1, by the square root: on a linear scale the 8 % that each of 12 letters has in
+an untrained model are black."""
+WEIGHT_TICKS = {0.0: "0", 0.01: "1", 0.05: "5", 0.25: "25", 0.5: "50", 1.0: "100 %"}
+"""The weights that a legend names."""
 CAUSAL = "#8f959e"
 """A cell blocked because it lies in the future; hatched with a slash as well."""
 PADDING = "#d9825b"

@@ -12,7 +12,7 @@ import numpy as np
 
 from transformer.figures import colors
 from transformer.figures.cells import BLOCKED, blocked_cells
-from transformer.figures.parts import BARE, ZERO_TO_ONE, Part, axis_title, frame, note, share_bar, titled
+from transformer.figures.parts import BARE, ZERO_TO_ONE, Part, axis_title, frame, note, titled, weight_bar
 from transformer.figures.picture import Array, Picture, escaped
 from transformer.insight.blocking import BY_HAND, FUTURE
 
@@ -81,15 +81,15 @@ def large_map(
 def player_spec(axes: MapAxes, taken: bool) -> str:
     """What stays of one head shown large while a player puts numbers into it.
 
-    Trace 0 are the weights; then come cells in the future, if rows are kept from these, and at last those
-    that are blocked by hand.
+    Trace 0 are the weights; then come cells in the future, if rows are kept from these, those that are
+    blocked by hand, and the legend.
 
     Args:
         taken: whether there are any of the last.
     """
     figure = json.loads(_large_spec(axes, (), None, ((0, 0),) if taken else ()))
     if taken:
-        figure["data"][-1] |= {"z": None, "text": None, "texttemplate": "✕"}
+        figure["data"][-2] |= {"z": None, "text": None, "texttemplate": "✕"}
     return json.dumps(figure)
 
 
@@ -103,13 +103,14 @@ def _large_spec(
     n_rows, n_columns = axes.shape
     size = 16 if max(axes.shape) <= 14 else 11
     weights = {"type": "heatmap", **ZERO_TO_ONE, "xgap": 1, "ygap": 1, "hoverongaps": False}
-    data = [weights | {"hovertemplate": LOOKS_AT, "colorbar": share_bar("weight")}]
+    data = [weights | {"hovertemplate": LOOKS_AT, "showscale": False}]
     if axes.causal:
         data.append(_blocked(~np.tri(*axes.shape, dtype=bool), FUTURE))
     if taken:
         by_hand = np.zeros(axes.shape, dtype=bool)
         by_hand[tuple(np.array(taken).T)] = True
         data.append(_blocked(by_hand, BY_HAND))
+    data.append(weight_bar())
     shapes = [frame((row, row), (column, column), colors.MIRROR, 2) for row, column in outlined]
     if lit_row is not None:
         shapes.append(frame((lit_row, lit_row), (0, n_columns - 1), colors.LIT, 4))

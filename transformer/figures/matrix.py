@@ -20,7 +20,7 @@ from transformer.figures.cells import (
     reasons,
     table_traces,
 )
-from transformer.figures.parts import BARE, PAPER, Part, axis_title, frame, note, titled
+from transformer.figures.parts import BARE, PAPER, Part, axis_title, frame, note, titled, weight_bar
 from transformer.figures.picture import Picture, escaped
 from transformer.insight.tables import Focus, Panel
 
@@ -102,7 +102,12 @@ def matrix_picture(
         if not box.strips and not narrow:
             annotations.append(_heading(inside[0], box, width))
     for n, (role, name) in enumerate(scales.items()):
-        layout[name] = _scale(role, [*tables, *same_scale], n, len(scales))
+        bar = _bar(role, n, len(scales))
+        if role in SHARES:
+            layout[name] = {"cmin": 0, "cmax": 1, "colorscale": SCALES[role], "showscale": False}
+            data.append(weight_bar(**bar))
+        else:
+            layout[name] = _even_scale(role, [*tables, *same_scale], bar)
     return Picture(spec=json.dumps({"data": data, "layout": layout}), step=step)
 
 
@@ -182,9 +187,9 @@ def _frames(table: Panel, focus: Focus, suffix: str, top: int) -> list[Part]:
     return found
 
 
-def _scale(role: str, tables: Sequence[Panel], place: int, count: int) -> Part:
-    """A scale with its legend; place tells which of how many it is, from above."""
-    bar: Part = {
+def _bar(role: str, place: int, count: int) -> Part:
+    """The legend of a scale; place tells which of how many it is, from above."""
+    return {
         "title": {"text": f"{SCALE_NAMES.get(role, role)}<br> ", "side": "top", "font": {"size": 11}},
         "thickness": 9,
         "len": 0.94 / count,
@@ -196,9 +201,10 @@ def _scale(role: str, tables: Sequence[Panel], place: int, count: int) -> Part:
         "tickfont": {"size": 10},
         "outlinewidth": 0,
     }
-    if role in SHARES:
-        bar |= {"tickvals": [0, 0.5, 1], "tickformat": ".0%"}
-        return {"cmin": 0, "cmax": 1, "colorscale": SCALES[role], "colorbar": bar}
+
+
+def _even_scale(role: str, tables: Sequence[Panel], bar: Part) -> Part:
+    """A scale even about zero, with its legend."""
     sizes = np.abs(np.concatenate([table.values.ravel() for table in tables if table.role == role]))
     sizes = sizes[np.isfinite(sizes)]
     end = float(np.quantile(sizes, SATURATED)) if sizes.size >= MANY else 0.0
@@ -206,8 +212,8 @@ def _scale(role: str, tables: Sequence[Panel], place: int, count: int) -> Part:
     beyond = 0 < 1.01 * end < largest
     end = end if beyond else largest or 1.0
     low, high = ("≤ −", "≥ ") if beyond else ("−", "")
-    bar |= {"tickvals": [-end, 0, end], "ticktext": [f"{low}{_short(end)}", "0", f"{high}{_short(end)}"]}
-    return {"cmin": -end, "cmax": end, "colorscale": SCALES[role], "colorbar": bar}
+    ticks = {"tickvals": [-end, 0, end], "ticktext": [f"{low}{_short(end)}", "0", f"{high}{_short(end)}"]}
+    return {"cmin": -end, "cmax": end, "colorscale": SCALES[role], "colorbar": bar | ticks}
 
 
 def _short(size: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,7 +60,7 @@ def texts(x: Sequence[float], y: Sequence[float], shown: Sequence[str], size: fl
 
 
 def share_bar(name: str) -> Part:
-    """The legend of colours from 0 to 100 %."""
+    """The legend of colours from 0 to 100 %, on a linear scale."""
     return {
         "title": {"text": name, "side": "top", "font": {"size": 12}},
         "thickness": 10,
@@ -68,4 +69,33 @@ def share_bar(name: str) -> Part:
         "tickfont": {"size": 12},
         "outlinewidth": 0,
         "xpad": 4,
+    }
+
+
+def weight_bar(**place: Any) -> Part:
+    """The legend of the colours of weights, as an empty trace: the bar of a heatmap is linear in its numbers,
+    and would leave no room for the small ones.
+
+    Args:
+        place: what differs from `share_bar`.
+    """
+    ticks = {
+        "tickvals": [math.sqrt(weight) for weight in colors.WEIGHT_TICKS],
+        "ticktext": list(colors.WEIGHT_TICKS.values()),
+    }
+    return {
+        "type": "scatter",
+        "x": [None],
+        "y": [None],
+        "mode": "markers",
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "marker": {
+            "color": [0],
+            "cmin": 0,
+            "cmax": 1,
+            "colorscale": [[i / (len(colors.VIRIDIS) - 1), color] for i, color in enumerate(colors.VIRIDIS)],
+            "showscale": True,
+            "colorbar": share_bar("weight") | ticks | place,
+        },
     }
