@@ -166,12 +166,12 @@ def changed_midway() -> Callable[..., RunView]:
 
     def finish(run: Run, steps: int, taken: Interventions, word: str | None = None) -> RunView:
         assert run.ready.wait(60)
-        assert run.advance(steps).wait(30)
+        run.advance(steps).result(30)
         assert run.wait(60)
-        assert run.intervene(taken).wait(30)
+        run.intervene(taken).result(30)
         if word is not None:
             run.add_word(word)
-        assert run.resume().wait(30)
+        run.resume().result(30)
         assert run.wait(60)
         run.close()
         run.join()

@@ -16,3 +16,19 @@ class InputError(ValueError):
         super().__init__(message)
         self.field = field
         self.offer = offer
+
+
+LEFT_ALONE = "Another process of this training has ended, and this one cannot go on without it."
+
+
+def explained(error: Exception) -> str:
+    """A failure in words that name what went wrong and what to do."""
+    text, kind = str(error)[:500], type(error).__name__
+    if kind in ("MemoryError", "OutOfMemoryError") or "can't allocate memory" in text:
+        advice = "There is not enough memory for this model; choose a smaller width or batch."
+        return f"{advice} ({text})" if text else advice
+    if kind.startswith("Dist") or (kind == "RuntimeError" and "gloo" in text):  # of torch.distributed
+        return LEFT_ALONE
+    if isinstance(error, InputError) or kind == "NotFinite":
+        return text
+    return f"{kind}: {text}"

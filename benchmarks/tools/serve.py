@@ -72,17 +72,17 @@ class Served:
 
     def pause(self) -> dict[str, Any]:
         """Stand still."""
-        self.run.pause().wait()
+        self.run.pause().result()
         return {}
 
     def resume(self) -> dict[str, Any]:
         """Go on."""
-        self.run.resume().wait()
+        self.run.resume().result()
         return {}
 
     def pace(self, pace: float | None) -> dict[str, Any]:
         """Steps a second; None is full speed."""
-        self.run.set_pace(pace).wait()
+        self.run.set_pace(pace).result()
         return {}
 
 

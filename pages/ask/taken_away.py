@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from pages.ask.asking import model_of
+from pages.controls.commands import TAKEN_AWAY_SECONDS, await_effect
 from pages.shared import ownership, selection
 from pages.shared.session import ask, take
 from transformer.errors import InputError
@@ -18,7 +19,6 @@ from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
 PROBLEMS = ("block_problem", "intervene_problem")
-OBEYED_SECONDS = 2.0
 MORE_STEPS = 100
 """For which a run that has ended trains on without its heads."""
 
@@ -157,9 +157,9 @@ def _intervene(run: Watched, wanted: Interventions) -> None:
     ended = run.view.state in ENDED
     try:
         command = ownership.command(run)
-        command.intervene(wanted).wait(OBEYED_SECONDS)
+        await_effect(command.intervene(wanted), TAKEN_AWAY_SECONDS)
         if ended:
-            REGISTRY.continue_for(command, MORE_STEPS, continuing_rate(run)).wait(OBEYED_SECONDS)
+            await_effect(REGISTRY.continue_for(command, MORE_STEPS, continuing_rate(run)))
             selection.look_at(None)
     except InputError as error:
         st.session_state["intervene_problem"] = str(error)

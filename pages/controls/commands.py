@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, wait
+
 import streamlit as st
 
 from pages.runs import drafts
@@ -19,6 +21,15 @@ from transformer.runs.watched import Watched
 PACE_NAMES = {"full pace" if pace is None else f"{pace:g} steps/s": pace for pace in PACES}
 OBEYED_SECONDS = 0.6
 """A command is obeyed between two steps; the page waits this long for it at most, to show its effect."""
+TAKEN_AWAY_SECONDS = 2.0
+"""The same where something is taken away from the model: steps that are pending are developed before."""
+
+
+def await_effect(answer: Future[None], seconds: float = OBEYED_SECONDS) -> None:
+    """Wait for a command, for so long at most. Raises InputError where the run refuses it."""
+    wait([answer], seconds)
+    if answer.done() and not answer.cancelled() and isinstance(error := answer.exception(), InputError):
+        raise error
 
 
 def tell(asked: str, run: Watched) -> None:
@@ -40,14 +51,14 @@ def _tell(asked: str, run: Run) -> None:
     if asked == "step":
         _step(run)
     if asked in ("pause", "resume", "stop"):
-        getattr(run, asked)().wait(OBEYED_SECONDS)
+        await_effect(getattr(run, asked)())
     if asked == "pace" and (pace := of_box("pace")) in PACE_NAMES:  # or else its page has been left
-        run.set_pace(PACE_NAMES[pace]).wait(OBEYED_SECONDS)
+        await_effect(run.set_pace(PACE_NAMES[pace]))
     if asked == "learning_rate":
-        run.set_learning_rate(of_box("learning_rate")).wait(OBEYED_SECONDS)
+        await_effect(run.set_learning_rate(of_box("learning_rate")))
     if asked == "continue":
         steps, rate = of_box("continue_steps"), of_box("continue_rate")
-        REGISTRY.continue_for(run, steps, rate).wait(OBEYED_SECONDS)
+        await_effect(REGISTRY.continue_for(run, steps, rate))
 
 
 def begin(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
@@ -85,7 +96,7 @@ def _step(run: Run) -> Run:
     steps = st.session_state.get("step_size")
     session.asked.pop("step", None)
     REGISTRY.admit(run.visitor, run)
-    run.advance(steps).wait(OBEYED_SECONDS)
+    await_effect(run.advance(steps))
     if steps == 1:
         run.wait(OBEYED_SECONDS)  # as a rule it is soon taken: nobody sees the buttons change and back
     return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.controls.commands import TAKEN_AWAY_SECONDS, await_effect
 from pages.shared import ownership
 from pages.shared.plain import refuse
 from pages.shared.session import session
@@ -13,7 +14,6 @@ from transformer.interventions import MASKS
 from transformer.recording.view import ENDED, FAILED, IDLE, RunView
 from transformer.runs.watched import Watched
 
-OBEYED_SECONDS = 2.0
 _HELP = {
     "causal": "Keeps each row from reading what comes after it. Without it the model has the right answer "
     "before its eyes while it trains.",
@@ -99,6 +99,6 @@ def _switch(run: Watched, mask: str) -> None:
         return
     try:
         # What is not as configured is an intervention: logged, pinned, and kept with every snapshot.
-        ownership.command(run).switch_mask(mask, on).wait(OBEYED_SECONDS)
+        await_effect(ownership.command(run).switch_mask(mask, on), TAKEN_AWAY_SECONDS)
     except InputError as error:
         session.mask_problem, session.masks_wanted = str(error), (None, {})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.controls.commands import OBEYED_SECONDS
+from pages.controls.commands import await_effect
 from pages.shared import ownership
 from pages.shared.plain import plain, refuse
 from pages.shared.session import ask, session, take
@@ -119,7 +119,7 @@ def _take_up(run: Watched) -> None:
     for what, word in take("drop_word", "add_word"):
         try:
             if what == "drop_word":
-                ownership.command(run).drop_word(word).wait(OBEYED_SECONDS)
+                await_effect(ownership.command(run).drop_word(word))
             else:
                 session.word = ownership.command(run).add_word(word)
                 session.typed_word = run.id, session.word

@@ -7,7 +7,7 @@ from itertools import islice
 
 import streamlit as st
 
-from pages.controls.commands import OBEYED_SECONDS
+from pages.controls.commands import await_effect
 from pages.runs import known
 from pages.runs.open_run import open_run
 from pages.settings.beginnings import fill
@@ -90,7 +90,7 @@ def _named(id_: str) -> None:
     run = REGISTRY.get(id_)
     try:
         if run is not None:
-            ownership.command(run).rename(st.session_state.get("run_name", "")).wait(OBEYED_SECONDS)
+            await_effect(ownership.command(run).rename(st.session_state.get("run_name", "")))
     except InputError as error:
         session.name_problem = id_, str(error)
 

@@ -200,23 +200,25 @@ class Channel:
                 return gzip.compress(b'{"version":0}')
             self.index.update(view)
             kept = self.index.version, len(view.frames.records), view.frames.generation
-            if self._whole[0] != kept:
-                content = json.dumps(self.index.whole(view), separators=(",", ":")).encode()
-                self._whole = kept, gzip.compress(content, 5)
-            return self._whole[1]
+            if self._whole[0] == kept:
+                return self._whole[1]
+            content = json.dumps(self.index.whole(view), separators=(",", ":")).encode()
+        made = gzip.compress(content, 5)  # which no look at the run waits for
+        self._whole = kept, made
+        return made
 
     def chunk(self, name: str) -> bytes | None:
         """One chunk, compressed; None where there is none of this name."""
-        with self._lock:
-            if (made := self._chunks.get(name)) is None:
-                frames = self.run.view.frames
-                every = (chunk for word in frames.words for chunk in frames.chunks_of(word))
-                found = next((chunk for chunk in every if name_of(chunk) == name), None)
-                if found is None:
-                    return None
-                made = gzip.compress(encoded(found), 5)
+        if (made := self._chunks.get(name)) is None:
+            frames = self.run.view.frames
+            every = (chunk for word in frames.words for chunk in frames.chunks_of(word))
+            found = next((chunk for chunk in every if name_of(chunk) == name), None)
+            if found is None:
+                return None
+            made = gzip.compress(encoded(found), 5)  # which no look at the run waits for
+            with self._lock:
                 _keep(self._chunks, name, made)
-            return made
+        return made
 
 
 def _keep(cache: dict[K, V], key: K, value: V) -> None:

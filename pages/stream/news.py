@@ -15,6 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from pages.stream.channel import Channel, Look, Now, find, tick
 from pages.stream.tickets import HEADER, PROTOCOL, admits, from_here
 from transformer.runs.registry import REGISTRY
+from transformer.storage.log import LOG
 from transformer.storage.tokens import SHAPE
 
 ON_THE_WAY = 2
@@ -25,7 +26,7 @@ QUIET_SECONDS = 0.5
 """Who does not follow the run is told of its state this often at most."""
 LONGEST = 2_000
 """Characters that a player says at once."""
-REFUSED, FULL, TOO_LONG = 1008, 1013, 1009
+REFUSED, FULL, TOO_LONG, BROKEN = 1008, 1013, 1009, 1011
 """Codes with which a socket is closed."""
 GONE = (WebSocketDisconnect, RuntimeError, OSError)
 """What is raised where the other end is no longer there."""
@@ -82,8 +83,8 @@ class Viewer:
         late = clock - self.told_at >= QUIET_SECONDS
         return now.counted != self.told and (self.live or late)
 
-    async def send(self, channel: Channel, clock: float) -> None:
-        """Send the newest; who asked for a sentence is sent that one."""
+    async def message(self, channel: Channel, clock: float) -> bytes:
+        """The newest to send; where a sentence was asked for, that one."""
         now, sentence, maps = channel.now, b"null", b""
         if self.look is not None and self.asked is not None:
             step, self.asked = self.asked, None
@@ -97,7 +98,7 @@ class Viewer:
             self.version += 1
         self.told, self.told_at = now.counted, clock
         self.on_the_way += 1
-        await self.socket.send_bytes(message)
+        return message
 
 
 async def _channel(run_id: str) -> tuple[Channel, set[Viewer]] | None:
@@ -126,10 +127,16 @@ def _forget(run_id: str) -> None:
 async def _broadcast(channel: Channel, viewers: set[Viewer]) -> None:
     """Look at a run as long as somebody watches, and wake those who want what is new."""
     clock = asyncio.get_running_loop().time
+    logged = ""
     try:
         while viewers:
             began = clock()
-            await asyncio.to_thread(channel.look, len(viewers))
+            try:
+                await asyncio.to_thread(channel.look, len(viewers))
+            except Exception as error:  # of this look alone: the next one may succeed
+                if repr(error) != logged:
+                    logged = repr(error)
+                    LOG.exception("A look at run %s failed", channel.run.id[:6])
             for viewer in viewers:
                 viewer.wake.set()
             await asyncio.sleep(max(0.01, tick(len(viewers)) - (clock() - began)))
@@ -138,14 +145,20 @@ async def _broadcast(channel: Channel, viewers: set[Viewer]) -> None:
 
 
 async def _serve(viewer: Viewer, channel: Channel) -> None:
-    """Send one viewer what is new, for ever."""
+    """Send one viewer what is new; where that cannot be made, close the socket, and the page comes back."""
     clock = asyncio.get_running_loop().time
     while True:
         await viewer.wake.wait()
         viewer.wake.clear()
         asks = viewer.asked is not None and viewer.look is not None
         while viewer.listens and (asks or viewer.wants(channel.now, clock())):
-            await viewer.send(channel, clock())
+            try:
+                message = await viewer.message(channel, clock())
+            except Exception:
+                LOG.exception("A message on run %s failed", channel.run.id[:6])
+                await viewer.socket.close(BROKEN)
+                return
+            await viewer.socket.send_bytes(message)
             asks = False
 
 

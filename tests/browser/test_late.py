@@ -99,3 +99,25 @@ def test_a_run_whose_index_is_on_its_way_has_nothing_to_play(watch, held):
     index.continue_()
     watch.until(lambda: watch.state == "finished" and watch.stands_at(20))
     expect(watch.page.locator(".st-key-time_play button")).to_be_enabled()
+
+
+SLOW = """() => {
+  const update = Plotly.update;
+  Plotly.update = (...what) => new Promise((done) => setTimeout(done, 500)).then(() => update(...what));
+  window.came = 0;
+  const news = window.sockets.find((one) => one.readyState === 1 && !one.url.includes("_stcore"));
+  news.addEventListener("message", () => { window.came += 1; });
+}"""
+BROKEN = "() => { Plotly.update = () => { throw new Error('no picture today'); }; window.came = 0; }"
+
+
+def test_a_page_that_draws_slowly_is_sent_what_it_draws_and_one_that_cannot_draw_is_sent_on(visit):
+    visit.open(LONG)
+    visit.click("run_start")
+    visit.until(lambda: visit.number("live_map", "step") > 0, what="the first trained map")
+    visit.page.evaluate(SLOW)
+    visit.page.wait_for_timeout(3000)
+    assert visit.page.evaluate("window.came") <= 8  # two ahead, and two pictures a second at most
+    visit.page.evaluate(BROKEN)
+    visit.until(lambda: visit.page.evaluate("window.came") > 8, what="more news")
+    visit.errors.clear()

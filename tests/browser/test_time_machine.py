@@ -90,6 +90,29 @@ def test_keys_walk_through_the_steps_lose_none_and_play_shows_them_all_in_order(
     assert watch.stands_at(30)
 
 
+def test_play_that_was_stopped_and_pressed_again_plays_one_film(watch):
+    """Each picture of a film is drawn once: what is noted is every drawing, of the same step too."""
+    finish(watch)
+    watch.step_by("Home")
+    watch.page.locator(".st-key-time_speed select").select_option("2 steps/s")
+    drawn = watch.page.evaluate(
+        """async () => {
+          const root = document.querySelector(".headlight-player");
+          const play = root.querySelector(".st-key-time_play button");
+          for (let i = 0; i < 3; i += 1) play.click();
+          await new Promise((done) => setTimeout(done, 250));
+          let n = 0;
+          const watch = new MutationObserver((all) => { n += all.length; });
+          watch.observe(root, { attributes: true, attributeFilter: ["data-step"] });
+          await new Promise((done) => setTimeout(done, 1500));
+          watch.disconnect();
+          play.click();
+          return n;
+        }"""
+    )
+    assert 1 <= drawn <= 3
+
+
 def test_keys_that_come_faster_than_maps_lose_no_step(watch):
     finish(watch)
     watch.page.evaluate(SLOWER)

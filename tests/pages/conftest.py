@@ -103,7 +103,7 @@ def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
 def patient_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page waits for a change in its run's model for as long as a busy machine takes over one."""
     for part in (taken_away, mask_switches):
-        monkeypatch.setattr(part, "OBEYED_SECONDS", 60.0)
+        monkeypatch.setattr(part, "TAKEN_AWAY_SECONDS", 60.0)
 
 
 @pytest.fixture

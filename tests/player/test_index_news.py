@@ -186,7 +186,7 @@ def of_signs():
     run.start()
     assert run.wait(60)
     token = next(token for token in run.view.frame.probes[0].src_tokens if "<" in token)
-    run.intervene(Interventions(blocked=(Block(site="encoder.0", head=0, token=token),))).wait(30)
+    run.intervene(Interventions(blocked=(Block(site="encoder.0", head=0, token=token),))).result(30)
     run.add_word(f"the {SIGNS} sees nobody")
     run.close()
     run.join()

@@ -80,6 +80,20 @@ def test_within_a_limit_every_second_goes_again_and_again_and_some_stay(tmp_path
         assert (tmp_path / path).stat().st_size < 50 * 300
 
 
+def test_a_step_that_is_thinned_while_others_are_chosen_for_a_file_is_left_out(tmp_path, monkeypatch):
+    made = filled(tmp_path / "w", range(6))
+    chosen = Weights._within
+
+    def thinned_meanwhile(*arguments):
+        found = chosen(*arguments)
+        made.keep({0, 2, 5})
+        return found
+
+    monkeypatch.setattr(made, "_within", lambda *arguments: thinned_meanwhile(made, *arguments))
+    records = made.records(10**6)
+    assert [bytes(one.body) for one in records] == [numbers(step).tobytes() for step in (0, 2, 5)]
+
+
 def test_who_follows_a_file_reads_what_is_new_and_all_of_one_that_was_written_anew(tmp_path):
     made, other = filled(tmp_path / "w", range(8)), Weights(tmp_path / "w")
     made.flush()

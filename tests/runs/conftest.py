@@ -10,12 +10,11 @@ import pytest
 
 from transformer.config import RunConfig
 from transformer.interventions import Interventions
-from transformer.recording.view import untrained
+from transformer.recording.view import Published, untrained
 from transformer.runs.limits import Limits
 from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.registry import Registry
 from transformer.runs.run import Run
-from transformer.runs.runner import Published
 from transformer.storage.library import Library
 from transformer.tasks import task_of
 

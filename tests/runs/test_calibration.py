@@ -151,6 +151,6 @@ def test_an_idle_run_measures_the_machine_once_the_training_beside_it_has_ended(
     assert registry.draft(tiny()).ready.wait(30)
     until(lambda: training.view.step > 200)
     assert speed() is None
-    training.stop().wait(30)
+    training.stop().result(30)
     until(lambda: speed() is not None)
     assert set(steps) == {training.view.step}

@@ -11,9 +11,8 @@ from transformer.insight import moments
 from transformer.interventions import Interventions
 from transformer.recording.developer import BATCH
 from transformer.recording.scorer import Scorer
-from transformer.recording.view import RunView
+from transformer.recording.view import Published, RunView
 from transformer.runs import run_recording as module
-from transformer.runs.runner import Published
 
 
 def whole(view: RunView) -> None:
@@ -105,9 +104,9 @@ def test_what_is_pending_is_developed_before_a_run_stands_still_or_is_asked_more
     if command == "add_word":
         run.add_word("dog")
         until(lambda: "dog" in run.view.frames.words)
-        run.pause().wait(30)
+        run.pause().result(30)
     else:
-        getattr(run, command)().wait(30)
+        getattr(run, command)().result(30)
     whole(run.view)
 
 
@@ -117,7 +116,7 @@ def test_a_word_typed_late_has_its_newest_map_at_once_and_soon_the_whole_past(ti
     config = tiny(steps=200, evaluate_every=200, goal=None)
     late, early = make_run(config), make_run(config, words=("kayak", "cat", "dog"))
     for run in (late, early):
-        run.advance(steps).wait(30)
+        run.advance(steps).result(30)
         until(lambda run=run: run.view.state == "paused")
     late.add_word("dog")
     until(lambda: late.view.frames.steps_of("dog"))

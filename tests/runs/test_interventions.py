@@ -50,7 +50,7 @@ def test_an_intervention_is_in_force_at_once_and_a_moment_with_its_frame_and_its
     at(run, state)
     step = run.view.step
     for _ in range(2):  # the same again is no moment
-        assert run.intervene(BOTH).wait(20.0)
+        run.intervene(BOTH).result(20.0)
     view = run.view
     assert (view.interventions, view.state) == (BOTH, state)
     ((moment_step, text),) = moments_of(view, "intervention")
@@ -75,7 +75,7 @@ def test_the_evaluation_is_made_anew_with_the_heads_off(make_run, until, half_tr
     run.start()
     until(lambda: run.view.state == "finished", 120.0)
     before = run.view.frame
-    assert run.intervene(Interventions(ablated=(("decoder.0.cross", 0),))).wait(20.0)
+    run.intervene(Interventions(ablated=(("decoder.0.cross", 0),))).result(20.0)
     frame = run.view.frame
     state = TrainState.begin(half_trained.config)
     state.model.load_state_dict({n: torch.tensor(w) for n, w in run.view.snapshots[-1].weights.items()})
@@ -168,7 +168,7 @@ def test_blocked_letters_that_leave_every_word_something_are_accepted(tiny, make
     run = make_run(tiny())
     assert run.ready.wait(20.0)
     letters = tuple(Block(site="encoder.0", token=letter) for letter in "abcdefghijklmnopqrstuvwxyz")
-    assert run.intervene(Interventions(blocked=letters)).wait(20.0)
+    run.intervene(Interventions(blocked=letters)).result(20.0)
     assert run.view.interventions.blocked == letters
 
 
@@ -199,12 +199,12 @@ def test_a_mask_that_is_switched_and_back_leaves_no_trace_and_a_model_without_it
     """The same weights go on in a model whose configuration is changed behind its back."""
     config = tiny(topology=topology)
     run, on = make_run(config, words=WORDS, every_step=False), config.model.masks[mask]
-    assert run.advance(3).wait(20.0)
+    run.advance(3).result(20.0)
     assert run.wait(20.0)
     frames = []
     for state in (not on, on, on):
         frames.append(run.view.frame)
-        assert run.switch_mask(mask, state).wait(20.0)
+        run.switch_mask(mask, state).result(20.0)
     before, between, after = frames
     for row, site in product(range(len(WORDS)), before.axes):
         np.testing.assert_allclose(after.map(row, site), before.map(row, site), atol=2e-5, equal_nan=True)
@@ -214,10 +214,10 @@ def test_a_mask_that_is_switched_and_back_leaves_no_trace_and_a_model_without_it
     for site, by_name in before.head_scores.items():
         for name, values in by_name.items():
             assert np.array_equal(after.head_scores[site][name], values)
-    assert run.advance(1).wait(20.0)
+    run.advance(1).result(20.0)
     assert run.wait(20.0)
-    assert run.switch_mask(mask, not on).wait(20.0)
-    assert run.resume().wait(20.0)
+    run.switch_mask(mask, not on).result(20.0)
+    run.resume().result(20.0)
     assert run.wait(20.0)
     found, plain = recorded(run), losses(config)
     assert found[:4] == plain[:4]
@@ -238,12 +238,12 @@ def test_a_block_is_checked_against_the_masks_that_will_be_on_and_stays_where_on
     first = Interventions(blocked=(Block(site="decoder.0.self", row=0, column=0),))
     with pytest.raises(InputError, match="row 1"):
         run.intervene(first)
-    assert run.switch_mask("causal", False).wait(20.0)
-    assert run.intervene(run.view.interventions | first).wait(20.0)
+    run.switch_mask("causal", False).result(20.0)
+    run.intervene(run.view.interventions | first).result(20.0)
     for refused in (lambda: run.intervene(first), lambda: run.switch_mask("causal", True)):
         with pytest.raises(InputError, match="may look at 1 of"):
             refused()
-    assert run.switch_mask("padding", False).wait(20.0)
+    run.switch_mask("padding", False).result(20.0)
     assert run.view.interventions.blocked == first.blocked
     assert run.view.masks == {"causal": False, "padding": False}
     with pytest.raises(InputError, match="no mask 'sideways'"):

@@ -89,9 +89,9 @@ def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_a
     back = registry.control(run.id, token)
     assert back is not run
     assert back.view.state == run.view.state
-    assert back.resume().wait(20)
+    back.resume().result(20)
     until(lambda: back.view.state == "finished")
-    assert back.pause().wait(20)  # whatever is to be logged of its end is by now
+    back.pause().result(20)  # whatever is to be logged of its end is by now
     assert caplog.text.count(f"finish {run.id[:6]}") == 1
     assert back.view.metrics.column("loss").tolist() == losses(tiny())
 
@@ -178,7 +178,7 @@ def test_one_whose_other_process_was_killed_is_commanded_here(server, tiny, unti
     run = registry.control(id_, token)
     assert run.view.state == "paused"
     step = run.view.step
-    assert run.advance(2).wait(20)
+    run.advance(2).result(20)
     until(lambda: run.view.step == step + 2)
 
 
@@ -187,7 +187,7 @@ def test_one_that_is_kept_under_a_name_is_nobodys_and_is_left_to_who_keeps_it(
 ):
     folder = tmp_path / "runs" / "night"
     run = make_run(tiny(), archive=Archive(folder), every_step=False)
-    assert run.advance(3).wait(20)
+    run.advance(3).result(20)
     until(lambda: run.kept)
     registry = server(library=True)
     watched = registry.get(run.id)

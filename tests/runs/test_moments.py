@@ -58,7 +58,7 @@ def test_a_head_that_is_seen_to_have_turned_when_the_model_is_changed_is_a_momen
     assert run.view.moments == ()
     for module in ("insight.moments", "runs.run_recording"):
         monkeypatch.setattr(f"transformer.{module}.THRESHOLD", 0.0)
-    assert run.intervene(HEADS).wait(20.0)
+    run.intervene(HEADS).result(20.0)
     turned = [moment for moment in run.view.moments if moment.kind == "turned"]
     assert {(moment.site, moment.head) for moment in turned} == {
         (site, head) for site in ("decoder.0.cross", "decoder.1.cross") for head in range(3)

@@ -168,11 +168,11 @@ def test_of_many_threads_never_more_than_three_work_and_each_has_its_turn():
 def test_a_stopped_run_waits_no_more_even_before_it_has_left_the_line(tiny, make_run, monkeypatch):
     queue = Queue(1)
     training, waiting = (make_run(tiny(steps=100_000), lease=Lease(queue)) for _ in range(2))
-    training.start().wait(30)
-    waiting.start().wait(30)
+    training.start().result(30)
+    waiting.start().result(30)
     assert waiting.place == (1, 1)
     monkeypatch.setattr(Lease, "leave", lambda turn: None)
-    waiting.stop().wait(30)
+    waiting.stop().result(30)
     assert waiting.view.state == "stopped"
     assert queue.place(waiting.lease) == (1, 1)
     assert waiting.place is None

@@ -67,13 +67,22 @@ def test_a_draft_that_nobody_looks_at_is_forgotten_when_another_is_made(registry
     assert registry.get(looked_at.id) is looked_at
 
 
+def test_beyond_as_many_drafts_as_runs_are_kept_the_one_unseen_for_longest_is_forgotten(server, tiny):
+    registry = server(kept=3)
+    first, *others = [registry.draft(tiny(seed=seed), visitor=f"page {seed}") for seed in range(3)]
+    assert registry.get(first.id) is first  # looked at again
+    newest = registry.draft(tiny(seed=3))
+    assert [registry.get(one.id) is one for one in (first, *others, newest)] == [True, False, True, True]
+    assert others[0].join()
+
+
 def test_the_ended_run_that_was_used_longest_ago_makes_room_and_one_that_trains_does_not(
     registry, tiny, until
 ):
-    registry.limits = Limits(kept=4)
     training = registry.draft(tiny(steps=100_000, evaluate_every=100_000))
     registry.start(training)
     ended = [registry.draft(tiny(steps=1)) for _ in range(5)]
+    registry.limits = Limits(kept=4)
     for run in ended[:3]:
         finish(registry, run, until)
     registry.get(ended[0].id).look()

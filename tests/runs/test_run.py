@@ -123,7 +123,7 @@ def test_pause_stands_still_resume_goes_on_and_stop_ends(tiny, make_run, at, unt
     run = make_run(tiny(steps=100_000, evaluate_every=100_000), every_step=False)
     run.start()
     until(lambda: run.view.step > 3)
-    assert run.pause().wait(20.0)  # a command says when it has been obeyed
+    run.pause().result(20.0)  # a command says when it has been obeyed
     assert run.view.state == "paused"
     step = run.view.step
     time.sleep(0.05)
@@ -183,7 +183,7 @@ def test_a_word_that_is_removed_is_in_no_frame_any_more_and_the_last_one_stays(t
     until(lambda: run.view.frames.steps_of("dog") == (0, 1, 2, 3))
     before = run.view.frame
     for word in ("cat", "no such word", "kayak"):
-        assert run.drop_word(word).wait(30)
+        run.drop_word(word).result(30)
     assert [question.text for question in run.questions] == ["dog"]
     frame = run.view.frame
     assert [probe.text for probe in frame.probes] == ["dog"]
@@ -201,11 +201,11 @@ def test_a_word_that_is_removed_is_in_no_frame_any_more_and_the_last_one_stays(t
 def test_a_run_is_called_what_its_owner_says(tiny, make_run):
     run = make_run(tiny())
     assert run.view.name == ""
-    assert run.rename("  eight   heads ").wait(30)
+    run.rename("  eight   heads ").result(30)
     assert run.view.name == "eight heads"
     with pytest.raises(InputError, match="A name of 41 letters is too long; take at most 40."):
         run.rename(41 * "a")
-    assert run.rename("").wait(30)
+    run.rename("").result(30)
     assert run.view.name == ""
 
 

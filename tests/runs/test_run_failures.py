@@ -5,14 +5,17 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from concurrent.futures import CancelledError
 
 import pytest
 
-from transformer.errors import InputError
+from transformer.errors import LEFT_ALONE, InputError, explained
 from transformer.model.transformer import Transformer
 from transformer.recording.recorder import Recorder
+from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.run import Run
-from transformer.runs.runner import LEFT_ALONE, explained
+from transformer.storage.archive import Archive
+from transformer.storage.claim import Claim, is_held
 from transformer.tasks import Task
 from transformer.training import device
 
@@ -132,6 +135,71 @@ def test_a_failed_run_cannot_go_on(tiny, make_run, until):
             command()
     with pytest.raises(InputError, match="^A failed run cannot be named; start a new one.$"):
         run.rename("mine")
+
+
+def test_a_command_that_the_run_refuses_answers_so_and_the_run_goes_on(tiny, make_run, monkeypatch, until):
+    def refused(training, rate):
+        raise InputError(f"A rate of {rate} is for later.")
+
+    monkeypatch.setattr(RecordedTraining, "set_learning_rate", refused)
+    run = make_run(tiny())
+    with pytest.raises(InputError, match="^A rate of 0.5 is for later.$"):
+        run.set_learning_rate(0.5).result(30)
+    run.start()
+    until(lambda: run.view.state == "finished")
+
+
+def test_a_command_that_fails_answers_with_its_error_and_whoever_waits_behind_it_waits_no_longer(
+    tiny, make_run, monkeypatch, until
+):
+    asked = threading.Event()
+
+    def broken(training, rate):
+        asked.wait(30)
+        raise RuntimeError("the rate has run out")
+
+    monkeypatch.setattr(RecordedTraining, "set_learning_rate", broken)
+    run = make_run(tiny())
+    first, behind = run.set_learning_rate(0.5), run.pause()
+    asked.set()
+    with pytest.raises(RuntimeError, match="the rate has run out"):
+        first.result(30)
+    with pytest.raises(CancelledError):
+        behind.result(30)
+    assert failed(run, until) == "RuntimeError: the rate has run out"
+    assert run.stop().cancelled()
+
+
+def test_what_is_asked_while_the_folder_of_an_ended_run_closes_is_answered(
+    tiny, make_run, monkeypatch, tmp_path
+):
+    closing, close, may_close = threading.Event(), Archive.close, threading.Event()
+    monkeypatch.setattr(Archive, "close", lambda archive: (closing.set(), may_close.wait(30), close(archive)))
+    run = make_run(tiny(), archive=Archive(tmp_path / "run"))
+    run.close()
+    assert closing.wait(30)
+    late = run.pause()
+    may_close.set()
+    assert late.cancelled()
+
+
+def test_a_folder_is_let_go_even_where_the_end_of_its_run_cannot_be_kept(
+    tiny, make_run, monkeypatch, tmp_path, until, caplog
+):
+    run = make_run(tiny(), archive=Archive(tmp_path / "run"))
+    until(lambda: (tmp_path / "run" / "run.json").exists())
+
+    def broken(archive, view, version, pack):
+        raise MemoryError("no room for a copy")
+
+    monkeypatch.setattr(Archive, "hand", broken)
+    run.rename("mine").result(30)
+    run.close()
+    assert run.join()
+    assert "could not be kept" in run.view.unsaved
+    assert not is_held(tmp_path / "run")
+    Claim(tmp_path / "run").release()  # another writer is let in
+    assert "The end of run" in caplog.text
 
 
 def test_waiting_ends_with_the_run_or_in_time(tiny, make_run, until):

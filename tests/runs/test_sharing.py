@@ -46,7 +46,7 @@ def test_a_paused_run_gives_its_slot_back_and_waits_to_resume(server, begin, unt
     first, second = begin(registry), begin(registry)
     first.pause()
     until(lambda: second.view.state == "training")
-    assert first.resume().wait(20)  # with standing in line: no page waits for a slot, which the other has
+    first.resume().result(20)  # with standing in line: no page waits for a slot, which the other has
     assert (first.view.state, first.place) == ("queued", (1, 1))
     second.pause()
     until(lambda: first.view.state == "training")
@@ -57,10 +57,10 @@ def test_a_paused_run_gives_its_slot_back_and_waits_to_resume(server, begin, unt
 def test_a_call_that_comes_too_late_starts_nothing(server, begin, until):
     registry = server(**WITH_ONE)
     first, second = begin(registry), begin(registry)
-    assert second.pause().wait(20)
+    second.pause().result(20)
     first.stop()
     second._runner.ask(second._runner.called)  # as if the slot had come just before the pause was obeyed
-    assert second.set_pace(5.0).wait(20)
+    second.set_pace(5.0).result(20)
     assert (second.view.state, second.view.step) == ("paused", 0)
     assert begin(registry).view.state == "training"
 
@@ -205,7 +205,7 @@ def test_each_event_is_one_line_that_tells_neither_the_link_nor_a_word(
     until(lambda: done.view.state == "finished")
     left = begin(registry)
     left.pause()
-    assert left.resume().wait(20)
+    left.resume().result(20)
     left.lease.seen_at -= 3600
     until(lambda: left.view.state == "paused")
     left.stop()

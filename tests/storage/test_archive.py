@@ -115,9 +115,9 @@ def test_a_run_is_on_disk_before_it_is_started(tiny, make_run, until, tmp_path):
 
 def test_a_run_that_has_gone_on_for_a_while_can_be_kept_from_now_on(tiny, make_run, until, tmp_path):
     run = make_run(tiny(steps=12), every_step=False)
-    assert run.advance(7).wait(20.0)
+    run.advance(7).result(20.0)
     assert run.wait(20)
-    assert run.keep_in(Archive(tmp_path / "run")).wait(20.0)
+    run.keep_in(Archive(tmp_path / "run")).result(20.0)
     until(lambda: (tmp_path / "run" / "run.json").exists())
     assert facts_of(tmp_path / "run")["step"] == 7
     assert read_run(tmp_path / "run").view.frames.steps == tuple(range(8))

@@ -37,7 +37,7 @@ def paused(servers, tiny, until):
     home, _ = servers
     run = home.draft(tiny(steps=12), ("frog", "ox"), token=new_token())
     home.adopt(run)
-    run.advance(5).wait(30)
+    run.advance(5).result(30)
     assert run.wait(30)
     until(lambda: home.library.glimpse(run.id) is not None and home.library.glimpse(run.id).step == 5)
     return run

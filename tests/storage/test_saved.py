@@ -71,7 +71,7 @@ def test_a_reader_goes_on_where_it_stopped(tiny_run, make_run, until, tmp_path, 
     reader, body = Reader(folder), module.body_of
     monkeypatch.setattr(module, "body_of", lambda path, entry: taken.append(entry.at) or body(path, entry))
     for last in (7, 20, 33):
-        run.advance(last - run.view.step).wait(30)
+        run.advance(last - run.view.step).result(30)
         until(lambda last=last: run.view.state == "paused" and run.view.step == last and run.kept)
         found = reader.read().view
         assert found.frames.steps == tuple(range(last + 1))

@@ -56,7 +56,7 @@ def recorded() -> RunView:
     run = Run(CONFIG, words=WORDS)
     run.start()
     assert run.wait(60)
-    run.intervene(Interventions(ablated=(("encoder.0", 1),))).wait(30)
+    run.intervene(Interventions(ablated=(("encoder.0", 1),))).result(30)
     run.close()
     run.join()
     assert run.view.state == "finished"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
+import threading
 import time
 from dataclasses import replace
 
@@ -12,6 +14,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from pages.stream import channel, news
 from tests.stream.conftest import LOOK, TICK
+from transformer.player.chunks import name_of
 from transformer.runs.registry import REGISTRY
 
 # Who looks.
@@ -93,6 +96,68 @@ def test_who_is_refused_takes_nobodys_place(server, run, opened, monkeypatch):
         with pytest.raises(WebSocketDisconnect):
             server.websocket_connect(f"/stream/{run.id}/news", subprotocols=["headlight.no"]).__enter__()
     assert opened(run.id, look=LOOK).until(lambda one: one.maps)
+
+
+# What goes wrong.
+
+
+def test_a_look_that_fails_is_logged_once_and_the_pages_of_the_run_are_told_what_comes_after(
+    watched, run, monkeypatch, caplog, until
+):
+    page, looks = watched(), []
+
+    def broken(looked):
+        looks.append(looked)
+        raise ValueError("this view cannot be read")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(run), "look", broken)
+        until(lambda: len(looks) > 3)
+    run.at(8)
+    assert page.until(lambda one: one.steps == [8])
+    logged = [record for record in caplog.records if "A look at run" in record.message]
+    assert [str(record.exc_info[1]) for record in logged] == ["this view cannot be read"]
+
+
+def test_a_message_that_cannot_be_made_closes_its_own_socket_with_a_code(watched, run, monkeypatch, caplog):
+    other, page = watched(), watched()
+    message = channel.Channel.message
+
+    def broken(made, now, version, *parts):
+        if version == 99:
+            raise RuntimeError("there is no such version")
+        return message(made, now, version, *parts)
+
+    monkeypatch.setattr(channel.Channel, "message", broken)
+    page.say(version=99)
+    run.at(5)
+    assert page.closed() == 1011
+    run.at(6)
+    assert other.until(lambda one: one.steps == [6])
+    assert ["A message on run" in record.message for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize("asked", ["index", "chunk"])
+def test_no_look_at_a_run_waits_for_what_is_compressed(run, monkeypatch, asked):
+    made, frames = channel.Channel(run), run.view.frames
+    compress, compressing, may_end = gzip.compress, threading.Event(), threading.Event()
+
+    def slow(*what):
+        compressing.set()
+        may_end.wait(30)
+        return compress(*what)
+
+    monkeypatch.setattr(channel.gzip, "compress", slow)
+    name = name_of(frames.chunks_of(frames.words[0])[0])
+    asking = threading.Thread(target=made.whole if asked == "index" else lambda: made.chunk(name))
+    asking.start()
+    assert compressing.wait(30)
+    looking = threading.Thread(target=made.look, args=(1,))
+    looking.start()
+    looking.join(5)
+    assert not looking.is_alive()
+    may_end.set()
+    asking.join(30)
 
 
 # What may be said.

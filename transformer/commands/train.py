@@ -16,11 +16,10 @@ from transformer.commands.launch import place
 from transformer.commands.line import answer, complain
 from transformer.commands.settings import brought, configuration
 from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
-from transformer.errors import InputError
+from transformer.errors import LEFT_ALONE, InputError, explained
 from transformer.recipes import RECIPES
 from transformer.recording.view import FAILED, FINISHED, PAUSED, STOPPED, RunView
 from transformer.runs.run import Run
-from transformer.runs.runner import LEFT_ALONE, explained
 from transformer.tasks import completed
 
 if TYPE_CHECKING:

@@ -128,7 +128,8 @@ class Weights:
         stay, _ = self._within([one.step for one in self.snapshots], limit, protected)
         for step in sorted(stay):
             with suppress(InputError), self._lock:
-                chosen.append(Record(self._places[step].facts, self.body(step)))
+                body = self.body(step)  # refuses a step that was thinned meanwhile
+                chosen.append(Record(self._places[step].facts, body))
         return chosen
 
     # Evenly fewer.

@@ -64,7 +64,7 @@ def demo_run() -> Watched | None:
 def record(config: RunConfig, path: Path) -> None:
     """Train, and keep every frame and some of the weights in a file; nothing trains on."""
     run = Run(config)
-    run.start().wait()
+    run.start().result()
     run.wait()
     view = run.view
     weights = view.snapshots[-1].source

@@ -27,7 +27,8 @@ class Limits:
     per_visitor: int = _limit(4, 1, 1_000)
     """Runs of one visitor that have not ended."""
     kept: int = _limit(40, 1, 10_000)
-    """Runs in memory; beyond it one goes that has ended or was left, the one seen last the longest ago."""
+    """Runs in memory; beyond it one goes that has ended or was left, the one seen last the longest ago. As
+    many untrained models may be beside them."""
     minutes: int = _limit(60, 1, 100_000)
     """For which a run trains at a stretch; then it is stopped, and can be continued."""
     unseen_minutes: int = _limit(10, 1, 100_000)

@@ -14,12 +14,11 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.names import examples_of
 from transformer.interventions import Interventions
-from transformer.recording.view import FINISHED, STOPPED, RunView
+from transformer.recording.view import FINISHED, STOPPED, Published, RunView
 from transformer.recording.weights import Weights
 from transformer.runs.calibration import threads_of
 from transformer.runs.machine import processors
 from transformer.runs.run_recording import RunRecording
-from transformer.runs.runner import Published
 from transformer.storage.archive import Training
 from transformer.storage.arrays import read_arrays
 from transformer.storage.format import TRAINING, RunFile

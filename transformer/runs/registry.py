@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import weakref
+from concurrent.futures import Future
 from functools import partial
 
 from transformer.config import RunConfig
@@ -81,6 +82,9 @@ class Registry:
             for other in list(self._drafts.values()):
                 if time.monotonic() - other.lease.seen_at > DRAFT_SECONDS:
                     self.discard(other.id)
+            unseen = sorted(self._drafts.values(), key=lambda other: other.lease.seen_at)
+            for other in unseen[: max(0, len(unseen) + 1 - self.limits.kept)]:
+                self.discard(other.id)  # its page, if there still is one, makes another
             self._drafts[run.id] = run
             self.owners.appoint(run.id, token)
         return run
@@ -181,7 +185,7 @@ class Registry:
         self.adopt(run)
         run.start(after=after)
 
-    def continue_for(self, run: Run, steps: int, rate: float) -> threading.Event:
+    def continue_for(self, run: Run, steps: int, rate: float) -> Future[None]:
         """Let a run that ended go on; it counts again. Raises InputError as `admit` and the run do."""
         self.admit(run.visitor, run)
         return run.continue_for(steps, rate)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import Interventions
-from transformer.recording.view import ENDED, IDLE, PAUSED, QUEUED, RunView, untrained
+from transformer.recording.view import ENDED, IDLE, PAUSED, QUEUED, Published, RunView, untrained
 from transformer.recording.weights import Weights
 from transformer.runs import checks
 from transformer.runs.queue import Lease
-from transformer.runs.runner import Published, Runner
+from transformer.runs.runner import Runner
 from transformer.storage.brought import brought_to
 from transformer.storage.tokens import new_token
 from transformer.tasks import task_of
@@ -29,7 +29,8 @@ class Run:
     """The handle of one training: its thread alone touches model, optimiser and random state.
 
     Everyone else reads `view` and sends commands. These are checked where they are given and obeyed between
-    two steps; each returns an event that is set when it has been, for who wants to show the effect at once.
+    two steps; each returns a future, done when it has been obeyed, with its error where it raised one, and
+    cancelled where the run's thread ended before.
 
     Args:
         config: what to train.
@@ -129,20 +130,20 @@ class Run:
 
     # When it trains.
 
-    def start(self, *, after: str | None = None) -> threading.Event:
+    def start(self, *, after: str | None = None) -> Future[None]:
         """Begin training as soon as there is a slot; `after` names the run that this one grew out of."""
         self._published.publish(only_if=IDLE, state=QUEUED, after=after)
         return self._runner.ask(self._runner.called)
 
-    def pause(self) -> threading.Event:
+    def pause(self) -> Future[None]:
         """Stand still after the present step, or wait no longer; another run may train meanwhile."""
         return self._runner.ask(self._runner.pause)
 
-    def resume(self) -> threading.Event:
+    def resume(self) -> Future[None]:
         """Go on after a pause, as soon as there is a slot."""
         return self._runner.ask(self._runner.resume)
 
-    def advance(self, steps: int = 1) -> threading.Event:
+    def advance(self, steps: int = 1) -> Future[None]:
         """Take this many steps, then stand still; also before the start and in mid-training.
 
         Raises InputError where that is no number of steps.
@@ -150,16 +151,16 @@ class Run:
         checks.check_steps(steps)
         return self._runner.ask(lambda: self._runner.advance(steps))
 
-    def stop(self) -> threading.Event:
+    def stop(self) -> Future[None]:
         """End the run after the present step; it can be continued."""
         return self._runner.ask(self._runner.stop)
 
-    def set_pace(self, pace: float | None) -> threading.Event:
+    def set_pace(self, pace: float | None) -> Future[None]:
         """Take at most so many steps a second, one of `PACES`, or raise InputError. Changes no loss."""
         checks.check_pace(pace)
         return self._runner.ask(lambda: self._runner.set_pace(pace))
 
-    def continue_for(self, steps: int, rate: float) -> threading.Event:
+    def continue_for(self, steps: int, rate: float) -> Future[None]:
         """Let a run that ended go on for more steps, freshly warmed up to this rate and decayed again.
 
         Raises:
@@ -170,12 +171,12 @@ class Run:
 
     # What is changed in it.
 
-    def set_learning_rate(self, rate: float) -> threading.Event:
+    def set_learning_rate(self, rate: float) -> Future[None]:
         """Change the highest rate of the plan from the next step on; raises InputError for none."""
         checks.check_rate(rate)
         return self._runner.ask(lambda: self._runner.training.set_learning_rate(rate))
 
-    def intervene(self, interventions: Interventions) -> threading.Event:
+    def intervene(self, interventions: Interventions) -> Future[None]:
         """Go on without these heads and cells from the next step on, in any state; `NOTHING` gives all back.
 
         Raises:
@@ -185,7 +186,7 @@ class Run:
         checks.check_change(self.view, self.task, interventions)
         return self._runner.ask(lambda: self._runner.training.intervene(interventions))
 
-    def switch_mask(self, mask: str, on: bool) -> threading.Event:
+    def switch_mask(self, mask: str, on: bool) -> Future[None]:
         """Switch the causal or the padding mask from the next step on; whatever else is taken away stays so.
 
         Raises:
@@ -213,7 +214,7 @@ class Run:
         self._runner.ask(lambda: self._runner.training.recording.add_word(question))
         return question.text
 
-    def drop_word(self, text: str) -> threading.Event:
+    def drop_word(self, text: str) -> Future[None]:
         """Track a word no more; its frames go with it. Nothing happens where it is not tracked.
 
         Raises:
@@ -230,7 +231,7 @@ class Run:
 
         return self._runner.ask(obey)
 
-    def rename(self, name: str) -> threading.Event:
+    def rename(self, name: str) -> Future[None]:
         """Call the run so; with an empty name it is told from others by its settings again.
 
         Raises:
@@ -243,7 +244,7 @@ class Run:
 
     # Where it is kept, and how it ends.
 
-    def keep_in(self, archive: Archive) -> threading.Event:
+    def keep_in(self, archive: Archive) -> Future[None]:
         """Keep the run in a folder from now on."""
         return self._runner.ask(lambda: self._keep_in(archive))
 
@@ -269,7 +270,7 @@ class Run:
         self._published.note(snapshots=self._weights.snapshots)
         return thinner
 
-    def put_away(self) -> threading.Event:
+    def put_away(self) -> Future[None]:
         """End the thread as the run stands: from its folder it can come back."""
         return self._runner.ask(self._runner.halt)
 
@@ -277,7 +278,7 @@ class Run:
         """The same at once, whatever else has been asked: the process ends."""
         self._runner.halt()
 
-    def close(self) -> threading.Event:
+    def close(self) -> Future[None]:
         """End the run, and with it the thread; the view stays readable."""
         self.stop()
         return self.put_away()

@@ -18,9 +18,8 @@ from transformer.recording.frame import Array, Measurement, reading_sites
 from transformer.recording.frame_scheduler import FrameScheduler
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.recorder import Recorder
-from transformer.recording.view import MAX_WORDS
+from transformer.recording.view import MAX_WORDS, Published
 from transformer.recording.weights import DISK_LIMIT, Snapshot, Weights
-from transformer.runs.runner import Published
 from transformer.tasks import Question
 from transformer.training.loop import NotFinite, Report
 from transformer.training.state import TrainState

@@ -6,15 +6,26 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from transformer.errors import InputError
-from transformer.recording.view import FAILED, FINISHED, IDLE, PAUSED, QUEUED, STOPPED, TRAINING, RunView
+from transformer.errors import InputError, explained
+from transformer.recording.view import (
+    FAILED,
+    FINISHED,
+    IDLE,
+    PAUSED,
+    QUEUED,
+    STOPPED,
+    TRAINING,
+    Published,
+    RunView,
+)
 from transformer.runs.calibration import calibrate, speed
 from transformer.runs.machine import give_back_memory
 from transformer.runs.queue import Lease
-from transformer.storage.log import note
+from transformer.storage.log import LOG, note
 
 if TYPE_CHECKING:  # torch comes with it
     from transformer.runs.recorded_training import RecordedTraining
@@ -22,34 +33,8 @@ if TYPE_CHECKING:  # torch comes with it
 
 CALM_SECONDS = 3.0
 """So long nobody has asked for anything before the machine is measured."""
-LEFT_ALONE = "Another process of this training has ended, and this one cannot go on without it."
 _EVENTS = {TRAINING: "start", FINISHED: "finish", STOPPED: "stop"}
 """States whose beginning is logged; a pause is none, and what follows one no new start."""
-
-
-class Published:
-    """The one view of a run that everybody reads, replaced whole by whoever changes it.
-
-    Readers take the reference and hold no lock; those who publish do it one after the other.
-    """
-
-    def __init__(self, view: RunView) -> None:
-        self.view = view
-        self.version = 0
-        """Counts what a folder is to hold."""
-        self._publishing = threading.Lock()  # a run's thread, its folder's and `Run.start` all publish
-
-    def publish(self, *, only_if: str | None = None, **changes: Any) -> None:
-        """Replace the view by one with these changes; with `only_if`, only where that is the state."""
-        with self._publishing:
-            if only_if in (None, self.view.state):
-                self.view = replace(self.view, **changes)
-                self.version += 1
-
-    def note(self, **changes: Any) -> None:
-        """Say what a folder does not hold: that it is not up to date, or which weights it has."""
-        with self._publishing:
-            self.view = replace(self.view, **changes)
 
 
 class Runner(threading.Thread):
@@ -70,35 +55,38 @@ class Runner(threading.Thread):
         self._closing = False
         self._training: RecordedTraining | None = None
         self._published, self._lease, self._build = published, lease, build
-        self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._commands: queue.SimpleQueue[tuple[Callable[[], None], Future[None]]] = queue.SimpleQueue()
+        self._asking = threading.Lock()  # between a command that comes and the end of the thread
+        self._over = False  # nothing is obeyed any more
         self._budget: int | None = None  # steps until the next pause, where steps were asked for
         self._next_step_at = 0.0  # on the clock, where there is a pace
         self._noted = published.view.state  # that was logged last, of a saved run in its time
 
     # For everybody.
 
-    def ask(self, command: Callable[[], None]) -> threading.Event:
+    def ask(self, command: Callable[[], None]) -> Future[None]:
         """Have a command obeyed between two steps.
 
         Returns:
-            An event that is set when it has been.
+            Its answer: done when it has been obeyed, with its error if it raised one, and cancelled where the
+            thread ends before.
         """
-        obeyed = threading.Event()
-
-        def obey() -> None:
-            command()
-            obeyed.set()
-
         self._lease.look()  # who asks for something is there
-        self._commands.put(obey)
-        if not self.is_alive():
-            obeyed.set()  # nobody is left to obey, and nobody is to wait
-        return obeyed
+        return self._put(command)
+
+    def _put(self, command: Callable[[], None]) -> Future[None]:
+        answer: Future[None] = Future()
+        with self._asking:
+            if self._over:
+                answer.cancel()
+            else:
+                self._commands.put((command, answer))
+        return answer
 
     def halt(self) -> None:
         """End after the step it is in: what has been asked before is obeyed, but no step is taken."""
         self._closing = True
-        self._commands.put(lambda: None)  # it may be waiting for one
+        self._put(lambda: None)  # it may be waiting for one
 
     @property
     def kept(self) -> bool:
@@ -159,7 +147,7 @@ class Runner(threading.Thread):
         if self._closing:
             return
         self._next_step_at = time.perf_counter()
-        slot = self._lease.take(lambda: self._commands.put(self.called))
+        slot = self._lease.take(lambda: self._put(self.called))
         self._published.publish(state=TRAINING if slot else QUEUED, reason="")
 
     # What it does.
@@ -178,16 +166,49 @@ class Runner(threading.Thread):
                 self._obey_and_step()
                 self._settle()
             while self._training is not None and not self._commands.empty():
-                self._commands.get()()  # such as to be kept in a folder
+                self._obey(*self._commands.get())  # such as to be kept in a folder
         except Exception as error:  # whatever it is, the page says it, and every other run goes on
             self._fail(error)
         finally:
+            self._refuse_the_rest()
             self._lease.leave()
             self.ready.set()
+            self._put_away()
+            self._training = None
+
+    @staticmethod
+    def _obey(command: Callable[[], None], answer: Future[None]) -> None:
+        """Obey, and answer. What cannot be done is the asker's to hear; any other error ends the run too."""
+        if not answer.set_running_or_notify_cancel():
+            return
+        try:
+            command()
+        except InputError as error:
+            answer.set_exception(error)
+        except BaseException as error:
+            answer.set_exception(error)
+            raise
+        else:
+            answer.set_result(None)
+
+    def _refuse_the_rest(self) -> None:
+        """From here on nothing is obeyed: what waits is cancelled, and what comes later at once."""
+        with self._asking:
+            self._over = True
+        with suppress(queue.Empty):
+            while True:
+                self._commands.get_nowait()[1].cancel()
+
+    def _put_away(self) -> None:
+        """Hand over what the folder does not hold yet, and let go of it, even where that fails."""
+        try:
             self._keep()
+        except Exception as error:
+            LOG.exception("The end of run %s is not kept", self._view.id[:6])
+            self._published.note(unsaved=f"The end of this run could not be kept: {explained(error)}")
+        finally:
             if self.archive is not None:
                 self.archive.close()
-            self._training = None
 
     def _fail(self, error: Exception) -> None:
         """The run ends with what went wrong; what was recorded up to here stays."""
@@ -216,19 +237,21 @@ class Runner(threading.Thread):
     def _wait_for_a_command(self) -> None:
         owes, measured = self._owes_a_past, speed() is not None or self._lease.limits is None
         try:
-            self._commands.get(timeout=0.0 if owes else None if measured else CALM_SECONDS)()
+            asked = self._commands.get(timeout=0.0 if owes else None if measured else CALM_SECONDS)
         except queue.Empty:
             if owes:
                 self.training.recording.develop_past()
             else:  # for those who wonder how long a run will take
                 calibrate(self._lease.quiet)
+        else:
+            self._obey(*asked)
 
     def _train_at_pace(self) -> None:
         """Obey one command, or take the next step when it is time for it."""
         pace = self._view.pace
         wait = 0.0 if pace is None or self._owes_a_past else self._next_step_at - time.perf_counter()
         try:
-            self._commands.get(block=wait > 0.0, timeout=max(wait, 0.0))()
+            asked = self._commands.get(block=wait > 0.0, timeout=max(wait, 0.0))
         except queue.Empty:
             if self._owes_a_past:
                 self.training.recording.develop_past()
@@ -238,6 +261,8 @@ class Runner(threading.Thread):
                 # Never owe steps: after a slow one the rhythm starts anew.
                 self._next_step_at = max(self._next_step_at + 1.0 / pace, time.perf_counter())
             self._step()
+        else:
+            self._obey(*asked)
 
     def _step(self) -> None:
         self.training.step(alone=self._budget is not None, watched=self._lease.watched)
@@ -280,16 +305,3 @@ class Runner(threading.Thread):
         if not failed:
             training.catch_up()
         archive.hand(self._view, self._published.version, None if failed else training.pack)
-
-
-def explained(error: Exception) -> str:
-    """A failure in words that name what went wrong and what to do."""
-    text, kind = str(error)[:500], type(error).__name__
-    if kind in ("MemoryError", "OutOfMemoryError") or "can't allocate memory" in text:
-        advice = "There is not enough memory for this model; choose a smaller width or batch."
-        return f"{advice} ({text})" if text else advice
-    if kind.startswith("Dist") or (kind == "RuntimeError" and "gloo" in text):  # of torch.distributed
-        return LEFT_ALONE
-    if isinstance(error, InputError) or kind == "NotFinite":
-        return text
-    return f"{kind}: {text}"

@@ -25,7 +25,7 @@ def learned(revisit):
 def taken(visitor, side):
     """The cells that are drawn as blocked by hand."""
     shown = visitor.drawn(f"break_{side}_figure")
-    (marks,) = [t for t in shown.data[1:] if t["colorscale"][0][1] == colors.TAKEN] or [None]
+    (marks,) = [t for t in shown.data[1:-1] if t["colorscale"][0][1] == colors.TAKEN] or [None]
     return [] if marks is None else np.argwhere(np.array(marks["z"], dtype=object) == 1).tolist()
 
 

@@ -86,7 +86,7 @@ def test_a_run_that_has_ended_trains_on_without_its_heads_at_the_stated_rate(vis
 def test_a_model_that_was_broken_in_training_is_shown_broken_on_the_left(visit):
     ask = visit(steps=1000).set("step_size", 3).step()
     off = Interventions(ablated=(("decoder.0.cross", 0),))
-    assert ask.run.intervene(off).wait(10)
+    ask.run.intervene(off).result(10)
     ask.set("step_size", 2).step().go("explore").tab("Break")
     answer = truth(ask, 5, off).answer("banana")
     assert any(

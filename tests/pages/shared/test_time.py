@@ -115,7 +115,7 @@ def test_a_choice_that_was_made_before_is_made_again_after_the_page_has_changed_
 def test_a_page_is_drawn_again_when_a_newer_step_is_asked_for(visit, slow):
     visitor = visit(slow).set("step_size", 3).step().go("explore")
     assert visitor.player["answers"] == 3
-    assert visitor.run.advance(2).wait(30)
+    visitor.run.advance(2).result(30)
     visitor.once(lambda: visitor.run.view.step == 5).choose()
     assert visitor.player["answers"] == visitor.drawn("explore_map_figure").step == 5
 
@@ -154,7 +154,7 @@ def test_a_nearer_snapshot_that_comes_later_changes_no_answer_about_the_past(vis
     visitor.go("explore").set("explore_step", 8)
     before = visitor.drawn("explore_map_figure").arrays["0.z"]
     assert visitor.says("The weights of step 8 are not kept: step **5** answers.")
-    run.advance(4).wait(10)
+    run.advance(4).result(10)
     visitor.once(lambda: run.view.step == run.view.snapshots[-1].step == 12)
     assert visitor.says("The weights of step 8 are not kept: step **5** answers.")
     np.testing.assert_array_equal(visitor.drawn("explore_map_figure").arrays["0.z"], before)

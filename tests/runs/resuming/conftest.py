@@ -60,13 +60,13 @@ def killed(until, tmp_path):
 def to(run, step):
     """Take steps up to this one, and stand still."""
     if step > run.view.step:
-        assert run.advance(step - run.view.step).wait(30)
+        run.advance(step - run.view.step).result(30)
     assert run.wait(60)
     assert run.view.step == step, run.view.reason
 
 
 def finish(run):
-    assert run.resume().wait(60)
+    run.resume().result(60)
     assert run.wait(120)
     assert run.view.state == "finished", run.view.reason
     return run.view

@@ -117,7 +117,7 @@ def test_a_run_without_its_frames_and_weights_goes_on_and_can_be_stopped(tiny, k
     for name in ("frames.bin", "weights.bin"):
         (folder / name).unlink()
     again = go_on(folder)
-    assert again.stop().wait(30)
+    again.stop().result(30)
     assert (again.view.state, again.view.reason) == ("stopped", "Stopped at step 5.")
     assert [frame.step for frame in again.view.frames] == [5]
     assert [snapshot.step for snapshot in again.view.snapshots] == [5]

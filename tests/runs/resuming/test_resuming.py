@@ -40,7 +40,7 @@ def take(run, changes, last):
         if run.view.step < step <= last:
             to(run, step)
             if step in changes:
-                assert changes[step](run).wait(30)
+                changes[step](run).result(30)
 
 
 def log_of(run, folder):
@@ -136,8 +136,8 @@ def test_a_continuation_that_was_killed_goes_on_with_its_own_plan(tiny, kept, go
     to(run, 8)
     assert run.view.state == "finished"
     run.set_pace(1.0)
-    assert run.continue_for(6, 0.02).wait(30)
-    assert run.pause().wait(30)
+    run.continue_for(6, 0.02).result(30)
+    run.pause().result(30)
     run.set_pace(None)
     to(run, 11)
     folder = killed(run)
@@ -186,7 +186,7 @@ def test_words_of_a_person_s_own_the_name_and_the_pace_are_there_again(tiny, kep
     assert [question.text for question in again.questions] == ["kayak", "sheep"]
     to(again, 5)
     again.add_word("ox")
-    again.stop().wait(30)
+    again.stop().result(30)
     assert [probe.text for probe in again.view.frame.probes] == ["kayak", "sheep", "ox"]
 
 

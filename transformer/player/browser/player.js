@@ -55,6 +55,7 @@ export class Player {
 
   // ---- What comes ----
 
+  // Returns a promise where it is drawn.
   hear({ now, maps, sentence }) {
     if (now) {
       if (this.at.follow && now.owner !== this.at.step && !this.control.busy) this.at.step = now.owner;
@@ -65,8 +66,9 @@ export class Player {
     if (sentence) this.sentence = sentence;
     if (this.index) {
       this.settle();
-      this.draw(this.shown?.chunk.word !== this.at.word); // a word that was chosen does not wait
-    } else if (this.now) this.texts.early(this.now);
+      return this.draw(this.shown?.chunk.word !== this.at.word); // a word that was chosen does not wait
+    }
+    if (this.now) this.texts.early(this.now);
   }
 
   // Stand at what this run has.
@@ -159,8 +161,8 @@ export class Player {
     let place = nearest(steps, this.step());
     if (this.at.step === null || place === steps.length - 1) place = -1;
     this.go(steps[place + 1]);
-    this.playing = true;
-    while (this.playing) {
+    const film = (this.playing = Symbol("film")); // another press ends it, and may begin the next one
+    while (this.playing === film) {
       const began = performance.now();
       const { steps: known } = this.index;
       place = nearest(known, this.at.step);
@@ -168,7 +170,7 @@ export class Player {
       else await this.draw(true);
       const left = 1000 / this.control.speed - (performance.now() - began);
       if (left > 0) await new Promise((done) => setTimeout(done, left));
-      if (!this.playing) return;
+      if (this.playing !== film) return;
       if (place >= this.index.steps.length - 1) break;
       this.at.step = this.index.steps[place + 1];
     }

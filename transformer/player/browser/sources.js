@@ -149,7 +149,8 @@ export class Live extends Source {
       if (this.opened) this.reload(); // what came meanwhile
       this.opened = true;
     };
-    socket.onmessage = ({ data }) => this.take(new Uint8Array(data));
+    // Said once it has been drawn, or could not be: the server sends no more than two messages ahead.
+    socket.onmessage = ({ data }) => this.take(new Uint8Array(data)).finally(() => this.say({ drawn: 1 }));
     socket.onclose = ({ code }) => {
       if (this.closed || this.socket !== socket) return;
       if (code === 1006 || code === 1008) this.refused(); // it may be the ticket
@@ -159,7 +160,7 @@ export class Live extends Source {
   }
 
   // Four lines: the run as it is, what is new of the index, a sentence, and a map of the word that was asked for.
-  take(bytes) {
+  async take(bytes) {
     const lines = [];
     let at = 0;
     for (let i = 0; i < 3; i += 1) {
@@ -178,8 +179,7 @@ export class Live extends Source {
       this.early = maps ? null : chunk; // until its axes are known
       if (!maps && this.index) this.reload();
     }
-    this.changed({ now, sentence, maps });
-    this.say({ drawn: 1 });
+    await this.changed({ now, sentence, maps });
   }
 
   mapOf(chunk) {
