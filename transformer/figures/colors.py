@@ -11,7 +11,7 @@ VIRIDIS = (
 """Even to the eye, safe for the colour-blind, the same in both themes (van der Walt and Smith, 2015)."""
 
 
-def _by_root(scale: Sequence[str], parts: int = 36) -> list[list[float | str]]:
+def _by_root(scale: Sequence[str], parts: int = 18) -> list[list[float | str]]:
     """The stops of a scale from 0 to 1 whose colour at w is the one that the even scale has at √w."""
     stops: list[list[float | str]] = []
     for i in range(parts + 1):
