@@ -234,7 +234,8 @@ def _spelled(answer: Answer, row: int) -> str:
     text = html.escape(as_written(answer.output, answer.stopped))
     rows = "".join(f"<tr><th>{name}</th>{cells}</tr>" for name, cells in lines.items())
     return (
-        f"<div class='hl-spelled'><p>{html.escape(answer.question.text)} → <b>{text}</b><br>{mark}</p>"
+        "<div class='hl-spelled hl-wide' tabindex='0' role='group' aria-label='What the model writes'>"
+        f"<p>{html.escape(answer.question.text)} → <b>{text}</b><br>{mark}</p>"
         f"<table data-step='{answer.step}' data-row='{row}'>{rows}</table></div>"
     )
 

@@ -114,4 +114,7 @@ def batch_table(run: Watched, chosen: str) -> str:
             for token in run.task.src_tokenizer.tokens(ids)
         )
         rows.append(f"<tr class='{'chosen' if word == chosen else ''}'>{cells}</tr>")
-    return f"<table class='hl-batch'>{''.join(rows)}</table>"
+    return (
+        "<div class='hl-wide' tabindex='0' role='group' aria-label='The batch'>"
+        f"<table class='hl-batch'>{''.join(rows)}</table></div>"
+    )

@@ -19,6 +19,7 @@ _CSS = f"""<style>
 [data-testid="stSidebarHeader"] {{ height: 1.6rem; margin-bottom: 0; }}
 .st-key-run_start button {{ padding-left: 1.4rem; padding-right: 1.4rem; }}
 .st-key-run_start button p {{ font-size: 1.15rem; font-weight: 700; }}
+button[kind^="primary"] :is(p, [data-testid="stIconMaterial"]) {{ color: light-dark({_LIGHT}, {_DARK}); }}
 .st-key-controls kbd {{ display: none; }}
 [data-testid="stLayoutWrapper"]:has(> :is(.st-key-expected, .st-key-run_changes)):not(:has(p)) {{
   display: none; }}
@@ -47,8 +48,7 @@ _CSS = f"""<style>
 .st-key-anatomy_formula .katex-display {{ margin: .4rem 0; overflow-x: auto; overflow-y: hidden; }}
 .st-key-anatomy_formula {{ min-height: 6.2rem; justify-content: center; }}
 .st-key-anatomy_title p {{ font-size: 1.05rem; line-height: 1.4; min-height: 2.8em; }}
-.st-key-mask_outputs {{ overflow-x: auto; }}
-.st-key-explore_letters {{ overflow-x: auto; padding-bottom: .3rem; }}
+.hl-wide {{ overflow-x: auto; padding-bottom: .3rem; }}
 .hl-spelled {{ display: flex; gap: 1.5rem; align-items: center; }}
 .hl-spelled p {{ font-size: 1.3rem; margin: 0; line-height: 1.3; min-width: 9rem; flex: 0 1 auto; }}
 .hl-spelled table {{ border-collapse: collapse; font-size: 1rem; }}
@@ -56,12 +56,12 @@ _CSS = f"""<style>
   border: 0; white-space: nowrap; }}
 .hl-spelled td {{ font-family: var(--st-code-font, monospace); font-size: 1.1rem;
   padding: 0 .2rem; line-height: 1.5; text-align: center; border: 0; }}
-.hl-spelled td.ok {{ color: {colors.RIGHT}; }}
-.hl-spelled td.no {{ color: {colors.WRONG}; font-style: italic; text-decoration: underline dotted; }}
-.hl-spelled td.later {{ opacity: .75; }}
+.hl-spelled td.ok {{ color: {colors.RIGHT_TEXT}; }}
+.hl-spelled td.no {{ color: {colors.WRONG_TEXT}; font-style: italic; text-decoration: underline dotted; }}
+.hl-spelled td.later {{ color: inherit; opacity: .75; }}
 .hl-spelled td.lit {{ outline: 3px solid {colors.LIT}; border-radius: 4px; font-weight: 700; }}
-.hl-spelled .yes, .hl-verdict .yes, .hl-changed .yes {{ color: {colors.RIGHT}; }}
-.hl-spelled .not, .hl-verdict .not, .hl-changed .not {{ color: {colors.WRONG}; }}
+.hl-spelled .yes, .hl-verdict .yes, .hl-changed .yes {{ color: {colors.RIGHT_TEXT}; }}
+.hl-spelled .not, .hl-verdict .not, .hl-changed .not {{ color: {colors.WRONG_TEXT}; }}
 .hl-verdict {{ font-size: 1.3rem; line-height: 1.3; }}
 .hl-verdict em {{ font-style: normal; font-weight: 600; font-size: 1.15rem; }}
 .hl-code {{ display: block; width: min(100%, 19rem); margin: 0 auto .3rem; image-rendering: pixelated; }}

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from transformer.figures.labels import map_axes, wrong_predictions
-from transformer.figures.maps import MapAxes, player_spec, strip_spec
+from transformer.figures.maps import player_spec, strip_spec
 from transformer.figures.picture import escaped
 from transformer.insight.names import shortened
 from transformer.insight.scores import gold_cells
@@ -85,7 +85,7 @@ def look_of(chunk: Chunk) -> tuple[str, bytes]:
 
     Returns:
         The name; and as JSON of each kind of attention the figures that arrays are put into, the labels of
-        rows, and where the gold alignment is.
+        both axes, and where the gold alignment is.
     """
     n_heads = next(iter(chunk.maps.values())).shape[1]
     return _look(chunk.word, tuple(chunk.axes.items()), chunk.interventions, n_heads)
@@ -105,7 +105,8 @@ def _look(
         kinds[kind] = {
             "large": player_spec(one, bool(interventions.blocked)),
             "strip": strip_spec(one, len(here), n_heads),
-            "rows": _labels(one),
+            "rows": _labels(one.rows),
+            "columns": _labels(one.columns),
             "causal": one.causal,
             "taken": bool(interventions.blocked),
             "writes": axes[here[0]].writes,
@@ -122,5 +123,5 @@ def _look(
     return hashlib.sha256(content).hexdigest()[:12], content
 
 
-def _labels(axes: MapAxes) -> list[str]:
-    return [escaped(label) for label in axes.rows]
+def _labels(tokens: Sequence[str]) -> list[str]:
+    return [escaped(token) for token in tokens]

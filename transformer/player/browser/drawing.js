@@ -97,9 +97,11 @@ const CONFIG = {
 };
 
 export class Drawing {
-  // usual: the height in pixels at which type has its usual size; pressed: called with [row, column] of a cell
-  constructor(host, { plotly, clicked, pressed, usual = 400 }) {
+  // usual: the height in pixels at which type has its usual size; pressed: called with [row, column] of a cell;
+  // keyed: called with a key that was pressed upon it
+  constructor(host, { plotly, clicked, pressed, keyed, usual = 400 }) {
     Object.assign(this, { host, plotly, clicked, pressed, usual, drawn: null, token: null });
+    if (keyed) Object.assign(host, { tabIndex: 0, role: "group", onkeydown: keyed });
     host.addEventListener("pointerdown", (event) => this.press(event), true);
     host.dataset.draws = 0;
     delete host.dataset.step; // of another run
@@ -141,6 +143,7 @@ export class Drawing {
       this.drawn = null;
       throw error;
     }
+    if (picture.alternative) host.ariaLabel = picture.alternative;
     host.dataset.off = picture.layout.images.length;
     host.dataset.draws = Number(host.dataset.draws) + 1;
     Object.assign(host.dataset, picture.data, picture.step === undefined ? {} : { step: picture.step });

@@ -29,9 +29,34 @@ export function largePicture({ index, maps, segment, step, kind, site, head }, {
     },
     step,
     hatched: maps.isOff(site, head) ? [maps.box(site)] : [],
+    alternative: `${index.heads[site][head]}, step ${counted(step)}: ${strongest(weights, look)}`,
     data: { site, head },
     fileName: `${fileName}-${maps.chunk.word}-step${step}-${site}-head${head + 1}`,
   };
+}
+
+// The [row, column] of the highest weight.
+export function strongestCell(weights) {
+  let [row, column] = [0, 0];
+  weights.forEach((cells, i) => cells.forEach((weight, j) => {
+    if (weight > (weights[row][column] ?? 0)) [row, column] = [i, j];
+  }));
+  return [row, column];
+}
+
+// The same in words, for those who do not see it.
+function strongest(weights, { rows, columns }) {
+  const [row, column] = strongestCell(weights);
+  const share = Math.round(100 * (weights[row][column] ?? 0));
+  return `strongest cell, row ${row + 1} (${rows[row]}), column ${column + 1} (${columns[column]}), ${share} %`;
+}
+
+// The (layer, head) that an arrow key leads to among all heads; null for any other key.
+export function neighbour([layer, head], key, layers, heads) {
+  const [across, down] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key] ?? [];
+  if (across === undefined) return null;
+  const within = (place, n) => Math.min(n - 1, Math.max(0, place));
+  return [within(layer + across, layers), within(head + down, heads)];
 }
 
 // A head that does what it is to do has a frame, and the one that is shown large a thicker one.
@@ -49,6 +74,8 @@ export function stripPicture({ index, maps, segment, step, kind, site, head }, {
     });
   }
   return {
+    alternative: `All heads, a column a layer and a row a head; large: ${index.heads[site][head]}. `
+      + "Arrow keys choose one, Enter lets it go.",
     spec: look.strip, arrays: { "0.z": weights, "1.z": blocked }, layout, step, hatched,
     fileName: `${fileName}-${maps.chunk.word}-step${step}-${kind}`,
   };

@@ -3,7 +3,7 @@
 import { nearest, upTo } from "./chunks.js";
 import { Control } from "./control.js";
 import { Drawing, failed, loadPlotly } from "./drawing.js";
-import { largePicture, stripPicture } from "./pictures.js";
+import { largePicture, neighbour, stripPicture, strongestCell } from "./pictures.js";
 import { Texts } from "./texts.js";
 
 const RESTED = 250; // ms after which others are told where it stands
@@ -26,8 +26,8 @@ export class Player {
         this.drawings.push(new Drawing(this.find(`.st-key-${name} .live-figure`), { plotly, ...hooks }));
         return this.drawings.at(-1);
       };
-      this.large = drawing("live_map", { pressed: (cell) => this.cell?.(cell) });
-      this.strip = drawing("live_maps", { pressed: (cell) => this.pin(cell) });
+      this.large = drawing("live_map", { pressed: (cell) => this.cell?.(cell), keyed: (event) => this.enter(event) });
+      this.strip = drawing("live_maps", { pressed: (cell) => this.pin(cell), keyed: (event) => this.walk(event) });
       this.curves = drawing("live_curves", { clicked: (_trace, _point, { x }) => this.go(this.recorded(x)), usual: 260 });
       this.scores = drawing("alignment_mass", { usual: 300 });
       this.find(".st-key-alignment_mass p").innerHTML = mass;
@@ -141,6 +141,21 @@ export class Player {
     const picked = [this.sites[found.layer], found.head];
     const same = JSON.stringify(picked) === JSON.stringify(this.at.pinned);
     this.choose({ pinned: same ? null : picked });
+  }
+
+  // Enter upon the large map is a click on its strongest cell.
+  enter({ key }) {
+    if (key === "Enter" && this.shown) this.cell?.(strongestCell(this.shown.large(...this.head()).weights));
+  }
+
+  // Arrow keys upon all heads choose one.
+  walk(event) {
+    if (!this.shown) return;
+    const { sites } = this, [site, head] = this.head();
+    const to = neighbour([sites.indexOf(site), head], event.key, sites.length, this.index.heads[site].length);
+    if (!to && event.key !== "Enter") return;
+    event.preventDefault();
+    this.choose({ pinned: to && [sites[to[0]], to[1]] });
   }
 
   rest() {

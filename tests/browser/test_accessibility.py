@@ -1,0 +1,105 @@
+"""Accessibility: axe-core finds nothing on any page in any state, and the keyboard reaches every head."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from tests.browser.conftest import SMALL
+
+PICTURES = {
+    "Watch": "live_map svg.main-svg",
+    "Ask": "explore_map_figure svg.main-svg",
+    "Look inside": "anatomy_picture svg.main-svg",
+    "Masks": "mask_weights_figure svg.main-svg",
+    "Your data": "data_alignment_figure svg.main-svg",
+}
+PATH = f"/?steps=5000{SMALL}&pace=5+steps%2Fs"
+
+
+def violations(watch):
+    """What axe-core finds in both themes, as rule and element."""
+    found = []
+    for scheme in ("light", "dark"):
+        watch.page.emulate_media(color_scheme=scheme)
+        dark = scheme == "dark"
+        watch.until(lambda dark=dark: watch.page.evaluate(BACKGROUND) == dark, what=f"the {scheme} theme")
+        watch.page.wait_for_timeout(300)  # colours change over some frames
+        answer = Axe().run(watch.page, options={"resultTypes": ["violations"]})
+        found += [
+            (scheme, rule["id"], node["html"][:200])
+            for rule in answer.response["violations"]
+            for node in rule["nodes"]
+        ]
+    return found
+
+
+BACKGROUND = """() => {
+  const { backgroundColor } = getComputedStyle(document.querySelector(".stApp"));
+  return Number(/\\d+/.exec(backgroundColor)[0]) < 128;
+}"""
+"""Whether the page is dark."""
+
+
+def go_to(watch, page):
+    watch.page.get_by_role("link", name=page, exact=True).click()
+    watch.page.wait_for_selector(f".st-key-{PICTURES[page]}")
+
+
+@pytest.mark.parametrize("state", ["before", "during", "after"])
+def test_axe_finds_nothing_on_any_page_before_during_and_after_a_training(watch, state):
+    watch.open(PATH)
+    if state != "before":
+        watch.click("run_start")
+        watch.until(lambda: watch.number("live_map", "step") > 0, what="the first trained map")
+    if state == "after":
+        watch.click("run_stop")
+        watch.until(lambda: watch.state == "stopped")
+    for page in PICTURES:
+        go_to(watch, page)
+        assert violations(watch) == [], page
+
+
+def test_axe_finds_nothing_beside_a_mistake_and_in_full_screen(watch):
+    watch.open(PATH)
+    watch.type("own_word", "zz 19")
+    expect(watch.page.locator(".st-key-word_problem")).to_be_visible()
+    assert violations(watch) == []
+    watch.type("heads", "7")
+    expect(watch.page.locator("section.stSidebar [data-testid=stAlert]")).to_be_visible()
+    assert violations(watch) == []
+    watch.page.locator(".st-key-fullscreen button").click()
+    watch.until(lambda: watch.page.evaluate("Boolean(document.fullscreenElement)"))
+    assert violations(watch) == []
+    watch.page.keyboard.press("f")
+
+
+def test_the_keyboard_reaches_every_head_and_the_map_says_its_strongest_cell(watch):
+    watch.open(PATH)
+    large = watch.page.locator(".st-key-live_map .live-figure")
+    maps = watch.page.locator(".st-key-live_maps .live-figure")
+    watch.page.locator(".st-key-kind button").last.focus()
+    for _ in range(20):  # past the outline's box, the large map and its own menu
+        watch.page.keyboard.press("Tab")
+        if maps.evaluate("element => element === document.activeElement"):
+            break
+    assert maps.evaluate("element => getComputedStyle(element).outlineStyle") == "solid"
+    for key, head in (("ArrowUp", 1), ("ArrowDown", 2), ("ArrowDown", 2), ("ArrowUp", 1)):
+        maps.press(key)
+        expect(large).to_have_attribute("aria-label", pattern(head))
+    weights = watch.plot("live_map", "gd.data[0].z")
+    row, column = max(
+        ((i, j) for i, cells in enumerate(weights) for j in range(len(cells))),
+        key=lambda at: weights[at[0]][at[1]],
+    )
+    said = large.get_attribute("aria-label")
+    assert f"row {row + 1} (" in said
+    assert f"column {column + 1} (" in said
+    assert said.endswith(f"{round(100 * weights[row][column])} %")
+
+
+def pattern(head):
+    return re.compile(rf"^decoder 1 · head {head}, step 0: strongest cell, row ")
