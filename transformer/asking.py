@@ -38,7 +38,7 @@ def model_of(config: RunConfig, snapshot: Snapshot) -> Transformer:
     """The model of a snapshot, in eval mode and a model of its own, with nothing taken away.
 
     Raises:
-        InputError: the weights are not those of such a model.
+        InputError: the weights are not those of such a model, or not finite.
     """
     model = Transformer(config.model)
     try:
@@ -46,7 +46,17 @@ def model_of(config: RunConfig, snapshot: Snapshot) -> Transformer:
     except (RuntimeError, TypeError) as error:  # other names, shapes or kinds of number, from a file
         why = str(error).splitlines()[-1].strip()
         raise InputError(f"The weights of step {snapshot.step:,} do not fit this model ({why}).") from error
+    if not all(torch.isfinite(weights).all() for weights in model.parameters()):
+        raise InputError(diverged(snapshot.step))
     return model.eval()
+
+
+def diverged(step: int) -> str:
+    """Why a model cannot be asked whose numbers are beyond what a float32 holds."""
+    return (
+        f"The numbers of the model of step {step:,} are not finite: the training has diverged. Choose an "
+        "earlier step, or train again with a lower learning rate."
+    )
 
 
 class Asked:

@@ -75,8 +75,8 @@ class ShownMap:
         return large_map(
             self.weights,
             labels(answer, reading, self.site),
-            title=f"<b>{self.name}</b> · step {answer.step:,}{note}"
-            f"<br><span style='font-size:0.75em'>“{asked}” · seed {seed} · {fed}</span>",
+            title=f"<b>{self.name}</b> · step {answer.step:,}"
+            f"<br><span style='font-size:0.75em'>{note}“{asked}” · seed {seed} · {fed}</span>",
             step=answer.step,
             wrong=wrong,
             lit_row=self.lit,

@@ -109,7 +109,10 @@ def _label(view: RunFacts, differs: str) -> str:
         right = f" · {100 * view.right[0] // view.right[1]}% right"  # 999 of 1,000 are not all
     now = f"{view.state} at {view.step:,}{right}" if view.state in ENDED else view.state
     recipe, task = view.config.recipe, view.config.train.task
-    what = ABOUT[task].name if recipe == "default" else f"{plain(recipe)}, {ABOUT[task].name}"
+    named = (
+        [] if recipe in ("default", ABOUT[task].name) else [plain(recipe)]
+    )  # a preset is named as its task
+    what = ", ".join([*named, ABOUT[task].name])
     name = f"**{plain(view.name)}**" if view.name else what
     return f"{STATE_SIGNS[view.state]} {name} · {plain(differs)} · {now}"
 

@@ -121,3 +121,11 @@ def test_the_same_question_is_computed_once_and_another_snapshot_anew(made):
     assert trace(config, snapshot, "frog") is trace(config, snapshot, "frog")
     other = dataclasses.replace(snapshot, step=8)
     assert trace(config, other, "frog") is not trace(config, snapshot, "frog")
+
+
+def test_a_pass_that_leaves_the_numbers_of_a_float32_says_that_the_training_has_diverged(made):
+    config, snapshot = made("default")
+    weights = {name: array * np.float32(1e30) for name, array in snapshot.weights.items()}
+    assert all(np.isfinite(array).all() for array in weights.values())
+    with pytest.raises(InputError, match="^The numbers of the model of step 12 are not finite"):
+        trace(config, dataclasses.replace(snapshot, step=12, source=weights), "frog")

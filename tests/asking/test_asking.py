@@ -256,6 +256,14 @@ def test_what_cannot_be_taken_away_from_a_word_is_refused(half_trained, taken, n
         Asked(half_trained.config, snapshot_of(half_trained), taken).answer("frog")
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_model_whose_weights_are_not_finite_says_so(half_trained, number):
+    weights = {name: array.copy() for name, array in snapshot_of(half_trained).weights.items()}
+    next(iter(weights.values())).flat[3] = number
+    with pytest.raises(InputError, match="^The numbers of the model of step 7 are not finite: the training"):
+        Asked(half_trained.config, Snapshot(step=7, source=weights), NOTHING)
+
+
 def test_weights_of_another_model_are_refused(half_trained):
     other = TrainState.begin(
         RunConfig(

@@ -124,10 +124,12 @@ def test_the_run_before_is_a_grey_ghost_behind_this_one():
     run, before = series(8), series(20, seed=1)
     made = picture(run, before)
     order = list(lines(made))
-    assert order[:2] == ["previous run: training loss", "previous run: words right"]  # drawn first
+    assert order[:2] == ["run before", "previous run: words right"]  # drawn first
     loss, right = (lines(made)[name] for name in order[:2])
     assert loss.line.color == right.line.color == colors.GHOST
     assert loss.line.dash == right.line.dash == "dot"
+    assert loss.showlegend
+    assert not lines(picture(run))["previous run: training loss"].showlegend
     assert list(loss.y) == before.loss.tolist()
     assert list(right.x) == [4, 8, 12, 16, 20]
     assert list(lines(made)["training"].y) == run.loss.tolist()
@@ -147,7 +149,7 @@ def test_a_run_without_a_step_draws_its_axes_and_no_line():
 def test_a_long_run_is_thinned_in_the_picture_and_its_evaluations_are_not():
     run = series(6000, every=25)
     found = lines(picture(run, ghost=run, planned=6000))
-    for name in ("training", "letters right (training)", "previous run: training loss"):
+    for name in ("training", "letters right (training)", "run before"):
         assert len(found[name].x) == 500
     assert found["training"].y[0] == pytest.approx(run.loss[:12].mean())
     assert len(found["words right (held-out)"].x) == 240
@@ -155,7 +157,9 @@ def test_a_long_run_is_thinned_in_the_picture_and_its_evaluations_are_not():
 
 def test_what_stays_is_the_same_text_while_training_goes_on():
     first = picture(series(4))
-    assert picture(series(40), ghost=series(8)).spec == first.spec
+    assert picture(series(40)).spec == first.spec
+    with_ghost = picture(series(4), ghost=series(8)).spec
+    assert picture(series(40), ghost=series(9)).spec == with_ghost != first.spec  # its legend names the ghost
     assert set(picture(series(40), ghost=series(8)).arrays) == set(first.arrays)
     assert picture(series(4), planned=400).spec != first.spec
     other = picture(series(4), run_id="another run")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from transformer.player.outputs import by_length, output_row, outputs, samples, written
+from transformer.player.outputs import are_wide, by_length, output_row, outputs, samples, written
 from transformer.recording.frame import Probe
 
 MARKUP, TEXT = "<b>&", "&lt;b&gt;&amp;"
@@ -99,18 +99,31 @@ def test_samples_are_the_held_out_sentences_of_the_newest_evaluation(untrained):
     assert samples(replace(untrained, evaluation=replace(known, samples=()))) == ""
 
 
-def test_words_right_by_length_are_bars_with_their_numbers(untrained):
-    def said(lengths):
-        return by_length(replace(untrained, evaluation=replace(untrained.evaluation, by_length=lengths)))
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ({3: (0, 40), 4: (20, 40), 12: (40, 40)}, "3 0 % 4 50 % 12 100 %"),
+        ({n: (n, 10) for n in range(1, 10)}, "1–3 20 % 4–6 50 % 7–9 80 %"),
+        ({2: (999, 1000)}, "2 99 %"),  # not all of them
+    ],
+)
+def test_words_right_by_length_are_shares_of_a_few_groups_of_lengths(untrained, lengths, expected):
+    text = by_length(replace(untrained, evaluation=replace(untrained.evaluation, by_length=lengths)))
+    assert re.sub("<[^>]*>", "", text) == f"right by length: {expected}"
 
-    text = said({3: (0, 40), 4: (20, 40), 12: (40, 40)})
-    for title, bar, length in (
-        ("length 3: 0 of 40 right", "·", 3),
-        ("length 4: 20 of 40 right", "▄", 4),
-        ("length 12: 40 of 40 right", "█", 12),
-    ):
-        assert f"<span title='{title}'>{bar}<i>{length}</i></span>" in text
-    assert said({}) == ""
+
+def test_without_lengths_nothing_is_said(untrained):
+    assert by_length(replace(untrained, evaluation=replace(untrained.evaluation, by_length={}))) == ""
+
+
+def test_where_one_of_some_sentences_is_long_each_stands_above_its_output(untrained):
+    texts = ("他来", "纽约是一座很大的城市")
+    probes = tuple(replace(PROBE, text=text) for text in texts)
+    assert are_wide(probes)
+    assert not are_wide(probes[:1])
+    assert not are_wide([replace(PROBE, text="strawberries")])
+    assert outputs(replace(untrained, probes=probes), texts[0]).count("<td colspan='3'>") == 2
+    assert "<td colspan='3'>" not in outputs(replace(untrained, probes=probes[:1]), texts[0])
 
 
 def test_no_markup_gets_in_by_what_is_read_or_written(untrained):
@@ -121,7 +134,7 @@ def test_no_markup_gets_in_by_what_is_read_or_written(untrained):
         output_row(replace(probe, text="cat")),
         output_row(replace(probe, text="cat", answer=None, written_at=3)),
         written(probe),
-        output_row(replace(probe, text=f"{MARKUP} in a longer sentence")),
+        output_row(replace(probe, text=f"{MARKUP} in a longer sentence"), wide=True),
         outputs(replace(untrained, probes=(probe,)), MARKUP),
         samples(replace(untrained, evaluation=known)),
     ):

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace, StackPass
-from transformer.asking import QUESTIONS, model_of
+from transformer.asking import QUESTIONS, diverged, model_of
 from transformer.bounded import nbytes_of
 from transformer.config import RunConfig
+from transformer.errors import InputError
 from transformer.interventions import check_interventions
 from transformer.model.transformer import Site, Transformer
 from transformer.recording.developer import axes_of
@@ -133,6 +134,8 @@ def _trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, 
     check_interventions(taken, axes_of(model), n_heads, src_tokens, tgt_tokens, masks=masks)
     with record(model, RECORDABLE) as tape, _listen(model) as heard:
         logits = model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
+    if not torch.isfinite(logits).all():
+        raise InputError(diverged(snapshot.step))
     tokenizer = task.tgt_tokenizer
     return ForwardTrace(
         config=config,

@@ -135,7 +135,7 @@ def curves(
         arrays[f"{trace}.x"], arrays[f"{trace}.y"] = (x, y) if len(x) else (nothing, nothing)
     step = int(run.steps[-1]) if len(run.steps) else 0
     return Picture(
-        spec=_spec(planned, highest_loss, run_id, moments, called),
+        spec=_spec(planned, highest_loss, run_id, moments, called, ghost is not None),
         arrays=arrays,
         layout=marker_at(marker),
         step=step,
@@ -149,11 +149,19 @@ def _spec(
     run_id: str,
     moments: tuple[tuple[int, str], ...],
     called: tuple[str, str],
+    ghost: bool,
 ) -> str:
     parts, examples = called
     marked = {"mode": "lines+markers"}
     data = [
-        _curve("previous run: training loss", "y", colors.GHOST, 1.5, dash="dot"),
+        _curve(
+            "previous run: training loss",
+            "y",
+            colors.GHOST,
+            1.5,
+            dash="dot",
+            legend="run before" if ghost else "",
+        ),
         _curve(f"previous run: {examples} right", "y2", colors.GHOST, 1.5, dash="dot"),
         _curve("training", "y", colors.TRAIN, 1.5, legend="training"),
         _curve(f"{examples} right (held-out)", "y2", colors.HELD_OUT, 3) | marked,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import html
+import math
+from collections.abc import Iterable
 
 from transformer.recording.frame import Frame, Probe
 
 WIDE = 12
-"""A longer sentence stands in a line of its own."""
+"""Where one sentence is longer, each stands in a line of its own."""
+GROUPS = 4
+"""Into which lengths are put together at most: more would not fit in a line."""
 
 
 def _marked(probe: Probe) -> str:
@@ -30,16 +34,28 @@ def written(probe: Probe) -> str:
     return f"<span class='hl-outputs'>{html.escape(probe.text)} → {_marked(probe)} {_verdict(probe)}</span>"
 
 
-def output_row(probe: Probe) -> str:
-    """A tracked word and what the model wrote by itself: rows of a table."""
+def are_wide(probes: Iterable[Probe]) -> bool:
+    """Whether there are sentences among them, which stand above their translations."""
+
+    def width(text: str) -> int:
+        return sum(1 if letter < "\u2e80" else 2 for letter in text)  # Chinese takes twice the room
+
+    texts = [probe.text for probe in probes]
+    return any(width(text) > WIDE and not (text.isascii() and text.isalpha()) for text in texts)
+
+
+def output_row(probe: Probe, wide: bool = False) -> str:
+    """A tracked word and what the model wrote by itself: rows of a table.
+
+    Args:
+        wide: whether the word stands above its output, as `are_wide` says of all that are shown together.
+    """
     letters, mark = _marked(probe), _verdict(probe)
-    if probe.output_step is None:
-        letters, mark = "<small>not asked yet</small>", ""
     short, full = remark(probe)
+    if probe.output_step is None:
+        letters, mark, short = "<small>not asked yet</small>", "", ""
     row = f"<td>{html.escape(probe.text)}</td><td>→ {letters}</td>"
-    wide = sum(1 if letter < "\u2e80" else 2 for letter in probe.text) > WIDE  # Chinese takes twice the room
-    if wide and not (probe.text.isascii() and probe.text.isalpha()):
-        # A sentence, not a word: it stands above its translation.
+    if wide:
         return (
             f"<tr class='long'><td colspan='3'><small>{html.escape(probe.text)}</small></td></tr>"
             f"<tr class='long'><td colspan='2'>→ {letters}</td>"
@@ -57,7 +73,7 @@ def outputs(frame: Frame, chosen: str) -> str:
     """What the model wrote by itself to each tracked word, the chosen one on top."""
     probes = sorted(frame.probes, key=lambda probe: probe.text != chosen)
     rows = "".join(
-        f"<tbody class='{'chosen' if probe.text == chosen else ''}'>{output_row(probe)}</tbody>"
+        f"<tbody class='{'chosen' if probe.text == chosen else ''}'>{output_row(probe, are_wide(probes))}</tbody>"
         for probe in probes
     )
     written = {at for probe in probes if (at := probe.output_step) not in (None, frame.step)}
@@ -94,13 +110,15 @@ def samples(frame: Frame) -> str:
 
 
 def by_length(frame: Frame) -> str:
-    """Held-out examples right, by their length: a bar each, with its numbers under the pointer."""
-    bars = "".join(
-        f"<span title='length {n}: {right} of {asked} right'>{_BARS[round(8 * right / asked)]}"
-        f"<i>{n}</i></span>"
-        for n, (right, asked) in frame.evaluation.by_length.items()
-    )
-    return f"<div class='hl-lengths'><small>right by length</small>{bars}</div>" if bars else ""
-
-
-_BARS = "·▁▂▃▄▅▆▇█"
+    """Share of held-out examples that are right, by their length: neighbouring lengths together."""
+    lengths = list(frame.evaluation.by_length.items())
+    each = max(1, math.ceil(len(lengths) / GROUPS))
+    said = []
+    for group in (lengths[at : at + each] for at in range(0, len(lengths), each)):
+        (first, _), (last, _) = group[0], group[-1]
+        right, asked = (sum(counted[i] for _, counted in group) for i in (0, 1))
+        name = f"{first}" if first == last else f"{first}–{last}"
+        said.append(
+            f"<span title='{right} of {asked} right'><b>{name}</b> {100 * right // max(1, asked)} %</span>"
+        )
+    return f"<div class='hl-lengths'><small>right by length:</small> {' '.join(said)}</div>" if said else ""

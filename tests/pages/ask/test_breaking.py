@@ -51,7 +51,9 @@ def test_an_ablated_head_changes_the_right_side_only(learned):
         assert any(np.allclose(weights(ask, side), one, atol=1e-4) for one in maps)
     np.testing.assert_array_equal(weights(ask, "before"), before)
     assert verdict(ask, "before") == text
-    assert "switched off" in ask.drawn("break_after_figure").changing["title.text"]
+    first, second = ask.drawn("break_after_figure").changing["title.text"].split("<br>")
+    assert "after, switched off · “" in second  # at the front of the line that may be cut at its end
+    assert "after" not in first
     assert "before" in ask.drawn("break_before_figure").changing["title.text"]
     assert not ask.run.view.interventions  # and nobody has touched the run
     assert [probe.output for probe in ask.run.view.frame.probes] == outputs

@@ -52,7 +52,7 @@ def lit(visitor):
 
 
 def table(visitor):
-    (text,) = [text for text in visitor.texts if "hl-spelled " in text]
+    (text,) = [text for text in visitor.texts if "class='hl-spelled " in text]
     return text
 
 

@@ -47,6 +47,11 @@ def test_values_are_said_as_the_widgets_have_them():
     )
 
 
+def test_a_goal_is_said_as_a_percentage():
+    assert differences({"goal": (None, 0.99)}) == "goal none → 99 %"
+    assert differences({"goal": (1.0, None)}) == "goal 100 % → none"
+
+
 def test_runs_are_told_apart_by_the_settings_in_which_they_differ():
     first = RunConfig()
     second = first.with_changes(seed=3, causal_mask=False, d_model=64, d_ff=256)

@@ -280,6 +280,7 @@ export class Player {
     if (this.index.curves !== this.drawnCurves) {
       const { curves } = this.index;
       this.drawnCurves = curves;
+      this.find(".ghost").hidden = !this.ghost;
       await this.curves.show({ ...curves, arrays: { ...curves.arrays, ...this.ghost }, fileName: `${fileName}-curves` });
       await this.scores.show({ ...this.index.mass, fileName: `${fileName}-alignment` }, true);
     }
