@@ -26,9 +26,11 @@ button[kind^="primary"] :is(p, [data-testid="stIconMaterial"]) {{ color: light-d
 /* What comes and goes lies over the page, and moves nothing of it. */
 [data-testid="stLayoutWrapper"]:has(> .st-key-run_changes) {{ position: fixed; z-index: 999992; top: .3rem;
   right: 9.5rem; width: 30rem; min-height: 3rem; {_PAPER} }}
-:is(.st-key-controls, .st-key-probe_words) {{ position: relative; }}
-[data-testid="stLayoutWrapper"]:has(> .st-key-word_problem) {{ position: absolute; z-index: 5;
-  top: calc(100% + .3rem); left: 0; width: auto; max-width: 62%; border-radius: .5rem; {_PAPER} }}
+.st-key-controls {{ position: relative; }}
+[data-testid="stLayoutWrapper"]:has(> .st-key-word_problem) {{ position: fixed; z-index: 999993; top: .2rem;
+  right: 4rem; width: 36rem; min-height: 3rem; {_PAPER} }}
+.st-key-word_problem [data-testid="stAlertContainer"] {{ padding: .3rem .6rem; }}
+.st-key-word_problem p {{ font-size: .8rem; line-height: 1.25; }}
 .st-key-controls [data-testid="stLayoutWrapper"]:has(> .st-key-expected) {{ position: absolute; z-index: 4;
   top: calc(100% + .45rem); left: 14rem; pointer-events: none; }}
 .hl-batch {{ width: auto; border-collapse: collapse; font-family: var(--st-code-font, monospace);

@@ -193,8 +193,8 @@ def test_the_slider_moves_every_panel_and_each_number_is_the_frame_s(reader, vie
         written = reader.page.locator(".hl-outputs tr").first.locator("td").nth(1).inner_text()
         probe = frame.probes[0]
         assert written.removeprefix("→ ").rstrip("·…") == probe.output
-        labels = reader.plot("live_map", "gd.layout.yaxis.ticktext")
-        assert [" <b>✗</b> " in label for label in labels] == [
+        marks = reader.plot("live_map", "gd.layout.yaxis2.ticktext")
+        assert ["<b>✗</b> " in mark for mark in marks] == [
             expected != predicted for expected, predicted in zip(probe.expected, probe.predicted, strict=True)
         ]
     marker = reader.page.locator(".st-key-live_curves .marker")
@@ -242,7 +242,7 @@ def test_another_word_has_its_own_axes_and_one_that_was_asked_late_its_past_with
     reader.choose("word", "ox")
     reader.until(lambda: reader.plot("live_map", "gd.data[0].z.length") == 3)
     np.testing.assert_allclose(reader.drawn("live_map"), view.frames[-1].map(2, SITE)[1], atol=EXACT)
-    columns = reader.plot("live_map", "gd.layout.xaxis.ticktext.map(t => t.replace('<br>', ''))")
+    columns = reader.plot("live_map", "gd.layout.xaxis.ticktext.map(t => t.replace(/<[^>]*>/g, ''))")
     assert columns == ["[SOS]", "o", "x", "[EOS]"]
     assert reader.page.locator(".hl-outputs tr").first.locator("td").first.inner_text() == "ox"
     reader.keys("Home", "ArrowRight")

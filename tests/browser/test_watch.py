@@ -128,7 +128,7 @@ def test_a_reload_and_another_browser_show_the_same_run_undisturbed(watch, guest
 
 
 def assert_word_is_on_the_axes(watch, word):
-    columns = watch.plot("live_map", "gd.layout.xaxis.ticktext.map(t => t.replace('<br>', ''))")
+    columns = watch.plot("live_map", "gd.layout.xaxis.ticktext.map(t => t.replace(/<[^>]*>/g, ''))")
     assert columns == ["[SOS]", *word, "[EOS]"]
     rows = [row.split(" <b>")[0] for row in watch.plot("live_map", "gd.layout.yaxis.ticktext")]
     backwards = word[::-1]

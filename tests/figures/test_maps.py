@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ CROSS = MapAxes(
     row_title="after reading → writes",
     column_title="letters of the word",
 )
+MARKING = replace(CROSS, marked=True)
 CAUSAL = MapAxes(rows=CROSS.rows, columns=READ, row_title="rows", column_title="columns", causal=True)
 SHAPE = (7, 8)  # rows and columns of a cross-attention map differ, so that swapped axes are seen
 
@@ -62,7 +65,7 @@ def test_positions_are_the_axis_so_a_repeated_letter_keeps_its_own_column():
     assert figure.data[0].x is figure.data[0].y is None  # rows and columns are counted, not named
     x, y = figure.layout.xaxis, figure.layout.yaxis
     assert list(x.tickvals) == list(range(8))
-    assert [text.replace("<br>", "") for text in x.ticktext] == list(CROSS.columns)
+    assert [re.sub("<[^>]*>", "", text) for text in x.ticktext] == list(CROSS.columns)
     assert list(y.tickvals) == list(range(7))
     assert list(y.ticktext) == list(CROSS.rows)
     assert tuple(x.range) == (-0.5, 7.5)
@@ -128,10 +131,30 @@ def test_a_cell_taken_by_hand_is_told_from_the_future_and_a_player_fills_a_trace
 
 
 def test_a_row_that_would_write_the_wrong_letter_says_so_and_no_other_row_does():
-    labels = list(CROSS.rows)
-    labels[2], labels[6] = f"{labels[2]} <b>✗</b> x", f"{labels[6]} <b>✗</b> &lt;s&gt;"
-    figure = drawn(large(softmaxed(*SHAPE), wrong={2: "x", 6: "<s>"}))
-    assert list(figure.layout.yaxis.ticktext) == labels
+    figure = drawn(large(softmaxed(*SHAPE), wrong={2: "x", 4: "appartement", 6: "<s>"}))
+    marks = {i: mark for i, mark in enumerate(figure.layout.yaxis2.ticktext) if mark}
+    assert marks == {2: "<b>✗</b> x", 4: "<b>✗</b> appart…", 6: "<b>✗</b> &lt;s&gt;"}
+    assert list(figure.layout.yaxis.ticktext) == list(CROSS.rows)
+    assert figure.layout.yaxis2.side == "right"
+
+
+def test_what_is_wrong_moves_nothing_of_a_map():
+    """Its own axis changes, in a room that is kept free; the labels and the margins stay."""
+    right, wrong = (large(softmaxed(*SHAPE), MARKING, wrong=some) for some in ({}, {1: "[EOS]"}))
+    assert right.spec == wrong.spec
+    assert {*right.layout} == {*wrong.layout} == {"title.text", "yaxis2.ticktext"}
+    assert drawn(right).layout.margin.r > 40  # where they stand
+    assert not drawn(right).layout.yaxis2.automargin
+
+
+def test_all_labels_of_an_axis_stand_on_one_line_turned_where_they_are_crowded():
+    upright, crowded = ("[SOS]", "a", "b", "[EOS]"), ("[SOS]", "a", "[EOS]", "[PAD]")
+    for columns in (upright, crowded, ("[SOS]", "city", "[EOS]")):
+        axes = MapAxes(rows=("a",), columns=columns, row_title="rows", column_title="columns")
+        axis = drawn(large(np.full((1, len(columns)), 0.1), axes)).layout.xaxis
+        assert [re.sub("<[^>]*>", "", label) for label in axis.ticktext] == list(columns)
+        assert not any("<br>" in label for label in axis.ticktext)
+        assert (axis.tickangle == 0) == (columns == upright)
 
 
 def test_outlines_stand_on_exactly_the_letters_that_a_backwards_reader_reads():
@@ -242,13 +265,6 @@ def test_blocked_cells_of_tiles_have_no_weight_and_say_which_are_in_the_future_a
         else:
             assert np.isnan(blocked[row, column]) == (column % 8 <= row % 8)
     assert by_hand == [((1, 2), 4, 1)]
-
-
-def test_padding_that_is_not_hidden_has_one_label_for_all_its_columns():
-    columns = ("[SOS]", "a", "b", "[EOS]", "[PAD]", "[PAD]", "[PAD]")
-    axes = MapAxes(rows=("[SOS]", "a"), columns=columns, row_title="rows", column_title="columns")
-    labels = drawn(large(np.full((2, 7), 1 / 7), axes)).layout.xaxis.ticktext
-    assert list(labels) == ["<br>[SOS]", "a", "b", "<br>[EOS]", "", "<br><br>[PAD] ×3", ""]
 
 
 def test_a_head_that_is_off_is_hatched_as_a_whole_and_no_other():

@@ -66,6 +66,7 @@ def map_axes(
         row_title=row_title,
         column_title=COLUMN_TITLES[noun][sides.key],
         causal=sides.causal,
+        marked=sides.writes,
     )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from operator import and_
 
 import numpy as np
 
@@ -15,7 +15,27 @@ from transformer.figures.cells import BLOCKED, blocked_cells
 from transformer.figures.parts import BARE, ZERO_TO_ONE, Part, axis_title, frame, note, titled, weight_bar
 from transformer.figures.picture import Array, Picture, escaped
 from transformer.insight.blocking import BY_HAND, FUTURE
+from transformer.insight.names import shortened
 
+MARKED = 7
+"""Letters of a wrong token beside its row."""
+BESIDE, UNDER = 46, 62
+"""Pixels for them, and for the labels, the title and the legend below a map."""
+BELOW: Part = {
+    "orientation": "h",
+    "xref": "container",
+    "x": 1,
+    "xanchor": "right",
+    "yref": "container",
+    "y": 0,
+    "yanchor": "bottom",
+    "len": 0.5,
+    "thickness": 8,
+    "ypad": 0,
+    "title": {"text": ""},
+    "tickfont": {"size": 10},
+}
+"""Where the legend of a large map stands: in its lower right corner, beside the title of the columns."""
 GAP = 1
 """Cells between two tiles."""
 LOOKS_AT = "%{y} · looks at %{x}<br><b>%{z:.1%}</b><extra></extra>"
@@ -32,6 +52,8 @@ class MapAxes:
     column_title: str
     causal: bool = False
     """Whether the upper triangle is blocked."""
+    marked: bool = False
+    """Whether its rows write, so that some may be wrong."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -65,13 +87,13 @@ def large_map(
         off: whether the head is switched off.
     """
     axes.check(weights)
-    labels = [escaped(label) for label in axes.rows]
+    marks = [""] * len(axes.rows)
     for row, token in (wrong or {}).items():
-        labels[row] = f"{labels[row]} <b>✗</b> {escaped(token)}"
+        marks[row] = f"<b>✗</b> {escaped(shortened(token, MARKED))}"
     return Picture(
         spec=_large_spec(axes, tuple(outlined), lit_row, _taken(weights, axes)),
         arrays={"0.z": weights},
-        layout={"title.text": title, "yaxis.ticktext": labels},
+        layout={"title.text": title, "yaxis2.ticktext": marks},
         step=step,
         hatched=(_box(0, 0, axes.shape),) if off else (),
     )
@@ -110,16 +132,27 @@ def _large_spec(
         by_hand = np.zeros(axes.shape, dtype=bool)
         by_hand[tuple(np.array(taken).T)] = True
         data.append(_blocked(by_hand, BY_HAND))
-    data.append(weight_bar())
+    data.append(weight_bar(**BELOW) | {"yaxis": "y2"})
     shapes = [frame((row, row), (column, column), colors.MIRROR, 2) for row, column in outlined]
     if lit_row is not None:
         shapes.append(frame((lit_row, lit_row), (0, n_columns - 1), colors.LIT, 4))
     rows = _token_axis([escaped(label) for label in axes.rows], axes.row_title, size)
     layout = {
         "title": titled(),
-        "margin": {"l": 4, "r": 0, "t": 48, "b": 4},
+        "margin": {"l": 4, "r": BESIDE if axes.marked else 4, "t": 48, "b": UNDER},
         "xaxis": _column_axis(axes.columns, axes.column_title, size),
         "yaxis": rows | {"range": [n_rows - 0.5, -0.5]},
+        # Beside the map, in a room of its own: what comes and goes there moves nothing.
+        "yaxis2": BARE
+        | {
+            "overlaying": "y",
+            "side": "right",
+            "matches": "y",
+            "tickvals": list(range(n_rows)),
+            "ticktext": [""] * n_rows,
+            "tickfont": {"size": min(size, 13), "color": colors.WRONG},
+            "fixedrange": True,
+        },
         "shapes": shapes,
         "uirevision": json.dumps([axes.rows, axes.columns]),
     }
@@ -251,27 +284,14 @@ def _hidden(names: Sequence[str], ends: list[float]) -> Part:
 
 
 def _column_axis(tokens: Sequence[str], title: str, size: int) -> Part:
-    """Letters stand below their columns; words lean, for they are wider."""
-    if any(len(token) > 2 and not token.startswith("[") for token in tokens):
+    """Letters stand below their columns; words lean, for they are wider, and so does what is crowded."""
+    special = [len(token) > 2 and token.startswith("[") for token in tokens]
+    words = any(len(token) > 2 and not one for token, one in zip(tokens, special, strict=True))
+    if words or any(map(and_, special, special[1:])):
         return _token_axis([escaped(token) for token in tokens], title, min(size, 14)) | {"tickangle": -40}
-    return _token_axis(_lowered(tokens), title, size)
-
-
-def _lowered(tokens: Sequence[str]) -> list[str]:
-    """Special tokens are wider than their column: each stands below what is before, equal ones as one."""
-    labels: list[str] = []
-    lower = 0
-    for token, run in groupby(tokens):
-        n = len(list(run))
-        text = escaped(token)
-        if len(token) <= 3:
-            lower = 0
-            labels += [text] * n
-        else:
-            lower = lower % 2 + 1
-            together = lower * "<br>" + (text if n == 1 else f"{text} ×{n}")
-            labels += [together if i == n // 2 else "" for i in range(n)]
-    return labels
+    small = "<span style='font-size:0.7em'>{}</span>"  # it may reach beyond its column, but not to a letter
+    known = zip(map(escaped, tokens), special, strict=True)
+    return _token_axis([small.format(token) if one else token for token, one in known], title, size)
 
 
 def _token_axis(labels: Sequence[str], title: str, size: int) -> Part:

@@ -71,9 +71,9 @@ def output_row(probe: Probe, wide: bool = False) -> str:
 
 def outputs(frame: Frame, chosen: str) -> str:
     """What the model wrote by itself to each tracked word, the chosen one on top."""
-    probes = sorted(frame.probes, key=lambda probe: probe.text != chosen)
+    probes, wide = sorted(frame.probes, key=lambda probe: probe.text != chosen), are_wide(frame.probes)
     rows = "".join(
-        f"<tbody class='{'chosen' if probe.text == chosen else ''}'>{output_row(probe, are_wide(probes))}</tbody>"
+        f"<tbody class='{'chosen' if probe.text == chosen else ''}'>{output_row(probe, wide)}</tbody>"
         for probe in probes
     )
     written = {at for probe in probes if (at := probe.output_step) not in (None, frame.step)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,8 @@ def weights(visitor):
 
 def columns(visitor):
     return [
-        text.replace("<br>", "") for text in visitor.drawn("explore_map_figure").layout["xaxis"]["ticktext"]
+        re.sub("<[^>]*>", "", text)
+        for text in visitor.drawn("explore_map_figure").layout["xaxis"]["ticktext"]
     ]
 
 

@@ -59,7 +59,7 @@ def test_a_task_trains_and_the_axes_are_its_own_tokens(watch, task):
     assert tuple(run.task.src_tokenizer.encode([probe.text])[0]) == tuple(
         run.task.src_tokenizer.id_of(token) for token in probe.src_tokens
     )
-    shown = [label.replace("<br>", "") for label in drawn.layout["xaxis"]["ticktext"]]
+    shown = [re.sub("<[^>]*>", "", label) for label in drawn.layout["xaxis"]["ticktext"]]
     assert shown == list(probe.src_tokens)
     np.testing.assert_allclose(drawn.arrays["0.z"].sum(axis=1), 1, atol=1e-3)
     assert drawn.arrays["0.z"].shape == (len(probe.tgt_tokens), len(probe.src_tokens))
@@ -85,7 +85,7 @@ def test_a_sentence_that_the_grammar_does_not_make_runs_over_the_model_s_own_out
 def test_ask_says_so_too_whatever_it_was_to_be_fed_with(watch):
     visitor = watch("en-fr").go("explore").set("explore_text", "cat the sees").set("explore_input", "forced")
     assert "free-running" in visitor.drawn("explore_map_figure").changing["title.text"]
-    (spelled,) = [text for text in visitor.texts if "<div class='hl-spelled'" in text]
+    (spelled,) = [text for text in visitor.texts if "<div class='hl-spelled " in text]
     assert "nobody here knows the right answer" in spelled
     assert not re.search("right answer</th>|class='[^']*(ok|no)'|✓|✗", spelled)
 

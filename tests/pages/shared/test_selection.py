@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +31,7 @@ def cell_of(visitor, layer, head):
 
 
 def columns(visitor, figure):
-    labels = [text.replace("<br>", "") for text in visitor.drawn(figure).layout["xaxis"]["ticktext"]]
+    labels = [re.sub("<[^>]*>", "", text) for text in visitor.drawn(figure).layout["xaxis"]["ticktext"]]
     return "".join(label for label in labels if not label.startswith("["))
 
 

@@ -51,7 +51,8 @@ function enlarged(part, scale, least) {
   return Object.fromEntries(Object.entries(part).map(([name, value]) => {
     if (/font$/.test(name) && value.size) return [name, { ...value, size: Math.max(least, value.size * scale) }];
     if (name !== "margin" && name !== "pad") return [name, enlarged(value, scale, least)];
-    return [name, Object.fromEntries(Object.entries(value).map(([side, n]) => [side, n * scale]))];
+    const room = Math.max(scale, least / 13); // as its type grows
+    return [name, Object.fromEntries(Object.entries(value).map(([side, n]) => [side, n * room]))];
   }));
 }
 
@@ -63,13 +64,15 @@ function put(layout, path, value) {
   place[last] = value;
 }
 
-// Where there is no room for every label of an axis, one in a few stands there.
-function thinned(layout, host, scale) {
+// Where there is no room for every label of an axis, one in a few stands there. Where type has a least size, no label
+// is smaller.
+function thinned(layout, host, least) {
   for (const [name, room] of [["yaxis", host.clientHeight], ["xaxis", host.clientWidth]]) {
     const { ticktext, tickfont } = layout[name] ?? {};
     if (!ticktext || !tickfont?.size) continue;
+    if (least) layout[name].ticktext = ticktext.map((text) => text.replace(/<\/?span[^>]*>/g, ""));
     const every = Math.ceil((ticktext.length * tickfont.size * 1.15) / Math.max(1, room * 0.8));
-    if (every > 1 && !layout[name].tickangle) layout[name].ticktext = ticktext.map((text, i) => (i % every ? "" : text));
+    if (every > 1 && !layout[name].tickangle) layout[name].ticktext = layout[name].ticktext.map((text, i) => (i % every ? "" : text));
   }
   return layout;
 }
@@ -87,8 +90,6 @@ const striped = (rectangles) => rectangles.map(([x0, x1, y0, y1]) => ({
 
 const LEAST = 22; // pixels of type where a room looks on
 const NARROW = 240; // the width in pixels at which type has its usual size: labels need room
-
-const longest = (labels) => Math.max(0, ...labels.map((label) => label.length));
 
 const CONFIG = {
   displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, responsive: false,
@@ -156,7 +157,7 @@ export class Drawing {
       data[trace][attribute] = values;
     }
     for (const [path, value] of Object.entries(picture.layout)) put(layout, path, value);
-    const finished = dressed(thinned(enlarged(layout, scale, least), this.host, scale), theme, scale, least);
+    const finished = dressed(thinned(enlarged(layout, scale, least), this.host, least), theme, scale, least);
     Object.assign(finished, sizeOf(this.host));
     this.token = null;
     this.nameFile(picture.fileName); // where the name is another, Plotly would make all of it anew
@@ -187,10 +188,6 @@ export class Drawing {
       if (before.layout[path] !== value && JSON.stringify(before.layout[path]) !== JSON.stringify(value)) {
         relaid[path] = /\.size$/.test(path) ? value * scale : value;
       }
-    }
-    const labels = "yaxis.ticktext"; // longer ones need their room, for which all is laid out again
-    if (labels in relaid && longest(relaid[labels]) !== longest(this.host.layout.yaxis.ticktext)) {
-      relaid["margin.l"] = this.host.layout.margin.l;
     }
     if (relaid.shapes && this.token) relaid.shapes = this.followed(relaid.shapes);
     this.nameFile(picture.fileName);

@@ -2,6 +2,7 @@
 
 import { counted } from "./control.js";
 
+const MARKED = 7; // letters of a wrong token beside its row
 const LETTERS = 54; // of the title's second line; more are written smaller
 
 // shown: what there is to draw, {index, maps, segment, step, kind, site, head}.
@@ -21,7 +22,7 @@ export function largePicture({ index, maps, segment, step, kind, site, head }, {
     layout: {
       "title.text": `<b>${index.heads[site][head]}</b> · step ${counted(step)}<br>`
         + `<span style='font-size:${size}em'>${text}</span>`,
-      "yaxis.ticktext": look.rows.map((row, i) => (look.writes && i in maps.wrong ? `${row} <b>✗</b> ${maps.wrong[i]}` : row)),
+      "yaxis2.ticktext": look.rows.map((_, i) => (look.writes && i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i])}` : "")),
       shapes: gold.map(([row, column]) => ({
         type: "rect", x0: column - 0.5, x1: column + 0.5, y0: row - 0.5, y1: row + 0.5,
         line: { color: index.colors.outline, width: 2 },
@@ -34,6 +35,8 @@ export function largePicture({ index, maps, segment, step, kind, site, head }, {
     fileName: `${fileName}-${maps.chunk.word}-step${step}-${site}-head${head + 1}`,
   };
 }
+
+const short = (token) => (token.length > MARKED && !token.includes("&") ? `${token.slice(0, MARKED - 1)}…` : token);
 
 // The [row, column] of the highest weight.
 export function strongestCell(weights) {
