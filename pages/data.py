@@ -7,27 +7,19 @@ import streamlit as st
 from pages.own_data.brought import brought
 from pages.own_data.examples import draw_examples
 from pages.own_data.facts import what_it_is
-from pages.own_data.pairs import upload_pairs
+from pages.own_data.pairs import upload_pairs, uploader
 from pages.own_data.report import go_to_watch, pairs_report
 from pages.own_data.sidebar import chosen, data_settings
 from pages.own_data.tokenizer import bring_tokenizer
 from pages.own_data.tokens import draw_tokens
 from pages.runs.keyring import keyring
-from pages.settings.beginnings import task_chosen
+from pages.settings.beginnings import fill_once
 from pages.shared import selection
 from pages.shared.style import style
 
-selection.chosen_run()  # it stays in the link
+fill_once(selection.chosen_run())
 go_to_watch()
 style()
-
-
-def bring_your_own() -> None:
-    """Choose the task of one's own pairs."""
-    st.session_state["task"] = "pairs"
-    task_chosen()
-
-
 form = data_settings()
 if form.values["task"] == "pairs":
     with st.container(key="pairs"):
@@ -39,16 +31,10 @@ if form.values["task"] == "pairs":
     own = brought().pairs
     form.values["pairs"] = own.digest if own else None  # as the report has just made them
 else:
-    said, button = st.columns([3.6, 1], vertical_alignment="center", gap="medium")
+    said, own = st.columns([1.9, 1], vertical_alignment="center", gap="medium")
     said.markdown(what_it_is(form.values["task"]))
-    button.button(
-        "Bring your own pairs",
-        key="pairs_bring",
-        icon=":material/upload_file:",
-        width="stretch",
-        on_click=bring_your_own,
-        help="Upload or paste sentences with their translations, and train on them.",
-    )
+    with own:
+        uploader()
 data = chosen(form)
 with st.container(key="data_examples"):
     example = draw_examples(data)

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from pages.controls.overtaken import overtaken
 from pages.shared.login import login
 from pages.shared.session import session
 from pages.shared.why import why
@@ -21,5 +22,7 @@ if session.page != page.title:  # what was wrong on another page is not said on 
     session.page, session.word_problem = page.title, None
 login()
 why(page.title)
+if page.title not in ("Watch", "Masks"):
+    overtaken()
 page.run()
 st.set_page_config(page_icon="🔦")  # last: Streamlit takes a tenth of a second to know what an emoji is

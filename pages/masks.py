@@ -64,7 +64,7 @@ def compared_with(run: Watched) -> RunView | None:
 
 style()
 run = selection.chosen_run() or drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
-config = to_train(run)
+config = session.settings = to_train(run)
 run = begin(run, config, edited=False)
 model = run.config.model
 before = compared_with(run)

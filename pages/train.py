@@ -17,12 +17,11 @@ from pages.runs.lost import lost_run
 from pages.runs.run_list import run_list
 from pages.runs.share import share
 from pages.runs.take_away import take_away
-from pages.settings.beginnings import fill, values_of
+from pages.settings.beginnings import fill_once, values_of
 from pages.settings.model_size import at_once
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.settings.sidebar import settings
 from pages.shared import selection
-from pages.shared.session import session
 from pages.shared.style import style
 from pages.shared.wording import changed
 from transformer.insight.aims import AIMS
@@ -35,9 +34,7 @@ style()
 notice = st.container()
 buttons = buttons_row()
 run = selection.chosen_run()
-if run is not None and not session.settings_filled:
-    fill(run.config)  # a shared link shows the settings of its run
-session.settings_filled = True
+fill_once(run)
 config = settings()
 run = run or drafts.draft(at_once(config)) or drafts.draft(PRESETS[DEFAULT_PRESET].config)
 run = begin(run, config, edited=bool(changed(run, config)))

@@ -15,7 +15,7 @@ from transformer.runs.watched import Watched
 
 def probe_words(run: Watched) -> None:
     """Draw the box for a word of the owner's own."""
-    _take_up(run)
+    take_up(run)
     own = ownership.owns(run)  # its words are everybody's who watches
     st.text_input(
         "Your own word",
@@ -70,7 +70,7 @@ def word_choice(run: Watched) -> str:
 
 def chosen_word(run: Watched) -> str:
     """The tracked word that is looked at, of this session or the link; the first where that is none."""
-    _take_up(run)
+    take_up(run)
     words = [question.text for question in run.questions]
     run_id, typed = session.typed_word
     if run_id == run.id and typed in words:
@@ -114,7 +114,7 @@ def _drop() -> None:
     ask("drop_word", session.word or "")
 
 
-def _take_up(run: Watched) -> None:
+def take_up(run: Watched) -> None:
     """A typed word is tracked at once, in any state of the run; a dropped one goes."""
     for what, word in take("drop_word", "add_word"):
         try:

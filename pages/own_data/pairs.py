@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.own_data.caps import put_caps
+from pages.settings.beginnings import task_chosen
 from pages.shared.plain import plain
 from pages.shared.session import ask, take
 from transformer.errors import InputError
@@ -39,31 +40,44 @@ def most_megabytes() -> int:
     return min(MAX_BYTES // 10**6, int(st.get_option("server.maxUploadSize")))
 
 
+def _bring(key: str) -> None:
+    """Callback: what is brought is the task from now on; it is read by the page."""
+    if st.session_state.get(key) and st.session_state.get("task") != "pairs":
+        st.session_state["task"] = "pairs"
+        task_chosen()
+    ask("read_pairs", key)
+
+
+def uploader() -> None:
+    """Draw the uploader, which stands on the page whatever its task is."""
+    most = most_megabytes()
+    st.file_uploader(
+        "Your own pairs: a file with both sides, or two files with one each",
+        key="pairs_upload",
+        accept_multiple_files=True,
+        max_upload_size=most,
+        on_change=_bring,
+        args=("pairs_upload",),
+        help="TSV of 2 to 4 columns (ManyThings, Tatoeba), CSV, JSON lines, or two text files whose lines "
+        f"belong together, sources first. UTF-8, up to {most} MB and {MAX_LINES:,} lines, at "
+        f"least {MIN_PAIRS} pairs.",
+    )
+
+
 def upload_pairs() -> tuple[Upload | None, str]:
     """Draw the uploader and the box to paste into.
 
     Returns:
         What was read last, if anything was; and why what came after it could not be used, or nothing.
     """
-    most = most_megabytes()
-    st.file_uploader(
-        "A file with both languages, or two files with one each",
-        key="pairs_upload",
-        accept_multiple_files=True,
-        max_upload_size=most,
-        on_change=ask,
-        args=("read_pairs", "pairs_upload"),
-        help="TSV of 2 to 4 columns (ManyThings, Tatoeba), CSV, JSON lines, or two text files whose lines "
-        f"belong together, sources first. UTF-8, up to {most} MB and {MAX_LINES:,} lines, at "
-        f"least {MIN_PAIRS} pairs.",
-    )
+    uploader()
     st.text_area(
         "Or paste them here",
         key="pairs_paste",
         placeholder=FORMATS,
         height=142,
-        on_change=ask,
-        args=("read_pairs", "pairs_paste"),
+        on_change=_bring,
+        args=("pairs_paste",),
         help="A sentence and its translation on each line, with a tab between them as tables copy it (⇥), or "
         f"a comma; or JSON lines. Up to {MOST_PASTED:,} characters; upload more as a file. Ctrl+Enter reads "
         "them.",

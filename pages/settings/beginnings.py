@@ -9,9 +9,11 @@ import streamlit as st
 from pages.settings.form import SETS, Form
 from pages.settings.presets import DEFAULT_PRESET, OF_TASK, PRESETS
 from pages.settings.task_settings import task_choice
+from pages.shared.session import session
 from transformer.config import KINDS_OF, TASKS, RunConfig
 from transformer.fitting import with_task
 from transformer.recipes import RECIPES, beginning
+from transformer.runs.watched import Watched
 
 GOALS = {"none": None, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99, "100 %": 1.0}
 OWN = "default"
@@ -40,6 +42,13 @@ def fill(config: RunConfig) -> None:
     """Put a configuration into the widgets; call it before they are drawn."""
     st.session_state.update(values_of(config))
     st.session_state["preset"] = config.recipe if config.recipe in PRESETS else DEFAULT_PRESET
+
+
+def fill_once(run: Watched | None) -> None:
+    """Put the settings of a shared link's run into the widgets, on the first page that has them."""
+    if run is not None and not session.settings_filled:
+        fill(run.config)
+    session.settings_filled = True
 
 
 def _state(key: str, known: Any, otherwise: Any) -> Any:

@@ -8,6 +8,7 @@ from pages.settings.beginnings import GOALS, base, begin, beginnings, reset, val
 from pages.settings.form import Form
 from pages.settings.model_size import model_size
 from pages.settings.task_settings import task_settings, tokenizer_settings
+from pages.shared.session import session
 from transformer.config import DEVICES, PRECISIONS, RunConfig
 from transformer.errors import InputError
 from transformer.runs.calibration import speed
@@ -55,6 +56,7 @@ def settings() -> RunConfig | None:
         config = None
         form.refuse(problem)
     size.caption(model_size(config) if config else "")
+    session.settings = config
     return config
 
 

@@ -169,7 +169,7 @@ def keep_in_link(word: str | None = None) -> None:
         BESIDE: session.beside,
         "step": at,
         "word": word or session.word,
-        "kind": _chosen_kind(),
+        "kind": session.kind if session.kind_chosen else None,
         "head": f"{kept[0]}.{kept[1] + 1}" if kept else None,
         "stage": session.stage,
         "chapter": "positions" if session.at_positions else None,
@@ -179,8 +179,3 @@ def keep_in_link(word: str | None = None) -> None:
             st.query_params.pop(name, None)
         elif st.query_params.get(name) != str(value):
             st.query_params[name] = str(value)
-
-
-def _chosen_kind() -> str | None:
-    """None where nothing was chosen, or what every page but Masks opens on."""
-    return session.kind if session.kind_chosen and session.kind != "cross" else None

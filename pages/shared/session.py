@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import streamlit as st
 
+from transformer.config import RunConfig
 from transformer.recording.frame import Frame
 from transformer.runs.owners import Visitor
 from transformer.storage.brought import Brought
@@ -67,6 +68,9 @@ class Session:
     """Title of the page that was drawn last."""
     settings_filled = Entry(False)
     """Whether the settings of the link's run, if it names one, stand in the widgets."""
+
+    settings = Entry[RunConfig | None]()
+    """As they stood where they were drawn last; None where they cannot be used."""
 
     # Runs
     run = Entry[str | None]()

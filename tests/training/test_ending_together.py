@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.training.conftest import MODULE, ROOT, command, complaints, environment, launch
-from transformer.runs.runner import LEFT_ALONE
+from transformer.errors import LEFT_ALONE
 
 
 def state_on_disk(folder):

@@ -47,15 +47,26 @@ def keyring() -> None:
         _component(
             key=_KEY,
             height="content",
-            data=(tuple(own_runs().items()), session.brought_name, session.keys_told),
+            data=(tuple(own_runs().items()), session.brought_name, session.keys_told, _draft()),
             on_found_change=_found,
         )
+
+
+def _draft() -> tuple[str, str] | None:
+    """Id and token of the untrained model on the screen."""
+    id_ = session.draft
+    return (id_, session.tokens[id_]) if id_ in session.tokens else None
 
 
 def _found() -> None:
     session.keys_told = True
     match heard(_KEY, "found"):
-        case [list(runs), str(name)]:
+        case [list(runs), str(name), *draft]:
+            match draft:
+                case [[str(id_), str(token)]] if REGISTRY.glimpse(id_) is not None:
+                    # Started, and the page reloaded before the browser had its key.
+                    if hold(id_, token) and session.run is None:
+                        session.run = id_
             for one in runs[:MOST][::-1]:
                 match one:
                     case [str(id_), str(token), *_]:

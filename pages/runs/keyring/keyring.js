@@ -3,6 +3,7 @@
 
 const PLACE = "headlight-runs";
 const BROUGHT = "headlight-brought";
+const DRAFT = "headlight-draft"; // of the model that Start would train: a reload may overtake what comes after Start
 const MOST = 50; // the newest
 
 function kept() {
@@ -21,6 +22,15 @@ function keptName() {
   }
 }
 
+// [id, token], of this tab before it was loaded anew.
+const before = (() => {
+  try {
+    return JSON.parse(sessionStorage.getItem(DRAFT));
+  } catch {
+    return null;
+  }
+})();
+
 // What is found runs the page again: the first picture comes before that.
 function afterFirstPicture(tell) {
   if (!document.querySelector(".headlight-player") || document.querySelector(".live-figure[data-step]")) return tell();
@@ -33,7 +43,7 @@ function afterFirstPicture(tell) {
   window.addEventListener("headlight-drawn", once);
 }
 
-export default function keyring({ data: [runs, brought, told], setTriggerValue }) {
+export default function keyring({ data: [runs, brought, told, draft], setTriggerValue }) {
   const own = kept();
   const name = keptName();
   const unknown = Object.entries(own).filter(([id]) => !runs.some(([known]) => known === id));
@@ -41,13 +51,14 @@ export default function keyring({ data: [runs, brought, told], setTriggerValue }
   const newest = Object.entries(own).sort(([, a], [, b]) => b.at - a.at).slice(0, MOST);
   try {
     localStorage.setItem(PLACE, JSON.stringify(Object.fromEntries(newest)));
+    if (draft) sessionStorage.setItem(DRAFT, JSON.stringify(draft));
     if (brought) localStorage.setItem(BROUGHT, brought);
   } catch {
     // full or forbidden: the session knows its tokens, and a reload only watches
   }
   // A server that has been started again has not been told, whatever this page has told the one before.
-  if ((unknown.length || (name && !brought)) && !told) {
-    const tell = () => setTriggerValue("found", [unknown.map(([id, { token, at }]) => [id, token, at]), name]);
+  if ((unknown.length || (before && !own[before[0]]) || (name && !brought)) && !told) {
+    const tell = () => setTriggerValue("found", [unknown.map(([id, { token, at }]) => [id, token, at]), name, before]);
     afterFirstPicture(tell);
   }
 }

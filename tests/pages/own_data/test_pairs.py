@@ -13,15 +13,15 @@ from transformer.tasks.pairs.own import OwnPairs
 PICTURE = "picture.png", b"\x89PNG\r\n\x1a\n\0\0"
 
 
-def test_one_button_leads_to_ones_own_pairs(data):
+def test_whatever_the_task_is_the_upload_stands_there_and_what_is_uploaded_is_the_task(data):
     page = data(task="dates")
-    assert not page.at.file_uploader
-    page.press("pairs_bring")
+    assert page.at.file_uploader(key="pairs_upload").accept_multiple_files
+    assert page.value("task") == "dates"
+    upload(page, ("both.tsv", TSV.encode()))
     assert page.value("task") == "pairs"
     assert page.value("preset") == "Your own pairs"
-    assert page.at.file_uploader(key="pairs_upload").accept_multiple_files
     assert page.errors == []
-    assert page.says("Bring sentences with their translations")
+    assert page.says(f"“both.tsv”: **{len(PAIRS)}** pairs")
 
 
 def test_pasted_pairs_are_reported_step_by_step_and_become_the_examples(bring):

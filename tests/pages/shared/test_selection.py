@@ -114,7 +114,7 @@ def test_the_kind_of_attention_goes_from_page_to_page(trained):
     assert trained.value("kind") == "cross"
     assert trained.go("anatomy").value("walk_at")[0] == "cross"
     assert trained.go("train").player["first"]["kind"] == "cross"
-    assert "kind" not in trained.link
+    assert trained.link["kind"] == "cross"
 
 
 def test_the_word_goes_from_page_to_page(trained):
@@ -218,3 +218,19 @@ def test_the_head_shown_on_ask_is_that_of_the_step_and_not_of_the_newest(visit):
     assert trained.value("ablate_heads") == [f"dec 1 cross · head {head}" for head in (2, 3, 4)]
     trained.stand(None)
     assert "decoder 2 · head 4" in trained.drawn("break_before_figure").changing["title.text"]
+
+
+def test_a_link_to_your_data_shows_the_data_of_its_run(revisit):
+    owner = revisit(letters=5, steps=10)
+    guest = open_(owner, "data", {"run": owner.run.id})
+    assert guest.at.number_input(key="letters").value == 5
+    examples = guest.at.radio(key="data_trained").options
+    assert max(len(option.split(" → ")[0]) for option in examples) <= 5
+
+
+def test_a_reload_of_look_inside_keeps_its_chapter(trained):
+    trained.choose(kind="encoder")
+    trained.choose(kind="cross")  # which other pages open on, and Look inside does not
+    guest = open_(trained, "anatomy", dict(trained.link))
+    assert trained.link["kind"] == "cross"
+    assert guest.value("kind") == "cross"
