@@ -41,10 +41,9 @@ from transformer.config import RunConfig
 from transformer.recipes import RECIPES
 from transformer.recording.frames import MEMORY_LIMIT
 from transformer.recording.tape import record
-from transformer.recording.view import FINISHED, MAX_WORDS, untrained
+from transformer.recording.view import FINISHED, MAX_WORDS, Published, untrained
 from transformer.recording.weights import IN_MEMORY
 from transformer.runs.recorded_training import RecordedTraining
-from transformer.runs.runner import Published
 from transformer.tasks import task_of
 from transformer.training.loop import train
 from transformer.training.state import TrainState

@@ -42,9 +42,8 @@ from transformer.recipes import RECIPES
 from transformer.recording.developer import axes_of
 from transformer.recording.frame import reading_sites
 from transformer.recording.scorer import Scorer
-from transformer.recording.view import untrained
+from transformer.recording.view import Published, untrained
 from transformer.runs.recorded_training import RecordedTraining
-from transformer.runs.runner import Published
 from transformer.tasks import task_of
 from transformer.tasks.corpus import N_LIVE
 from transformer.training.loop import Report, train
