@@ -34,7 +34,6 @@ def data_of(watch, link):
 
 def test_an_uploaded_file_is_capped_and_trained_on_with_its_own_words_at_the_axes(watch, tsv):
     data_of(watch, f"/?{TINY}&task=dates")
-    watch.page.get_by_role("button", name="Bring your own pairs").click()
     upload(watch, tsv)
     says(watch, "pairs_report", "180 pairs read of 180 lines")
     watch.type("pairs_most", "150")
