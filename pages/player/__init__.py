@@ -10,7 +10,7 @@ import streamlit as st
 from pages.shared import ownership, selection
 from pages.shared.session import heard, session
 from pages.stream.channel import seen_of
-from pages.stream.files import PLAYER, loading, plotly
+from pages.stream.files import PLAYER, loading, plotly, styles
 from pages.stream.tickets import ticket
 from transformer.recording.view import RunView
 from transformer.runs.watched import Watched
@@ -19,7 +19,7 @@ KEY = "player"
 _component = st.components.v2.component(
     "headlight_player",
     html=(PLAYER / "player.html").read_text(encoding="utf-8"),
-    css=(PLAYER / "player.css").read_text(encoding="utf-8"),
+    css=styles("drawing", "player"),
     js=loading("mounted"),
     isolate_styles=False,  # plotly.js puts its styles into the document's head
 )

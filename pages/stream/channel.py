@@ -20,7 +20,7 @@ from transformer.runs.demo import demo_run
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
-TICK, SLOWEST, EACH = 0.08, 0.16, 0.001
+TICK, SLOWEST, EACH = 0.05, 0.16, 0.002
 """Seconds between two messages: for one viewer, for a crowd, and what each viewer adds."""
 FOUND_SECONDS = 5.0
 """So often the run is looked up again: it may have left memory, or been replaced."""

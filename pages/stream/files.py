@@ -53,6 +53,11 @@ def loading(script: str) -> str:
     return loader.replace("SCRIPT", address).replace("PRELOADED", json.dumps(early))
 
 
+def styles(*names: str) -> str:
+    """Style sheets of the player, one after the other."""
+    return "".join((PLAYER / f"{name}.css").read_text(encoding="utf-8") for name in names)
+
+
 @cache
 def compressed(name: str) -> bytes:
     """A file as most browsers want it, made once."""

@@ -83,7 +83,9 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
             "heading": html.escape(title),
             "facts": html.escape(f"{_facts(view)} · {share_of(view, shown.frames)}"),
             "reason": html.escape(view.reason),
-            "style": (_PLAYER / "player.css").read_text(encoding="utf-8"),
+            "style": "".join(
+                (_PLAYER / f"{name}.css").read_text(encoding="utf-8") for name in ("drawing", "player")
+            ),
             "player": (_PLAYER / "player.html").read_text(encoding="utf-8"),
             "modules": modules(),
             "plotly": _plotly(),

@@ -8,7 +8,8 @@ const JUMPS = {
   ArrowRight: 1, ArrowUp: 1, PageUp: 10, End: Infinity,
 };
 const SPEEDS = { "2 steps/s": 2, "5 steps/s": 5, "10 steps/s": 10, "20 steps/s": 20 };
-export const counted = (n) => n.toLocaleString("en-US");
+const WHOLE = new Intl.NumberFormat("en-US");
+export const counted = (n) => WHOLE.format(n);
 
 export class Control {
   // hooks: go(step), live(), play()

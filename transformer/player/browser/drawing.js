@@ -29,6 +29,12 @@ function themeOf(element) {
   };
 }
 
+// Whether two lists of numbers or rows of them hold the same.
+function alike(one, other) {
+  if (one === other || !Array.isArray(one) || one.length !== other?.length) return one === other;
+  return one.every((value, i) => alike(value, other[i]));
+}
+
 // The size is given: Plotly would ask the browser for it at every change, which costs a layout.
 const sizeOf = ({ clientWidth: width, clientHeight: height }) => ({ width, height });
 
@@ -97,6 +103,8 @@ const CONFIG = {
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
 };
 
+const WRITTEN = ["title.text", "yaxis2.ticktext"]; // drawn as HTML
+
 export class Drawing {
   // usual: the height in pixels at which type has its usual size; pressed: called with [row, column] of a cell;
   // keyed: called with a key that was pressed upon it
@@ -163,8 +171,11 @@ export class Drawing {
     this.nameFile(picture.fileName); // where the name is another, Plotly would make all of it anew
     const image = { format: "png", scale: 2, filename: picture.fileName };
     await Plotly.react(this.host, enlarged(data, scale, least), finished, { ...CONFIG, toImageButtonOptions: image });
-    if (this.listening || this.closed) return;
+    if (this.closed) return;
+    this.write();
+    if (this.listening) return;
     this.listening = true;
+    this.host.on("plotly_relayout", () => this.write()); // another size, or a part enlarged
     this.host.on("plotly_click", ({ points: [point] }) => this.clicked?.(point.curveNumber, point.pointNumber, point));
     this.host.on("plotly_hover", ({ points: [point] }) => this.follow(Plotly, point));
     this.host.on("plotly_unhover", () => this.follow(Plotly, null));
@@ -174,7 +185,7 @@ export class Drawing {
     const touched = [];
     const update = {};
     for (const [name, values] of Object.entries(picture.arrays)) {
-      if (before.arrays[name] === values) continue;
+      if (alike(before.arrays[name], values)) continue;
       const [trace, attribute] = name.split(".");
       if (!touched.includes(+trace)) touched.push(+trace);
       (update[attribute] ??= {})[trace] = values;
@@ -191,8 +202,48 @@ export class Drawing {
     }
     if (relaid.shapes && this.token) relaid.shapes = this.followed(relaid.shapes);
     this.nameFile(picture.fileName);
-    if (touched.length) await Plotly.update(this.host, update, relaid, touched);
-    else if (Object.keys(relaid).length) await Plotly.relayout(this.host, relaid);
+    for (const path of WRITTEN.filter((one) => one in relaid)) {
+      put(this.host.layout, path, relaid[path]);
+      delete relaid[path];
+    }
+    const relays = Object.keys(relaid).length > 0;
+    if (touched.length && (relays || !this.repaint(update, touched))) await Plotly.update(this.host, update, relaid, touched);
+    else if (relays) await Plotly.relayout(this.host, relaid);
+    this.write();
+  }
+
+  // Draw the cells of heatmaps anew and nothing else: Plotly.restyle would make axes, labels and legend too, in four times
+  // as long. Returns false where it cannot be done.
+  repaint(update, touched) {
+    const { data, calcdata, _fullData: full, _fullLayout: layout } = this.host;
+    const cartesian = layout._basePlotModules?.find(({ name }) => name === "cartesian");
+    if (!cartesian || !calcdata || touched.some((trace) => full[trace]?.type !== "heatmap")) return false;
+    touched.forEach((trace, place) => {
+      for (const [attribute, values] of Object.entries(update)) {
+        data[trace][attribute] = full[trace][attribute] = values[place];
+      }
+      const [cells] = full[trace]._module.calc(this.host, full[trace]);
+      calcdata[trace] = [Object.assign(cells, { t: calcdata[trace][0].t, trace: full[trace] })];
+    });
+    cartesian.plot(this.host, touched);
+    return true;
+  }
+
+  // Title and marks beside the rows, as HTML over the picture: with every change of a text Plotly would lay it out anew.
+  // Plotly has them too, for the downloaded picture; a style sheet hides its own.
+  write() {
+    const { host } = this;
+    const { title, yaxis2: marks } = host.layout;
+    const { _size: size, yaxis2: axis } = host._fullLayout;
+    this.over ??= host.appendChild(Object.assign(document.createElement("div"), { className: "over" }));
+    const rows = (marks?.ticktext ?? []).map((text, row) => {
+      const y = text && axis.d2p(row);
+      return text && y >= 0 && y <= size.h && `<span style="left:${size.l + size.w + 4}px;top:${size.t + y}px">${text}</span>`;
+    });
+    const html = [title?.text && `<p style="font-size:${title.font.size}px">${title.text}</p>`,
+      `<div style="font-size:${marks?.tickfont.size}px;color:${marks?.tickfont.color}">`, ...rows, "</div>"];
+    const written = html.filter(Boolean).join("");
+    if (written !== this.written) this.over.innerHTML = this.written = written;
   }
 
   // The name under which the picture is downloaded.
@@ -272,6 +323,7 @@ export class Drawing {
   close() {
     this.closed = true;
     this.line?.remove();
+    this.over?.remove();
     clearTimeout(this.later);
     this.observer.disconnect();
     this.sight.disconnect();
