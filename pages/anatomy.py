@@ -28,8 +28,8 @@ lost_run(ELSEWHERE)
 with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
     word = ask_word(run, "anatomy")
     step_box()
-    named = st.container(key="anatomy_named", width="stretch")
 control = st.container(key="step_control")
+named = st.container(key="anatomy_named")
 parts = walk_controls(seen, word)
 
 

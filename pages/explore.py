@@ -47,9 +47,9 @@ lost_run(ELSEWHERE)
 with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
     word = ask_word(run, "explore")
     step_box()
-    named = st.container(key="explore_named", width="stretch")
-problem = st.container(key="explore_problem")
 control = st.container(key="step_control")
+named = st.container(key="explore_named")
+problem = st.container(key="explore_problem")
 tabs = dict(zip(TABS, st.tabs(list(TABS.values()), key="explore_tab", on_change="rerun"), strict=True))
 chosen = next((name for name, tab in tabs.items() if tab.open), "Spell")
 with tabs[chosen]:

@@ -5,9 +5,10 @@ import streamlit as st
 from pages.controls.overtaken import overtaken
 from pages.shared.login import login
 from pages.shared.session import session
-from pages.shared.why import why
 
-st.set_page_config(page_title="Headlight: watch attention heads learn", layout="wide")
+st.set_page_config(
+    page_title="Headlight: watch attention heads learn", layout="wide", initial_sidebar_state=256
+)
 
 pages = [
     st.Page("train.py", title="Watch", default=True),
@@ -21,7 +22,6 @@ page = st.navigation(pages, position="top")
 if session.page != page.title:  # what was wrong on another page is not said on this one
     session.page, session.word_problem = page.title, None
 login()
-why(page.title)
 if page.title not in ("Watch", "Masks"):
     overtaken()
 page.run()

@@ -72,18 +72,17 @@ if session.word is None and "word" not in st.query_params:
     session.word = min((question.text for question in run.questions), key=len)  # with padding
 
 lost_run("Another model stands here; press Start to train it.")
+seen = run.view
+controls(run, seen, {}, config, buttons_row(), start=beside(run))
+control = st.container(key="step_control")
 with st.container(key="mask_switches", horizontal=True, vertical_alignment="center", gap="medium"):
     mask_switches(run)
     two = st.container(key="two_losses", width="stretch")
-seen = run.view
-controls(run, seen, {}, config, buttons_row(), start=beside(run))
 mask_problem()
 both = st.container(key="both_runs")
 sentence = st.container(key="moment")
-control = st.container(key="step_control")
 with st.container(key="probe_words", horizontal=True, vertical_alignment="center", gap="small"):
     word = word_choice(run)
-    probe_words(run)
 with st.sidebar:
     with st.container(key="mask_kind"):
         kind = kind_choice(model, opens_on="decoder")  # the attention that has both masks
@@ -94,6 +93,8 @@ with st.sidebar:
         "longer the longest word, the more padding the others carry. Hover a row of the mask: it says what "
         "that row may look at, and why not at the rest."
     )
+    with st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
+        probe_words(run)
 places = {
     key: column.container(key=key)
     for key, column in zip(PANELS, st.columns(len(PANELS), gap="small"), strict=True)

@@ -31,7 +31,7 @@ from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
 style()
-notice = st.container()
+notice = st.container(key="notice")
 buttons = buttons_row()
 run = selection.chosen_run()
 fill_once(run)
@@ -39,8 +39,8 @@ config = settings()
 run = run or drafts.draft(at_once(config)) or drafts.draft(PRESETS[DEFAULT_PRESET].config)
 run = begin(run, config, edited=bool(changed(run, config)))
 seen = run.view  # one look for the whole page: what has changed since, the player finds out
+lost_run("Press Start to train your own.")
 with notice:
-    lost_run("Press Start for one of your own.")
     if config is not None and at_once(config) is None and seen.state == "idle":
         st.info(
             "The model of these settings is large: it is built when you press Start. Until then a small "
@@ -48,7 +48,7 @@ with notice:
         )
 
 controls(run, seen, changed(run, config), config, buttons)
-with buttons:
+with st.sidebar, st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
     probe_words(run)
 recording = exhibited(run) if config is not None else run  # as long as nothing has been done
 parent = known.parent_of(seen)

@@ -45,16 +45,18 @@ def ask_word(run: Watched, page: str) -> str:
         key="explore_text",
         label_visibility="collapsed",
         placeholder="any word…",
-        width=210 if run.task.same_length else 360,
+        width="stretch",
         persist_state="session",
         help=f"{what_to_type(run)} Not only the run's own.",
     )
     try:
         word = run.task.question(typed or "").text
     except InputError as error:
-        refuse(error)
-        if error.offer:
-            st.button(f"Ask “{plain(error.offer)}”", key="explore_offer", on_click=_take, args=(error.offer,))
+        with st.container(key="word_problem", horizontal=True, vertical_alignment="center"):
+            refuse(error)
+            if error.offer:
+                offered = f"Ask “{plain(error.offer)}”"
+                st.button(offered, key="explore_offer", on_click=_take, args=(error.offer,))
     asked_before = word == st.session_state.get("asked_word_text")
     short = not run.task.question(word).too_long  # a longer one would pad all the others
     if word not in words and short and not asked_before and run.view.state != FAILED and ownership.owns(run):
@@ -78,7 +80,7 @@ def step_box() -> None:
         step=1,
         label_visibility="collapsed",
         placeholder="step: newest",
-        width=160,
+        width=140,
         on_change=_go,
         help="Any step; the nearest one whose weights are kept answers. Empty: the newest.",
     )

@@ -71,12 +71,12 @@ class ShownMap:
             wrong = wrong_predictions(axes, reading.to_write(answer.expected), reading.predicted)
         # Where nobody knows the right answer both readings are one, and free.
         fed = "free-running" if reading is answer.free else "teacher-forced"
-        asked = escaped(shortened(answer.question.text))
+        asked = f"“{escaped(shortened(answer.question.text))}” · step {answer.step:,}"
         return large_map(
             self.weights,
             labels(answer, reading, self.site),
-            title=f"<b>{self.name}</b> · step {answer.step:,}"
-            f"<br><span style='font-size:0.75em'>{note}“{asked}” · seed {seed} · {fed}</span>",
+            title=f"<b>{self.name}</b><br>"
+            f"<span style='font-size:0.8em'>{note}{asked} · seed {seed} · {fed}</span>",
             step=answer.step,
             wrong=wrong,
             lit_row=self.lit,

@@ -16,16 +16,14 @@ from transformer.config import RunConfig
 from transformer.recording.view import ENDED, FAILED, IDLE, PAUSED, QUEUED, TRAINING, RunView
 from transformer.runs.watched import Watched
 
-_BUTTONS = """
-| button | key | what it does |
-|---|---|---|
-| Start | S | trains; beside a run that is there, it starts another and leaves that one alone |
-| Pause | P | stands still after the present step |
-| Resume | S | lets a run that stands still go on, with the large button |
-| Step | N | takes as many training steps as the box beside it says, then stands still |
-| Stop | X | ends the run after the present step; it stays in the list and can be continued |
-| Continue | | lets a run that has ended go on for more steps: how many, and at what rate, stands here |
-| + and − | | adds the word in the box to the tracked ones, with its past; removes the chosen one |
+_KEYS = """
+| key | what it does |
+|---|---|
+| S | Start, Resume or New run |
+| P | Pause after the current step |
+| N | Step: train this many steps, then pause |
+| X | Stop: end the run; it stays in the list and can be continued |
+| F | fill the screen with the map and its heads |
 """
 
 
@@ -54,53 +52,31 @@ def controls(
     """
     state, edited, usable = view.state, bool(changes), config is not None
     own = ownership.owns(run)
-    paused = state == PAUSED and own
-    goes_on = paused and not edited
-    startable = state in (IDLE, *ENDED) or edited or not own or goes_on
+    active = own and state in (QUEUED, TRAINING, PAUSED)
     with row:
-        st.button(
-            "Resume" if goes_on else start or _start_label(state, edited, own),
-            key="run_start",
-            type="primary" if startable and own else "secondary",
-            icon=":material/play_arrow:",
-            shortcut="S",
-            disabled=not (goes_on or (usable and startable)),
-            on_click=tell if goes_on else ask,
-            args=("resume", run) if goes_on else ("start",),
-        )
-        # The large button is taken by settings that were changed: then Pause lets the run go on.
-        resuming = paused and edited
-        running = own and state in (QUEUED, TRAINING)
-        _button("Resume" if resuming else "Pause", "run_pause", "play_pause", "P", resuming or running, run)
+        # Settings that were changed take the large button: the run's own button stands behind it then.
+        if active and not edited:
+            _continuing(run, state, primary=True)
+        else:
+            _starting(state, start, own=own, enabled=usable)
+            if active:
+                _continuing(run, state, primary=False)
         first = state == IDLE and usable and not edited
-        steppable = own and (state in (TRAINING, PAUSED) or first)
-        _button("Step", "run_step", "skip_next", "N", steppable, None if first else run)
-        if own and state not in ENDED:
-            st.number_input(
-                "Steps at a time",
-                value=1,
-                step=1,
-                key="step_size",
-                label_visibility="collapsed",
-                width=70,
-                persist_state="session",
-                help="How many steps Step takes.",
-            )
-        _button("Stop", "run_stop", "stop", "X", running or paused, run)
-        pace = _pace(run, view, own)
+        if own and (state in (TRAINING, PAUSED) or first):
+            _button("Step", "run_step", "skip_next", "N", None if first else run, on_page=first)
+        if active:
+            _button("Stop", "run_stop", "stop", "X", run)
+        pace = _pace(run, view) if own else None
         how_long, too_long = expected(config, pace) if state == IDLE or edited else ("", False)
-        ended = own and state in ENDED and state != FAILED
-        if ended:
-            st.button("Continue", key="run_continue", on_click=tell, args=("continue", run))
-        _how(run, ended)
+        _menu(run, view, own)
         if not own:
             st.caption("You watch this run.", width="content")
-        with st.container(key="expected", width="content"):
-            # Beside Continue there is no room: a second line would move the pictures.
-            st.caption(how_long if state == IDLE and not too_long else "")
+    with st.sidebar, st.container(key="expected"):
+        if how_long and state == IDLE and not too_long:
+            st.caption(f"{how_long[0].upper()}{how_long[1:]}.")
     # Always the same containers, empty or not: one that came and went would move the pictures below it to
     # another place in the page, where the browser would build them anew.
-    with st.container():
+    with st.container(key="problem"):
         problem()
         if view.unsaved:
             st.warning(view.unsaved, icon=":material/save:")
@@ -112,20 +88,51 @@ def controls(
             _changed_settings(run, state, changes, own)
 
 
-def _button(label: str, key: str, icon: str, shortcut: str, enabled: bool, run: Watched | None) -> None:
-    """One that tells the run what it is called, or asks it of the page where none has begun."""
+def _starting(state: str, start: str, *, own: bool, enabled: bool) -> None:
+    """Draw the large button that begins a run."""
     st.button(
-        label,
-        key=key,
-        icon=f":material/{icon}:",
-        shortcut=shortcut,
+        start or ("Start your own" if not own else "Start" if state == IDLE else "New run"),
+        key="run_start",
+        type="primary" if own else "secondary",
+        icon=":material/play_arrow:",
+        shortcut="S",
         disabled=not enabled,
-        on_click=ask if run is None else tell,
-        args=(label.lower(),) if run is None else (label.lower(), run),
+        on_click=ask,
+        args=("start",),
     )
 
 
-def _pace(run: Watched, view: RunView, own: bool) -> float | None:
+def _continuing(run: Watched, state: str, *, primary: bool) -> None:
+    """Draw the button that pauses or resumes a run that has begun."""
+    paused = state == PAUSED
+    st.button(
+        "Resume" if paused else "Waiting" if state == QUEUED else "Pause",
+        key="run_start" if paused and primary else "run_pause",
+        type="primary" if primary else "secondary",
+        icon=":material/play_arrow:" if paused else ":material/pause:",
+        shortcut="S" if paused and primary else "P",
+        help="Press to pause before its turn comes." if state == QUEUED else None,
+        on_click=tell,
+        args=("resume" if paused else "pause", run),
+    )
+
+
+def _button(
+    label: str, key: str, icon: str, shortcut: str, run: Watched | None, *, on_page: bool = False
+) -> None:
+    """Draw a small button; the page obeys it where no run has begun, and the run otherwise."""
+    st.button(
+        "",
+        key=key,
+        icon=f":material/{icon}:",
+        shortcut=shortcut,
+        help=label,
+        on_click=ask if on_page else tell,
+        args=(label.lower(),) if on_page else (label.lower(), run),
+    )
+
+
+def _pace(run: Watched, view: RunView) -> float | None:
     """Draw how fast the run is let to train; returns it in steps per second."""
     if view.state != IDLE:  # the box shows the run's own pace, whoever has set it
         st.session_state["pace"] = next(name for name, pace in PACE_NAMES.items() if pace == view.pace)
@@ -134,29 +141,18 @@ def _pace(run: Watched, view: RunView, own: bool) -> float | None:
         list(PACE_NAMES),
         key="pace",
         bind="query-params",
-        width=116,
+        width=112,
         label_visibility="collapsed",
-        disabled=not own,
         on_change=None if view.state == IDLE else tell,
         args=("pace", run),
         help="How fast the run is let to train. At 5 steps a second or less, every step is drawn. "
         "The losses are the same at any pace.",
     )
     pace = PACE_NAMES.get(name)
-    if own and view.state == IDLE and pace != view.pace:
+    if view.state == IDLE and pace != view.pace:
         # From the link, or from before the model was made anew.
         ownership.command(run).set_pace(pace)
     return pace
-
-
-def _start_label(state: str, edited: bool, own: bool) -> str:
-    if not own:
-        return "Start one of your own"
-    if state == IDLE:
-        return "Start"
-    if state == QUEUED and not edited:
-        return "Waiting…"
-    return "Start new" if edited else "New run"
 
 
 def _changed_settings(run: Watched, state: str, changes: dict[str, tuple[Any, Any]], own: bool) -> None:
@@ -174,10 +170,19 @@ def _changed_settings(run: Watched, state: str, changes: dict[str, tuple[Any, An
         )
 
 
-def _how(run: Watched, goes_on: bool) -> None:
-    """What the buttons do, and how a run that has ended goes on."""
-    with st.popover("", icon=":material/more_horiz:", help="What the buttons do"):
-        if goes_on:
+def _menu(run: Watched, view: RunView, own: bool) -> None:
+    """What is needed less often: steps at a time, going on after the end, the keys."""
+    with st.popover("", icon=":material/more_horiz:", help="More", key="run_menu"):
+        if own and view.state not in ENDED:
+            st.number_input(
+                "Steps at a time",
+                value=1,
+                step=1,
+                key="step_size",
+                persist_state="session",
+                help="How many steps Step takes.",
+            )
+        if own and view.state in ENDED and view.state != FAILED:
             st.number_input("More steps", value=100, step=50, key="continue_steps")
             st.number_input(
                 "Rate",
@@ -185,6 +190,7 @@ def _how(run: Watched, goes_on: bool) -> None:
                 step=0.0005,
                 format="%.4g",
                 key="continue_rate",
-                help="It is warmed up to this afresh, and falls to zero again.",
+                help="The new learning rate: warmed up to this value, then lowered to zero.",
             )
-        st.markdown(_BUTTONS)
+            st.button("Continue this run", key="run_continue", on_click=tell, args=("continue", run))
+        st.markdown(_KEYS)

@@ -41,9 +41,8 @@ def beside(run: Watched) -> str:
     off = [mask for mask in MASKS if view.masks[mask] and not shown[mask]]
     on = [mask for mask in MASKS if shown[mask] and not view.masks[mask]]
     if len(off) + len(on) == 1:
-        return f"Train one {'without' if off else 'with'} it beside this one"
-    named = [*(f"without the {mask} mask" for mask in off), *(f"with the {mask} mask" for mask in on)]
-    return f"Train one {' and '.join(named)}"
+        return f"Train one {'without' if off else 'with'} it"
+    return "Train one with these masks"
 
 
 def mask_switches(run: Watched) -> None:

@@ -14,28 +14,26 @@ from transformer.runs.watched import Watched
 
 
 def probe_words(run: Watched) -> None:
-    """Draw the box for a word of the owner's own."""
+    """Draw the box for a word of one's own; only the owner of a run adds words, which all viewers share."""
     take_up(run)
-    own = ownership.owns(run)  # its words are everybody's who watches
+    if not ownership.owns(run):
+        return
     st.text_input(
         "Your own word",
         key="own_word",
-        placeholder=("your word…" if run.task.same_length else "your sentence…")
-        if own
-        else "any word: on Ask",
-        label_visibility="collapsed",
-        disabled=not own,
+        placeholder="your word…" if run.task.same_length else "your sentence…",
         on_change=_typed,
-        width=124 if run.task.same_length else 150,
+        width="stretch",
         help=f"{what_to_type(run)} Press Enter.",
     )
-    st.button("", key="add_word", icon=":material/add:", on_click=_add, disabled=not own)
+    st.button("", key="add_word", icon=":material/add:", on_click=_add, help="Add the word.")
     st.button(
         "",
         key="drop_word",
         icon=":material/remove:",
         on_click=_drop,
-        disabled=not own or len(run.questions) < 2,
+        disabled=len(run.questions) < 2,
+        help="Remove the word on the screen.",
     )
     _problem()
 

@@ -19,7 +19,7 @@ KEY = "player"
 _component = st.components.v2.component(
     "headlight_player",
     html=(PLAYER / "player.html").read_text(encoding="utf-8"),
-    css=styles("drawing", "player"),
+    css=styles("player"),
     js=loading("mounted"),
     isolate_styles=False,  # plotly.js puts its styles into the document's head
 )

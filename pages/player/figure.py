@@ -10,13 +10,12 @@ import numpy as np
 import streamlit as st
 
 from pages.shared.session import heard
-from pages.stream.files import loading, plotly, styles
+from pages.stream.files import loading, plotly
 from transformer.figures.picture import Array, Picture
 
 _component = st.components.v2.component(
     "live_figure",
     html='<div class="live-figure"></div>',
-    css=styles("drawing"),
     js=loading("figure"),
     isolate_styles=False,  # plotly.js puts its styles into the document's head
 )

@@ -12,6 +12,6 @@ ELSEWHERE = "Another model stands here; on Watch, press Start for one of your ow
 
 def lost_run(instead: str) -> None:
     """Say it until a run is started or opened."""
-    with st.container():  # what comes below keeps its place in the page
+    with st.container(key="lost_run"):  # what comes below keeps its place in the page
         if session.lost_run:
             st.info(f"The run of this link is no longer on this server. {instead}")

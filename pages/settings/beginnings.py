@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from pages.settings.form import SETS, Form
-from pages.settings.presets import DEFAULT_PRESET, OF_TASK, PRESETS
+from pages.settings.presets import DEFAULT_PRESET, OF_TASK, PRESETS, SHORT
 from pages.settings.task_settings import task_choice
 from pages.shared.session import session
 from transformer.config import KINDS_OF, TASKS, RunConfig
@@ -106,15 +106,35 @@ def begin() -> None:
                 st.session_state.setdefault(key, value)
 
 
+def preset_choice() -> None:
+    """Draw the presets that are offered at first sight, each with what it shows, and the chosen one."""
+    chosen = _state("preset", PRESETS, DEFAULT_PRESET)
+    offered = [*SHORT, *([chosen] if chosen not in SHORT else [])]
+    st.session_state["preset_short"] = chosen
+    st.radio(
+        "What it learns",
+        offered,
+        key="preset_short",
+        captions=[PRESETS[name].shows for name in offered],
+        on_change=_short_preset_chosen,
+        help="A preset fills in all settings. More presets stand under All settings.",
+    )
+
+
+def _short_preset_chosen() -> None:
+    st.session_state["preset"] = _state("preset_short", PRESETS, DEFAULT_PRESET)
+    _preset_chosen()
+
+
 def beginnings(form: Form) -> None:
-    """Draw preset, recipe, task and topology."""
+    """Draw all presets, recipe, task and topology."""
     st.selectbox(
         "Preset",
         list(PRESETS),
         key="preset",
         bind="query-params",
         on_change=_preset_chosen,
-        help="A beginning that works. Changing it fills in the settings below.",
+        help="A preset fills in all settings.",
     )
     form.values["task"] = task_choice(task_chosen)
     recipe = st.selectbox(
@@ -124,7 +144,7 @@ def beginnings(form: Form) -> None:
         bind="query-params",
         on_change=_recipe_chosen,
         help="The architecture of a published from-scratch Transformer, or the app's own. Choosing one "
-        "fills in sizes and training that fit two cores.",
+        "fills in a size and a training that suit two cores.",
     )
     st.selectbox(
         "Topology",
@@ -132,8 +152,8 @@ def beginnings(form: Form) -> None:
         key="topology",
         bind="query-params",
         on_change=_topology_chosen,
-        help="encoder-decoder: one stack reads, one writes. encoder-only: a letter is predicted in the "
-        "place of each. decoder-only: word, separator and answer in one sequence.",
+        help="encoder-decoder: one stack reads, one writes. encoder-only: each position predicts the letter "
+        "that belongs there. decoder-only: word, separator and answer are one sequence.",
     )
     recipe = recipe if recipe in RECIPES else OWN
     if recipe != OWN:
@@ -142,8 +162,7 @@ def beginnings(form: Form) -> None:
             key="as_published",
             bind="query-params",
             on_change=reset,
-            help="The article's own sizes, and its own training where it has one. Large ones are slow on a "
-            "CPU.",
+            help="The size of the paper, and its training where it has one. Large models are slow on a CPU.",
         )
         st.caption(RECIPES[recipe].source)
     form.places["task"] = form.places["topology"] = st.container()

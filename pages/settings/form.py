@@ -63,16 +63,23 @@ class Form:
         if isinstance(step, int):
             _drop_infinite(key)
         said = text.format(limits=RunConfig.limit_of(SETS[key]))
-        self._note(key, at.number_input(label, value=self._begun[key], step=step, **_of(key, said), **more))
+        shown = at.number_input(
+            self._marked(key, label), value=self._begun[key], step=step, **_of(key, said), **more
+        )
+        self._note(key, shown)
 
     def choice(self, key: str, label: str, options: Sequence[str], text: str, *, at: Any = st) -> None:
         """Draw a list to choose one of."""
         index = options.index(self._begun[key])
-        self._note(key, at.selectbox(label, options, index=index, **_of(key, text)))
+        self._note(key, at.selectbox(self._marked(key, label), options, index=index, **_of(key, text)))
 
     def toggle(self, key: str, label: str, text: str) -> None:
         """Draw a switch."""
-        self._note(key, st.toggle(label, value=self._begun[key], **_of(key, text)))
+        self._note(key, st.toggle(self._marked(key, label), value=self._begun[key], **_of(key, text)))
+
+    def _marked(self, key: str, label: str) -> str:
+        """The label of a widget, marked where its value differs from the preset's."""
+        return f"**{label}** ●" if differs(key, self._begun[key]) else label
 
     def place(self) -> None:
         """Leave room for messages about what has been drawn since the last one."""
@@ -96,6 +103,11 @@ class Form:
                 )
             else:
                 st.info(plain(str(problem)))
+
+
+def differs(key: str, begun: Any) -> bool:
+    """Whether the widget of this key says something else than it began with."""
+    return key in st.session_state and st.session_state[key] != begun
 
 
 def _of(key: str, text: str) -> dict[str, Any]:

@@ -14,8 +14,10 @@ class Preset:
     """A named beginning."""
 
     config: RunConfig
+    shows: str
+    """What there is to see, in a few words."""
     look_for: str
-    """One sentence for whoever is about to press Start."""
+    """The same in a sentence, for the untrained model."""
     reaches: int | None = None
     """The step at which it usually meets its goal, by the benchmarks; none: unknown."""
 
@@ -24,107 +26,125 @@ _DEFAULT = RECIPES["default"].small
 
 PRESETS = {
     "Reverse words": Preset(
+        shows="a head turns anti-diagonal",
         config=_DEFAULT,
         look_for=RECIPES["default"].look_for,
         reaches=225,
     ),
     "One head": Preset(
+        shows="one head does all the reading",
         config=_DEFAULT.with_changes(n_heads=1, recipe="One head"),
-        look_for="With a single head per layer there is nobody to share the work: one head of the decoder "
-        "must do all the reading.",
+        look_for="With one head per layer, one head of the decoder does all the reading.",
     ),
     "One layer each": Preset(
+        shows="the smallest model that learns",
         config=_DEFAULT.with_changes(
             n_encoder_layers=1, n_decoder_layers=1, steps=600, recipe="One layer each"
         ),
-        look_for="The smallest that learns: its heads stay more smeared than with a second decoder layer, "
-        "and it needs more steps.",
+        look_for="The smallest model that learns. Its heads are less sharp than with a second "
+        "decoder layer, and it needs more steps.",
     ),
     "A long look": Preset(
+        shows="2,000 steps without a goal",
         config=_DEFAULT.with_changes(goal=None, steps=2000, recipe="A long look"),
-        look_for="No goal stops this one: see what the heads go on doing after every word is already right.",
+        look_for="No goal ends this run: watch how the heads change after every word is right.",
     ),
     "No causal mask": Preset(
+        shows="the decoder reads ahead and fails",
         config=_DEFAULT.with_changes(goal=None, causal_mask=False, recipe="No causal mask"),
-        look_for="The decoder may read ahead, so each row simply copies the letter that it is to write: the "
-        "loss falls to nothing, but written freely (dashed) it rises, and no word comes out right. The map "
-        "“Decoder” shows where it looks.",
+        look_for="The decoder can read ahead, so each row copies the letter that it has to write. "
+        "The loss falls to zero, but the loss of free-running outputs (dashed) rises and no "
+        "word is right. The “Decoder” maps show where it looks.",
     ),
     "No padding mask": Preset(
+        shows="attention to padding",
         config=_DEFAULT.with_changes(padding_mask=False, recipe="No padding mask"),
-        look_for="[PAD] can be looked at: choose a short word, and see how much of its attention goes to "
-        "columns that mean nothing. It learns all the same, only later.",
+        look_for="[PAD] can be attended to. Choose a short word and see how much weight the padding "
+        "columns get. The model still learns, but later.",
     ),
     **{
         name: Preset(
-            config=replace(with_task(_DEFAULT, task), recipe=name), look_for=sentence, reaches=reaches
+            config=replace(with_task(_DEFAULT, task), recipe=name),
+            shows=shows,
+            look_for=sentence,
+            reaches=reaches,
         )
-        for name, task, reaches, sentence in (
+        for name, task, reaches, shows, sentence in (
             (
                 "Copy words",
                 "copy",
                 175,
-                "Nothing moves here: soon some head draws a diagonal, each letter read where it stands.",
+                "each letter is read in its place",
+                "Some head soon draws a diagonal: each letter is read where it stands.",
             ),
             (
                 "Sort letters",
                 "sort",
                 475,
-                "What is read depends on which letters there are, not on where they stand: no two words draw "
+                "each word has its own pattern",
+                "What a head reads depends on the letters, not on their places: no two words draw "
                 "the same picture.",
             ),
             (
                 "Caesar's cipher",
                 "caesar",
                 175,
-                "Each letter is read where it stands, a diagonal, and changed on the way: attention moves, "
-                "the feed-forward part translates.",
+                "a diagonal; letters change on the way",
+                "A diagonal: each letter is read where it stands, and the feed-forward layers change it.",
             ),
             (
                 "Dates",
                 "dates",
                 475,
-                "The year goes from the end to the beginning, the month is looked up from its letters, and "
-                "the weekday stays dark: it decides nothing.",
+                "the year moves from the end to the front",
+                "The year moves from the end to the front, the month is looked up from its letters, "
+                "and the weekday gets no weight, because it decides nothing.",
             ),
             (
                 "Numbers",
                 "numbers",
                 275,
-                "Each digit is read from its word; for a nought that nobody says there is no word to look "
-                "at. In German the last digit is said before the tens.",
+                "each digit is read from its word",
+                "Each digit is read from its word. A zero that is not spoken has no word to attend "
+                "to. German says the last digit before the tens.",
             ),
             (
                 "English to French",
                 "en-fr",
                 375,
-                "Adjectives and nouns change places: the diagonal is crossed. “it” is put before the verb, "
-                "and its row also looks for the noun that decides between le and la.",
+                "adjectives and nouns change places",
+                "Adjectives and nouns change places, so the diagonal is crossed. “it” moves before "
+                "the verb, and its row also attends to the noun that decides between le and la.",
             ),
             (
                 "English to Italian",
                 "en-it",
                 None,
-                "Most words keep their order; colours change places with their nouns, and articles look "
-                "ahead to the word that decides between il, lo and l'.",
+                "colours cross their nouns",
+                "Most words keep their order. Colours change places with their nouns, and articles "
+                "attend to the next word, which decides between il, lo and l'.",
             ),
             (
                 "Chinese to English",
                 "zh-en",
                 275,
-                "Relative clauses and places move from the front to the end; measure words are read by "
-                "nobody. 纽约是一座城市 is never trained on.",
+                "纽约是一座城市",
+                "Relative clauses and places move from the front to the end, and measure words get "
+                "no weight. 纽约是一座城市 is never trained on.",
             ),
             (
                 "Your own pairs",
                 "pairs",
                 None,
-                "Nobody knows the right alignment here: which words does each row choose by itself?",
+                "upload them on Your data",
+                "No gold alignment is known here: see which tokens each row attends to.",
             ),
         )
     },
 }
 DEFAULT_PRESET = "Reverse words"
+SHORT = (DEFAULT_PRESET, "English to Italian", "Chinese to English")
+"""Presets that are offered at first sight."""
 OF_TASK = {"reverse": DEFAULT_PRESET} | {
     preset.config.train.task: name
     for name, preset in PRESETS.items()
@@ -133,10 +153,10 @@ OF_TASK = {"reverse": DEFAULT_PRESET} | {
 """Task to the preset that begins it."""
 
 _TOPOLOGIES = {
-    ENCODER_ONLY.recipe: "One stack reads the word and writes in its place: soon self-attention itself turns "
-    "anti-diagonal, for each letter must fetch the one that stands opposite.",
-    DECODER_ONLY.recipe: "Word, [SEP] and answer are one sequence. Look at the rows behind [SEP]: soon they "
-    "read the word backwards, an anti-diagonal in the lower left.",
+    ENCODER_ONLY.recipe: "One stack reads the word and writes in its place. Its self-attention turns "
+    "anti-diagonal, because each letter needs the letter on the opposite side.",
+    DECODER_ONLY.recipe: "Word, [SEP] and answer are one sequence. The rows after [SEP] soon read the word "
+    "backwards: an anti-diagonal in the lower left.",
 }
 
 
@@ -145,7 +165,7 @@ def look_for(config: RunConfig) -> str:
     if config.recipe in PRESETS:
         return PRESETS[config.recipe].look_for
     if config.published:
-        return "At paper size and with the article's own training; on a CPU that takes patience."
+        return "At the size and with the training of the paper. This takes long on a CPU."
     if config.recipe in _TOPOLOGIES:
         return _TOPOLOGIES[config.recipe]
     recipe = RECIPES.get(config.recipe)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.settings.beginnings import GOALS, base, begin, beginnings, reset, values_of
-from pages.settings.form import Form
+from pages.settings.beginnings import GOALS, base, begin, beginnings, preset_choice, reset, values_of
+from pages.settings.form import SETS, Form, differs
 from pages.settings.model_size import model_size
 from pages.settings.task_settings import task_settings, tokenizer_settings
 from pages.shared.session import session
@@ -15,6 +15,9 @@ from transformer.runs.calibration import speed
 from transformer.runs.machine import check_machine
 from transformer.runs.registry import REGISTRY
 from transformer.tasks import completed
+
+_IN_SIGHT = ("n_encoder_layers", "n_decoder_layers", "n_heads", "d_model")
+"""Settings whose widgets are never folded."""
 
 
 def settings() -> RunConfig | None:
@@ -26,12 +29,14 @@ def settings() -> RunConfig | None:
     begin()
     form = Form(values_of(base()))
     with st.sidebar:
-        beginnings(form)
-        task_settings(form)
-        _layers_and_heads(form)
-        size = st.container(key="model_size")
-        _training(form)
-        with st.expander("More settings", key="more_settings", on_change="ignore"):
+        preset_choice()
+        layers = st.container(key="model_settings")
+        problems = st.container(key="settings_problem")
+        with st.expander(_all_settings(), key="more_settings"):
+            beginnings(form)
+            task_settings(form)
+            size = st.container(key="model_size")
+            _training(form)
             form.number("batch_size", "Batch", "Examples per step, up to {limits.high:,}.")
             form.place()
             smoothed = "Share of each target spread over all tokens, {limits}."
@@ -43,21 +48,32 @@ def settings() -> RunConfig | None:
             tokenizer_settings(form)
             _decoding(form)
             _machine(form)
-        st.button(
-            "Reset to the preset",
-            key="run_reset",
-            on_click=reset,
-            icon=":material/restart_alt:",
-            width="stretch",
-        )
+            st.button(
+                "Reset to the preset",
+                key="run_reset",
+                on_click=reset,
+                icon=":material/restart_alt:",
+                width="stretch",
+            )
+        with layers:
+            _layers_and_heads(form)
     try:
         config = _checked(form)
     except InputError as problem:
         config = None
+        if problem.field not in _IN_SIGHT:  # its widget may be folded away
+            form.places[problem.field or ""] = problems
         form.refuse(problem)
     size.caption(model_size(config) if config else "")
     session.settings = config
     return config
+
+
+def _all_settings() -> str:
+    """The title of the folded settings, with the number of those that differ from the preset."""
+    begun = values_of(base())
+    n = sum(differs(key, begun[key]) for key in SETS)
+    return "All settings" if not n else f"All settings: **{n} changed**"
 
 
 def _layers_and_heads(form: Form) -> None:
@@ -67,14 +83,14 @@ def _layers_and_heads(form: Form) -> None:
     form.number(
         "layers_encoder",
         "Encoder layers",
-        "They read the word. {limits}.",
+        "Layers that read the word, {limits}.",
         at=left,
         disabled=topology == "decoder-only",
     )
     form.number(
         "layers_decoder",
         "Decoder layers",
-        "They write the answer. {limits}. A second one is what makes the anti-diagonal clean.",
+        "Layers that write the answer, {limits}. A second one makes the anti-diagonal clean.",
         at=right,
         disabled=topology == "encoder-only",
     )
@@ -84,8 +100,8 @@ def _layers_and_heads(form: Form) -> None:
     form.number(
         "width",
         "Width",
-        "d_model, the numbers per token: up to {limits.high:,}; 32 to 128 learn live. "
-        "The feed-forward part follows it, as the recipe has it.",
+        "d_model, the numbers per token: up to {limits.high:,}. 32 to 128 learn within seconds. "
+        "The width of the feed-forward layers follows it, as in the recipe.",
         at=right,
     )
     form.place()

@@ -96,7 +96,7 @@ def test_the_page_of_reversed_words_speaks_of_letters(recorded):
     index = data_of(html_page(recorded, word="cat", kind="cross", site="decoder.1.cross", head=0))["index"]
     assert (index["examples"], index["token"]) == ("words", "letter")
     assert "A word read backwards" in index["kinds"]["cross"]["reading"]
-    assert any("<small>words right</small>" in text for text in index["texts"])
+    assert any("<small>words right, step" in text for text in index["texts"])
 
 
 def rewritten(view, pieces):

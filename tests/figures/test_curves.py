@@ -29,16 +29,8 @@ def series(n, every=4, seed=0):
     )
 
 
-MOMENTS = ((200, "all words right"), (40, "head 1 turned anti-diagonal"), (42, "half right"), (40, "a third"))
-
-
 def picture(run, ghost=None, planned=300, run_id="this run", **more):
     return curves(run, planned=planned, highest_loss=3.9, run_id=run_id, ghost=ghost, **more)
-
-
-def pins(made):
-    """The last trace, as Plotly understands the figure."""
-    return drawn(made).data[-1]
 
 
 def lines(made):
@@ -176,51 +168,3 @@ def test_a_marker_stands_at_its_step_through_both_panels_and_moves_in_place():
         assert (line.yref, line.y0, line.y1) == ("paper", 0, 1)
         assert line.line.dash == "dot"
         assert set(made.layout) == set(without.layout)
-
-
-def test_moments_are_pins_in_the_last_trace_point_by_point_and_no_other_trace_moves():
-    run = series(12)
-    made = picture(run, moments=MOMENTS)
-    figure = drawn(made)
-    assert len(figure.data) == 8
-    assert figure.data[:7] == drawn(picture(run)).data
-    assert list(pins(made).x) == [200, 40, 42, 40]  # point i is moment i
-    assert pins(made).mode == "markers"
-    assert not pins(made).showlegend
-    assert len(drawn(picture(run)).data) == 7  # without moments there is no such trace
-    assert picture(series(40), moments=MOMENTS).spec == made.spec
-    assert made.arrays.keys() == picture(run).arrays.keys()
-
-
-def test_the_pointer_upon_a_pin_names_its_moment_and_those_close_by():
-    texts = [text.replace("<br>", " ") for text in pins(picture(series(12), moments=MOMENTS)).text]
-    assert texts[0] == "<b>step 200: all words right</b>"
-    assert texts[1] == "step 40: a third <b>step 40: head 1 turned anti-diagonal</b> step 42: half right"
-    assert texts[2] == "step 40: a third step 40: head 1 turned anti-diagonal <b>step 42: half right</b>"
-    long = pins(picture(series(12), moments=((1, "a long sentence " * 9),))).text[0]
-    assert max(len(line) for line in long.split("<br>")) < 45  # labels fit a narrow picture
-
-
-def test_pins_close_to_each_other_stand_at_three_heights():
-    near = ((10, "a"), (12, "c"), (11, "b"), (13, "d"), (14, "e"), (300, "alone"))
-    made = picture(series(12), planned=400, moments=near)
-    # By their steps, whatever their order; a fourth takes the place of the first, a fifth that of the second.
-    assert list(pins(made).y) == [0, 2, 1, 0, 1, 0]
-    same = picture(series(12), moments=((5, "a"), (5, "b"), (5, "c")))
-    assert sorted(pins(same).y) == [0, 1, 2]
-    far = picture(series(12), moments=((0, "a"), (100, "b"), (200, "c")))
-    assert list(pins(far).y) == [0, 0, 0]
-
-
-@pytest.mark.parametrize("heights", [1, 2, 3])
-def test_pins_have_a_strip_above_the_loss_so_that_the_pointer_finds_them_alone(heights):
-    made = picture(series(12), moments=tuple((5, f"moment {i}") for i in range(heights)))
-    layout = drawn(made).layout
-    assert pins(made).yaxis == "y3"
-    assert layout.yaxis3.overlaying is None
-    assert layout.yaxis2.domain[1] < layout.yaxis.domain[0]
-    assert layout.yaxis.domain[1] == layout.yaxis3.domain[0] < layout.yaxis3.domain[1] == 1
-    assert 0.0 < layout.yaxis3.domain[1] - layout.yaxis3.domain[0] < 0.16
-    low, high = layout.yaxis3.range
-    assert low < min(pins(made).y) <= max(pins(made).y) < high
-    assert [note.y for note in layout.annotations] == [layout.yaxis.domain[1], layout.yaxis2.domain[1]]

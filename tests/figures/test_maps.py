@@ -70,7 +70,7 @@ def test_positions_are_the_axis_so_a_repeated_letter_keeps_its_own_column():
     assert list(y.ticktext) == list(CROSS.rows)
     assert tuple(x.range) == (-0.5, 7.5)
     assert tuple(y.range) == (6.5, -0.5)  # the first row stands at the top
-    assert (x.title.text, y.title.text) == (CROSS.column_title, CROSS.row_title)
+    assert x.title.text == f"rows: {CROSS.row_title}<br>columns: {CROSS.column_title}"
     assert figure.layout.title.text == "decoder 1 · head 2"
 
 

@@ -223,7 +223,8 @@ class Visitor:
         return any(part in text for text in self.texts)
 
     def enabled(self, key: str) -> bool:
-        return not self.at.button(key=key).disabled
+        """Whether a button is there and can be pressed."""
+        return any(button.key == key and not button.disabled for button in self.at.button)
 
     def value(self, key: str) -> Any:
         return self.at.session_state[key]

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from transformer.insight.scores import THRESHOLD
 from transformer.player.index import Index
-from transformer.player.outputs import are_wide, by_length, output_row, samples
+from transformer.player.outputs import by_length, output_row, samples
 from transformer.player.sentences import looking_back, words_right
 from transformer.recording.chunk import Chunk
 from transformer.recording.frames import Frames
@@ -124,9 +124,7 @@ def tells_every_frame(view, index):
         frame, segment = view.frames.of_step(step), segment_of(index, step)
         begins = segment["from"] == step
         assert segment["right"] == words_right(frame, task), step
-        assert segment["outputs"] == {
-            probe.text: output_row(probe, are_wide(frame.probes)) for probe in frame.probes
-        }, step
+        assert segment["outputs"] == {probe.text: output_row(probe) for probe in frame.probes}, step
         assert segment["written"] == max(probe.output_step or 0 for probe in frame.probes), step
         assert tuple(segment["clearest"]) == frame.clearest, step
         assert segment["lengths"] == by_length(frame), step

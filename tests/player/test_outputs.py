@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from transformer.player.outputs import are_wide, by_length, output_row, outputs, samples, written
+from transformer.player.outputs import by_length, output_row, outputs, samples, written
 from transformer.recording.frame import Probe
 
 MARKUP, TEXT = "<b>&", "&lt;b&gt;&amp;"
@@ -41,11 +41,11 @@ def row(frame, probe):
 @pytest.mark.parametrize(
     ("output", "stopped", "shown", "right_letters"),
     [
-        ("tac", True, "→ tac✓", 3),
-        ("", True, "→ ···✗", 0),
-        ("tact", True, "→ tact✗", 3),
-        ("tac", False, "→ tac…✗", 3),
-        ("[PAD]ac", True, "→ [PAD]ac✗", 2),
+        ("tac", True, "✓ tac", 3),
+        ("", True, "✗ ···", 0),
+        ("tact", True, "✗ tact", 3),
+        ("tac", False, "✗ tac…", 3),
+        ("[PAD]ac", True, "✗ [PAD]ac", 2),
     ],
 )
 def test_every_letter_of_an_output_is_marked_right_or_wrong_by_more_than_colour(
@@ -61,14 +61,14 @@ def test_every_letter_of_an_output_is_marked_right_or_wrong_by_more_than_colour(
 def test_outputs_that_were_written_earlier_say_at_which_step(untrained):
     now = replace(untrained, step=9, probes=(PROBE, replace(PROBE, text="owl", output_step=None)))
     assert outputs(now, "cat").startswith("<small>As written at step 0:</small>")
-    assert "<td>owl</td><td>→ <small>not asked yet</small></td>" in outputs(now, "cat")
+    assert "<small>owl</small><br><small>not asked yet</small></td>" in outputs(now, "cat")
     assert "As written" not in outputs(replace(now, step=0), "cat")
 
 
 def test_where_nobody_knows_the_answer_nothing_is_marked_wrong(untrained):
     unknown = {"text": "a dog", "answer": None, "written_at": 12, "wanted": (), "right": False}
     table, text = row(untrained, replace(PROBE, **unknown, pieces=("un", " chien")))
-    assert "→ un chien?" in text
+    assert "? un chien" in text
     assert "class='ok'" not in table  # nor right
     assert "✓" not in text
     assert "✗" not in text
@@ -109,21 +109,20 @@ def test_samples_are_the_held_out_sentences_of_the_newest_evaluation(untrained):
 )
 def test_words_right_by_length_are_shares_of_a_few_groups_of_lengths(untrained, lengths, expected):
     text = by_length(replace(untrained, evaluation=replace(untrained.evaluation, by_length=lengths)))
-    assert re.sub("<[^>]*>", "", text) == f"right by length: {expected}"
+    assert re.sub("<[^>]*>", "", text) == f"right by length {expected}"
+
+
+def test_all_held_out_examples_everyday_words_and_scores_stand_beside_the_lengths(untrained):
+    known = replace(untrained.evaluation, by_length={3: (1, 2)}, live=(31, 200), right=151, total=1000)
+    known = replace(known, everyday=(7, 9), bleu=12.34, chrf=30.25)
+    text = re.sub("<[^>]*>", "", by_length(replace(untrained, evaluation=known)))
+    assert text == (
+        "right by length 3 50 % all held-out 151 / 1,000 everyday words 7 / 9 BLEU 12.3 chrF 30.2"
+    )
 
 
 def test_without_lengths_nothing_is_said(untrained):
     assert by_length(replace(untrained, evaluation=replace(untrained.evaluation, by_length={}))) == ""
-
-
-def test_where_one_of_some_sentences_is_long_each_stands_above_its_output(untrained):
-    texts = ("他来", "纽约是一座很大的城市")
-    probes = tuple(replace(PROBE, text=text) for text in texts)
-    assert are_wide(probes)
-    assert not are_wide(probes[:1])
-    assert not are_wide([replace(PROBE, text="strawberries")])
-    assert outputs(replace(untrained, probes=probes), texts[0]).count("<td colspan='3'>") == 2
-    assert "<td colspan='3'>" not in outputs(replace(untrained, probes=probes[:1]), texts[0])
 
 
 def test_no_markup_gets_in_by_what_is_read_or_written(untrained):
@@ -134,7 +133,6 @@ def test_no_markup_gets_in_by_what_is_read_or_written(untrained):
         output_row(replace(probe, text="cat")),
         output_row(replace(probe, text="cat", answer=None, written_at=3)),
         written(probe),
-        output_row(replace(probe, text=f"{MARKUP} in a longer sentence"), wide=True),
         outputs(replace(untrained, probes=(probe,)), MARKUP),
         samples(replace(untrained, evaluation=known)),
     ):

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transformer.figures.curves import PINS
 from transformer.interventions import Interventions
 from transformer.player.index import drawn
 from transformer.player.pictures import ghost_of, listed, run_curves, score_picture
 
 
-def test_the_curves_are_the_run_s_numbers_with_its_moments_up_to_its_end(recorded):
+def test_the_curves_are_the_run_s_numbers_up_to_its_end(recorded):
     picture = run_curves(recorded)
     figure = picture.figure()
     for name, column in (("training", "loss"), ("held-out", "held_out_loss"), ("free", "free_loss")):
@@ -22,8 +21,6 @@ def test_the_curves_are_the_run_s_numbers_with_its_moments_up_to_its_end(recorde
         measured = ~np.isnan(known)
         np.testing.assert_array_equal(trace["x"], recorded.metrics.column("step")[measured])
         np.testing.assert_allclose(trace["y"], known[measured], rtol=1e-6)
-    pins = figure["data"][PINS]
-    assert list(pins["x"]) == [moment.step for moment in recorded.moments]
     assert figure["layout"]["xaxis"]["range"][1] == 40
     stopped = run_curves(replace(recorded, state="stopped", step=30))
     assert stopped.figure()["layout"]["xaxis"]["range"][1] == 30  # it will take no more

@@ -87,7 +87,7 @@ def test_the_headline_names_the_head_that_turned_the_step_and_its_score(view, un
     )
     ended = replace(turned, state="finished", reason="Goal reached & more.")
     assert headline(ended, frame, "").endswith("(83% on the mirrored letter). Goal reached &amp; more.")
-    measured = "(83% on the mirrored letter, as measured at step 140)."
+    measured = "(83% on the mirrored letter, measured at step 140)."
     assert headline(turned, replace(frame, step=150), "").endswith(measured)
     assert headline(turned, frame, "", later=True).endswith(measured)  # whatever step comes next
 
@@ -104,7 +104,8 @@ def test_without_a_pattern_the_headline_says_how_far_it_is(view, untrained):
 def test_before_the_start_and_after_a_failure_the_headline_says_so(view, untrained):
     idle = headline(replace(view, state="idle"), untrained, "Look for a line.")
     assert idle == (
-        "<b>Step 0, untrained:</b> every head looks everywhere. Press <b>Start</b>. Look for a line."
+        "<b>Untrained model.</b> Every head looks everywhere. Press <b>Start</b> to train it. "
+        "Look for a line."
     )
     failed = replace(view, state="failed", reason="No memory. <b>&")
     said = "<b>The run failed.</b> No memory. &lt;b&gt;&amp;"
@@ -113,33 +114,30 @@ def test_before_the_start_and_after_a_failure_the_headline_says_so(view, untrain
 
 
 def test_words_right_are_counted_with_the_step_at_which_they_were(untrained):
-    known = replace(untrained.evaluation, step=50, right=1, total=1000, everyday=(7, 9))
+    known = replace(untrained.evaluation, step=50, right=1, total=1000)
     said = words_right(
         replace(untrained, step=60, measurement=untrained.measurement, evaluation=known), "reverse"
     )
-    assert "<small>words right</small> <b>1</b> / 1,000<em>held-out words, at step 50<br>everyday" in said
-    assert "everyday words: 7 / 9" in said
+    assert "<b>1</b> / 1,000<small>words right, step 50</small>" in said
+    assert "title='held-out words, at step 50'" in said
     confirmed = replace(known, live=(31, 200), right=151)  # the large number is of as many words throughout
-    said = words_right(replace(untrained, evaluation=confirmed), "reverse")
-    assert "<b>31</b> / 200<em>held-out words, at step 50<br>confirmed: 151 / 1,000<br>everyday words" in said
-    sentences = replace(known, everyday=None, bleu=12.34, chrf=30.25)
-    said = words_right(replace(untrained, evaluation=sentences), "en-fr")
-    assert "held-out sentences, at step 50<br>BLEU 12.3 · chrF 30.2" in said
+    assert "<b>31</b> / 200" in words_right(replace(untrained, evaluation=confirmed), "reverse")
+    said = words_right(replace(untrained, evaluation=known), "en-fr")
+    assert "<small>right, step 50</small>" in said
+    assert "held-out sentences" in said
 
 
 def test_a_past_step_is_told_by_its_clearest_head(untrained):
     frame = mirror(untrained, 1140, 0.1, 0.83, 0.0, clearest=(SITE, 1))
-    said = "the clearest head, decoder layer 2, head 2, put 83% of its weight on the mirrored letter"
-    assert looking_back(frame) == f"<b>At step 1,140</b> {said}: anti-diagonal."
+    said = "<b>Decoder layer 2, head 2: anti-diagonal.</b> It puts 83% of its weight on the mirrored letter"
+    assert looking_back(frame) == f"{said}."
     # What holds for the steps after it is said with the step of its measurement.
-    assert looking_back(frame, later=True) == (
-        f"<b>At step {STEP}</b> {said}, as measured at step 1,140: anti-diagonal."
-    )
+    assert looking_back(frame, later=True) == f"{said}, measured at step 1,140."
     # The head that stays framed, though another one is just above it.
     before = mirror(untrained, 15, 0.27, 0.28, 0.0, clearest=(SITE, 0))
     assert looking_back(replace(before, step=20)) == (
-        "<b>At step 20</b> the clearest head, decoder layer 2, head 1, put 27% of its weight on the mirrored "
-        "letter, as measured at step 15."
+        "<b>No clear pattern.</b> The clearest head, decoder layer 2, head 1, puts 27% of its weight on the "
+        "mirrored letter, measured at step 15."
     )
 
 

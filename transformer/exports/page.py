@@ -84,7 +84,7 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
             "facts": html.escape(f"{_facts(view)} · {share_of(view, shown.frames)}"),
             "reason": html.escape(view.reason),
             "style": "".join(
-                (_PLAYER / f"{name}.css").read_text(encoding="utf-8") for name in ("drawing", "player")
+                (_PLAYER / f"{name}.css").read_text(encoding="utf-8") for name in ("look", "player")
             ),
             "player": (_PLAYER / "player.html").read_text(encoding="utf-8"),
             "modules": modules(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,14 +11,9 @@ import numpy as np
 
 from transformer.figures import colors
 from transformer.figures.parts import PAPER, Part, line, note
-from transformer.figures.picture import Array, Picture, escaped
+from transformer.figures.picture import Array, Picture
 
 MAX_POINTS = 500
-PINS = 7
-"""The trace whose points are the moments, where there are any."""
-PIN_HEIGHTS = 3
-PINS_APART = 0.04
-"""Pins nearer than this share of the step axis stand at different heights."""
 AXIS: Part = {"zeroline": False, "tickfont": {"size": 12}}
 
 
@@ -108,7 +102,6 @@ def curves(
     run_id: str,
     ghost: Series | None,
     marker: int | None = None,
-    moments: tuple[tuple[int, str], ...] = (),
     called: tuple[str, str] = ("letters", "words"),
 ) -> Picture:
     """Loss and accuracy against the step.
@@ -119,7 +112,6 @@ def curves(
         run_id: a zoom is kept as long as this stays the same.
         ghost: the run before, drawn grey behind this one.
         marker: the step that is looked at.
-        moments: (step, text), each a pin above the loss in the last trace, whose point i is moment i.
         called: what the parts of an answer are, and what examples are.
     """
     nothing = np.full(1, np.nan)
@@ -135,7 +127,7 @@ def curves(
         arrays[f"{trace}.x"], arrays[f"{trace}.y"] = (x, y) if len(x) else (nothing, nothing)
     step = int(run.steps[-1]) if len(run.steps) else 0
     return Picture(
-        spec=_spec(planned, highest_loss, run_id, moments, called, ghost is not None),
+        spec=_spec(planned, highest_loss, run_id, called, ghost is not None),
         arrays=arrays,
         layout=marker_at(marker),
         step=step,
@@ -147,7 +139,6 @@ def _spec(
     planned: int,
     highest_loss: float,
     run_id: str,
-    moments: tuple[tuple[int, str], ...],
     called: tuple[str, str],
     ghost: bool,
 ) -> str:
@@ -174,35 +165,23 @@ def _spec(
         f"<span style='color:{colors.TRAIN}'><b>{parts}</b></span>, "
         f"<span style='color:{colors.HELD_OUT}'><b>whole {examples}</b></span> right"
     )
-    # Pins have a strip of their own: among the curves, the pointer would find all of them at once.
-    n_heights = max(pin_heights(moments, planned), default=-1) + 1
-    top = 1.0 - (0.03 + 0.04 * n_heights if moments else 0.0)
-    middle = 0.5 - 0.4 * (1.0 - top)  # between the panels, which both make room
     layout: Part = {
         "margin": {"l": 40, "r": 6, "t": 24, "b": 34},
         "hovermode": "x",
         "legend": {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "font": {"size": 11}},
         "xaxis": step_axis(planned),
-        "yaxis": AXIS | {"range": [0, highest_loss], "domain": [middle + 0.04, top]},
+        "yaxis": AXIS | {"range": [0, highest_loss], "domain": [0.54, 1.0]},
         "yaxis2": AXIS
         | {
             "range": [-0.02, 1.04],
-            "domain": [0.0, middle - 0.04],
+            "domain": [0.0, 0.46],
             "tickformat": ".0%",
             "tickvals": [0, 0.5, 1],
         },
-        "annotations": [panel_name("loss", top), panel_name(shares, middle - 0.04, 0.02, "left top")],
+        "annotations": [panel_name("loss", 1.0), panel_name(shares, 0.46, 0.02, "left top")],
         "shapes": [MARKER],
         "uirevision": run_id,
     }
-    if moments:
-        data.append(_pins(moments, planned))
-        layout["yaxis3"] = {
-            "domain": [top, 1.0],
-            "range": [-0.5, n_heights - 0.5],
-            "fixedrange": True,
-            "visible": False,
-        }
     return json.dumps({"data": data, "layout": layout})
 
 
@@ -212,47 +191,3 @@ def _curve(name: str, axis: str, color: str, width: float, *, dash: str = "solid
     look = {"color": color, "width": width, "dash": dash}
     hover = f"{name}: {unit}<extra></extra>"
     return curve(legend or name, look, hover, yaxis=axis, showlegend=bool(legend), marker={"size": 7})
-
-
-def pin_heights(moments: tuple[tuple[int, str], ...], planned: int) -> list[int]:
-    """How high each pin stands: the lowest place that no near pin has taken, or the one taken longest ago."""
-    last = [-np.inf] * PIN_HEIGHTS  # the step of the last pin at each height
-    heights = [0] * len(moments)
-    for i in sorted(range(len(moments)), key=lambda i: moments[i][0]):
-        step = moments[i][0]
-        free = [height for height in range(PIN_HEIGHTS) if step - last[height] >= PINS_APART * planned]
-        heights[i] = free[0] if free else int(np.argmin(last))
-        last[heights[i]] = step
-    return heights
-
-
-def _pins(moments: tuple[tuple[int, str], ...], planned: int) -> Part:
-    """A pin for each moment; the pointer names its neighbours too, which may stand in each other's way."""
-
-    def told(pin: tuple[int, str]) -> str:
-        lines = []
-        for step, text in sorted(moments):
-            if abs(step - pin[0]) < PINS_APART * planned or (step, text) == pin:
-                line = "<br>".join(map(escaped, textwrap.wrap(f"step {step:,}: {text}", 36)))
-                lines.append(f"<b>{line}</b>" if (step, text) == pin else line)
-        return "<br>".join(lines)
-
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "moments",
-        "yaxis": "y3",
-        "x": [step for step, _ in moments],
-        "y": pin_heights(moments, planned),
-        "text": [told(pin) for pin in moments],
-        "hovertemplate": "%{text}<extra></extra>",
-        "hoverlabel": {"align": "left"},
-        "marker": {
-            "symbol": "triangle-down",
-            "size": 13,
-            "color": colors.MOMENT,
-            "line": {"color": "#ffffff", "width": 1},
-        },
-        "cliponaxis": False,
-        "showlegend": False,
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,23 +20,27 @@ from transformer.insight.names import shortened
 
 MARKED = 7
 """Letters of a wrong token beside its row."""
-BESIDE, UNDER = 46, 62
-"""Pixels for them, and for the labels, the title and the legend below a map."""
-BELOW: Part = {
+BESIDE, OVER, TITLES = 46, 44, 36
+"""Pixels for them, for title and legend above a map, and for what its axes count below it."""
+WIDEST = 150
+"""Pixels for labels of rows, at most."""
+ABOVE: Part = {
     "orientation": "h",
     "xref": "container",
     "x": 1,
     "xanchor": "right",
     "yref": "container",
-    "y": 0,
-    "yanchor": "bottom",
-    "len": 0.5,
+    "y": 1,
+    "yanchor": "top",
+    "len": 0.36,
     "thickness": 8,
-    "ypad": 0,
+    "ypad": 2,
     "title": {"text": ""},
     "tickfont": {"size": 10},
 }
-"""Where the legend of a large map stands: in its lower right corner, beside the title of the columns."""
+"""Where the legend of a large map stands: in its upper right corner, beside the title."""
+LEANING = -40
+"""Degrees by which the labels of columns are turned where they are crowded."""
 GAP = 1
 """Cells between two tiles."""
 LOOKS_AT = "%{y} · looks at %{x}<br><b>%{z:.1%}</b><extra></extra>"
@@ -123,7 +128,7 @@ def _large_spec(
     taken: tuple[tuple[int, int], ...],
 ) -> str:
     n_rows, n_columns = axes.shape
-    size = 16 if max(axes.shape) <= 14 else 11
+    size = 15 if max(axes.shape) <= 14 else 11
     weights = {"type": "heatmap", **ZERO_TO_ONE, "xgap": 1, "ygap": 1, "hoverongaps": False}
     data = [weights | {"hovertemplate": LOOKS_AT, "showscale": False}]
     if axes.causal:
@@ -132,15 +137,19 @@ def _large_spec(
         by_hand = np.zeros(axes.shape, dtype=bool)
         by_hand[tuple(np.array(taken).T)] = True
         data.append(_blocked(by_hand, BY_HAND))
-    data.append(weight_bar(**BELOW) | {"yaxis": "y2"})
+    data.append(weight_bar(**ABOVE) | {"yaxis": "y2"})
     shapes = [frame((row, row), (column, column), colors.MIRROR, 2) for row, column in outlined]
     if lit_row is not None:
         shapes.append(frame((lit_row, lit_row), (0, n_columns - 1), colors.LIT, 4))
-    rows = _token_axis([escaped(label) for label in axes.rows], axes.row_title, size)
+    rows = _token_axis([escaped(label) for label in axes.rows], size)
+    columns, under = _column_axis(axes.columns, size)
+    counted = axis_title(f"rows: {axes.row_title}<br>columns: {axes.column_title}", standoff=4, size=12)
+    beside = min(WIDEST, 8 + max(_length(label, size) for label in axes.rows))
     layout = {
         "title": titled(),
-        "margin": {"l": 4, "r": BESIDE if axes.marked else 4, "t": 48, "b": UNDER},
-        "xaxis": _column_axis(axes.columns, axes.column_title, size),
+        # Fixed for these tokens: a map never moves while its numbers change.
+        "margin": {"l": beside, "r": BESIDE if axes.marked else 4, "t": OVER, "b": under + TITLES},
+        "xaxis": columns | {"title": counted},
         "yaxis": rows | {"range": [n_rows - 0.5, -0.5]},
         # Beside the map, in a room of its own: what comes and goes there moves nothing.
         "yaxis2": BARE
@@ -283,29 +292,36 @@ def _hidden(names: Sequence[str], ends: list[float]) -> Part:
     return BARE | labels | {"showticklabels": False, "range": ends}
 
 
-def _column_axis(tokens: Sequence[str], title: str, size: int) -> Part:
-    """Letters stand below their columns; words lean, for they are wider, and so does what is crowded."""
+def _column_axis(tokens: Sequence[str], size: int) -> tuple[Part, int]:
+    """Letters stand below their columns; words lean, for they are wider, and so does what is crowded.
+
+    Returns:
+        The axis, and the pixels that its labels need.
+    """
     special = [len(token) > 2 and token.startswith("[") for token in tokens]
     words = any(len(token) > 2 and not one for token, one in zip(tokens, special, strict=True))
     if words or any(map(and_, special, special[1:])):
-        return _token_axis([escaped(token) for token in tokens], title, min(size, 14)) | {"tickangle": -40}
+        size = min(size, 14)
+        leaning = _token_axis([escaped(token) for token in tokens], size) | {"tickangle": LEANING}
+        longest = min(WIDEST, max(_length(token, size) for token in tokens))
+        return leaning, 12 + round(longest * math.sin(math.radians(-LEANING)))
     small = "<span style='font-size:0.7em'>{}</span>"  # it may reach beyond its column, but not to a letter
     known = zip(map(escaped, tokens), special, strict=True)
-    return _token_axis([small.format(token) if one else token for token, one in known], title, size)
+    return _token_axis([small.format(token) if one else token for token, one in known], size), size + 8
 
 
-def _token_axis(labels: Sequence[str], title: str, size: int) -> Part:
-    """Positions are the axis, tokens only its labels: a repeated letter keeps its own column.
+def _length(label: str, size: int) -> int:
+    """Pixels that a label takes; Chinese letters are as wide as they are high."""
+    return math.ceil(size * sum(0.56 if letter < "\u2e80" else 1.0 for letter in label))
 
-    The margin that Plotly makes for a title forgets part of its height: less standoff, and it touches labels.
-    """
+
+def _token_axis(labels: Sequence[str], size: int) -> Part:
+    """Positions are the axis, tokens only its labels: a repeated letter keeps its own column."""
     return BARE | {
         "tickvals": list(range(len(labels))),
         "ticktext": list(labels),
         "tickfont": {"size": size},
         "tickangle": 0,
-        "title": axis_title(title, standoff=12),
         "range": [-0.5, len(labels) - 0.5],
-        "automargin": True,
         "ticklabeloverflow": "allow",  # Plotly would measure every label at every change
     }

@@ -1,4 +1,4 @@
-"""What heads are to find in a task, in words."""
+"""The goal of the heads in each task, in words."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ AIMS = {
         counts=f"at {THRESHOLD:.0%} it counts as anti-diagonal",
     ),
     "gold": Aim(
-        target="the tokens that its row needs",
+        target="the aligned tokens",
         title="Attention mass on the gold links",
         turned="found the alignment",
         found="the alignment",
-        reads="it reads what its row is about to write",
-        counts=f"at {THRESHOLD:.0%} it counts as reading what it writes",
+        reads="each row attends to what it writes next",
+        counts=f"at {THRESHOLD:.0%} it counts as the alignment",
     ),
     "focus": Aim(
-        target="its favourite tokens",
+        target="the strongest token of each row",
         title="Highest weight of a row",
         turned="came into focus",
         found="in focus",
-        reads="each row has its token",
-        counts=f"from {THRESHOLD:.0%} on it has made up its mind",
+        reads="each row attends to one token",
+        counts=f"at {THRESHOLD:.0%} it counts as in focus",
     ),
 }
 """By the score that a task aims at: the mirrored letter, the alignment or, where none is known, any token."""

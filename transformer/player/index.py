@@ -16,7 +16,7 @@ from transformer.figures.picture import Picture
 from transformer.insight.names import examples_of, short_head_name
 from transformer.insight.scores import THRESHOLD
 from transformer.player.chunks import look_name, look_of, name_of
-from transformer.player.outputs import are_wide, by_length, output_row, samples
+from transformer.player.outputs import by_length, output_row, samples
 from transformer.player.pictures import listed, run_curves, score_picture
 from transformer.player.sentences import headline, looking_back, words_right
 from transformer.recording.frame import Frame, reading_sites, sites_of
@@ -193,9 +193,7 @@ class Index:
                 for site, scores in frame.scores.items()
             },
             "clearest": list(frame.clearest),
-            "outputs": {
-                probe.text: self._text(output_row(probe, are_wide(frame.probes))) for probe in frame.probes
-            },
+            "outputs": {probe.text: self._text(output_row(probe)) for probe in frame.probes},
             "written": max((one.output_step or 0 for one in frame.probes), default=0),
             "lengths": self._text(by_length(frame)),
             "samples": self._text(samples(frame)),

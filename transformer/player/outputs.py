@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable
 
 from transformer.recording.frame import Frame, Probe
 
-WIDE = 12
-"""Where one sentence is longer, each stands in a line of its own."""
 GROUPS = 4
 """Into which lengths are put together at most: more would not fit in a line."""
 
@@ -34,46 +31,23 @@ def written(probe: Probe) -> str:
     return f"<span class='hl-outputs'>{html.escape(probe.text)} → {_marked(probe)} {_verdict(probe)}</span>"
 
 
-def are_wide(probes: Iterable[Probe]) -> bool:
-    """Whether there are sentences among them, which stand above their translations."""
-
-    def width(text: str) -> int:
-        return sum(1 if letter < "\u2e80" else 2 for letter in text)  # Chinese takes twice the room
-
-    texts = [probe.text for probe in probes]
-    return any(width(text) > WIDE and not (text.isascii() and text.isalpha()) for text in texts)
-
-
-def output_row(probe: Probe, wide: bool = False) -> str:
-    """A tracked word and what the model wrote by itself: rows of a table.
-
-    Args:
-        wide: whether the word stands above its output, as `are_wide` says of all that are shown together.
-    """
-    letters, mark = _marked(probe), _verdict(probe)
+def output_row(probe: Probe) -> str:
+    """A tracked word and what the model wrote by itself, below it: a row of a table."""
     short, full = remark(probe)
+    written = f"{_verdict(probe)} <samp>{_marked(probe)}</samp>"
     if probe.output_step is None:
-        letters, mark, short = "<small>not asked yet</small>", "", ""
-    row = f"<td>{html.escape(probe.text)}</td><td>→ {letters}</td>"
-    if wide:
-        return (
-            f"<tr class='long'><td colspan='3'><small>{html.escape(probe.text)}</small></td></tr>"
-            f"<tr class='long'><td colspan='2'>→ {letters}</td>"
-            f"<td title='{full}'>{mark} <small>{short}</small></td></tr>"
-        )
-    if probe.too_long:  # its output needs the room, and this is worth reading
-        return (
-            f"<tr class='long'>{row}<td>{mark}</td></tr>"
-            f"<tr><td colspan='3' title='{full}'><small>{full}</small></td></tr>"
-        )
-    return f"<tr>{row}<td title='{full}'>{mark} <small>{short}</small></td></tr>"
+        written, short = "<small>not asked yet</small>", ""
+    return (
+        f"<tr><td><small>{html.escape(probe.text)}</small><br>{written}</td>"
+        f"<td title='{full}'><small>{short}</small></td></tr>"
+    )
 
 
 def outputs(frame: Frame, chosen: str) -> str:
     """What the model wrote by itself to each tracked word, the chosen one on top."""
-    probes, wide = sorted(frame.probes, key=lambda probe: probe.text != chosen), are_wide(frame.probes)
+    probes = sorted(frame.probes, key=lambda probe: probe.text != chosen)
     rows = "".join(
-        f"<tbody class='{'chosen' if probe.text == chosen else ''}'>{output_row(probe, wide)}</tbody>"
+        f"<tbody class='{'chosen' if probe.text == chosen else ''}'>{output_row(probe)}</tbody>"
         for probe in probes
     )
     written = {at for probe in probes if (at := probe.output_step) not in (None, frame.step)}
@@ -110,8 +84,9 @@ def samples(frame: Frame) -> str:
 
 
 def by_length(frame: Frame) -> str:
-    """Share of held-out examples that are right, by their length: neighbouring lengths together."""
-    lengths = list(frame.evaluation.by_length.items())
+    """Share of held-out examples that are right: by length, neighbouring lengths together, and in all."""
+    known = frame.evaluation
+    lengths = list(known.by_length.items())
     each = max(1, math.ceil(len(lengths) / GROUPS))
     said = []
     for group in (lengths[at : at + each] for at in range(0, len(lengths), each)):
@@ -121,4 +96,13 @@ def by_length(frame: Frame) -> str:
         said.append(
             f"<span title='{right} of {asked} right'><b>{name}</b> {100 * right // max(1, asked)} %</span>"
         )
-    return f"<div class='hl-lengths'><small>right by length:</small> {' '.join(said)}</div>" if said else ""
+    if said:
+        said.insert(0, "<small>right by length</small>")
+    if known.live is not None:
+        said.append(f"<span><small>all held-out</small> <b>{known.right:,}</b> / {known.total:,}</span>")
+    if known.everyday is not None:
+        right, asked = known.everyday
+        said.append(f"<span><small>everyday words</small> <b>{right:,}</b> / {asked:,}</span>")
+    if known.bleu is not None and known.chrf is not None:
+        said.append(f"<span><small>BLEU</small> {known.bleu:.1f} <small>chrF</small> {known.chrf:.1f}</span>")
+    return f"<div class='hl-lengths'>{' '.join(said)}</div>" if said else ""

@@ -31,7 +31,7 @@ def listed(values: Array) -> list[Any]:
 
 
 def run_curves(view: RunView, before: RunView | None = None, marker: int | None = None) -> Picture:
-    """Loss and accuracy of a run, with the one before it as a ghost, and its moments."""
+    """Loss and accuracy of a run, with the one before it as a ghost."""
     return curves(
         _series(view.metrics),
         planned=max(1, view.step) if view.state in ENDED else view.planned,
@@ -39,7 +39,6 @@ def run_curves(view: RunView, before: RunView | None = None, marker: int | None 
         run_id=view.id,
         ghost=None if before is None else _series(before.metrics),
         marker=marker,
-        moments=tuple((moment.step, moment.text) for moment in view.moments),
         called=(parts_of(view.config.train.task), examples_of(view.config.train.task)),
     )
 

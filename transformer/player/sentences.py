@@ -71,7 +71,7 @@ def headline(view: RunView, frame: Frame, look_for: str, *, later: bool = False)
     switched = without_masks(frame)
     if frame.step == 0 and view.state == IDLE:
         said = switched if view.interventions.masks else look_for  # by hand, or as these settings have it
-        return f"<b>Step 0, untrained:</b> every head looks everywhere. Press <b>Start</b>. {said}"
+        return f"<b>Untrained model.</b> Every head looks everywhere. Press <b>Start</b> to train it. {said}"
     aim, measured = AIMS[frame.aim], _measured(frame, later)
     if switched and (view.turned_at is None or "causal mask" in switched):
         now = switched
@@ -83,28 +83,28 @@ def headline(view: RunView, frame: Frame, look_for: str, *, later: bool = False)
     else:
         step, site, head = view.turned_at
         score = float(frame.scores[site][head])
-        reads = aim.reads if score >= THRESHOLD else "it has let go since"
+        reads = aim.reads if score >= THRESHOLD else "it no longer does"
         now = (
             f"★ <b>{head_name(site, head).capitalize()} {aim.turned}</b> at step {step:,}: "
             f"{reads} ({score:.0%} on {aim.target}{measured})."
         )
         now += f" {switched}" if switched else ""
     if view.state == RECORDED:
-        return f"<b>Recorded before, with these settings:</b> press <b>Start</b> to train your own. {now}"
+        return f"<b>A recording.</b> Press <b>Start</b> to train this model now. {now}"
     return f"{now} {html.escape(view.reason)}" if view.reason else now
 
 
 def _measured(frame: Frame, later: bool) -> str:
     """Of which step a score is, where it is not of this one."""
     step = frame.measurement.step
-    return "" if step == frame.step and not later else f", as measured at step {step:,}"
+    return "" if step == frame.step and not later else f", measured at step {step:,}"
 
 
 def unlearned(word: str) -> str:
     """The sentence beside a word that the recording on the first page does not know."""
     return (
-        f"<b>Your own model answers “{html.escape(word)}”, and has learned nothing yet:</b> press "
-        "<b>Start</b>. The recording knows the other words."
+        f"<b>Untrained.</b> “{html.escape(word)}” is answered by your own model, which has not been trained. "
+        "Press <b>Start</b>. The recording shows the other words."
     )
 
 
@@ -112,14 +112,13 @@ def looking_back(frame: Frame, *, later: bool = False) -> str:
     """The sentence of a past step: what was there to see then.
 
     Args:
-        later: whether it is to hold for later steps too, up to the next measurement; STEP stands for them.
+        later: whether it is to hold for later steps too, up to the next measurement.
     """
     (site, head), score = frame.clearest, frame.clearest_score  # the one that is framed
-    said = (
-        f"<b>At step {STEP if later else f'{frame.step:,}'}</b> the clearest head, {head_name(site, head)}, "
-        f"put {score:.0%} of its weight on {AIMS[frame.aim].target}{_measured(frame, later)}"
-    )
-    said += "." if score < THRESHOLD else f": {AIMS[frame.aim].found}."
+    aim, clear = AIMS[frame.aim], score >= THRESHOLD
+    lead = f"{head_name(site, head).capitalize()}: {aim.found}." if clear else "No clear pattern."
+    who = "It puts" if clear else f"The clearest head, {head_name(site, head)}, puts"
+    said = f"<b>{lead}</b> {who} {score:.0%} of its weight on {aim.target}{_measured(frame, later)}."
     switched = without_masks(frame)
     return f"{said} {switched}" if switched else said
 
@@ -130,15 +129,9 @@ def words_right(frame: Frame, task: str) -> str:
     label = "words right" if things == "words" else "right"  # a longer one would not fit
     known = frame.evaluation
     right, asked = known.counted
-    others = [] if known.live is None else [f"confirmed: {known.right:,} / {known.total:,}"]
-    if known.everyday is not None:
-        others.append(f"everyday words: {known.everyday[0]} / {known.everyday[1]}")
-    more = "".join(f"<br>{other}" for other in others)
-    if known.bleu is not None and known.chrf is not None:
-        more += f"<br>BLEU {known.bleu:.1f} · chrF {known.chrf:.1f}"
     return (
-        f"<div class='hl-right'><small>{label}</small> <b>{right:,}</b> / {asked:,}"
-        f"<em>held-out {things}, at step {known.step:,}{more}</em></div>"
+        f"<div class='hl-right' title='held-out {things}, at step {known.step:,}'>"
+        f"<b>{right:,}</b> / {asked:,}<small>{label}, step {known.step:,}</small></div>"
     )
 
 

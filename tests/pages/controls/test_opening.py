@@ -10,7 +10,7 @@ from tests.pages.visitor import APP
 
 SETTINGS = {"preset", "task", "layers_encoder", "layers_decoder", "heads", "width", "device", "seed"}
 TRAINING = {"learning_rate", "goal", "pace", "steps", "letters", "batch_size", "label_smoothing", "dropout"}
-COMMANDS = {"run_start", "run_pause", "run_step", "step_size", "run_stop", "run_reset"}
+COMMANDS = {"run_start", "run_step", "step_size", "run_reset"}
 
 
 def count_runs(monkeypatch):
@@ -29,7 +29,9 @@ def opened(visit):
 
 def test_the_opened_page_is_idle_and_shows_the_untrained_model(opened):
     assert "idle · step 0 / 300" in opened.status
-    assert opened.headline.startswith("Step 0, untrained: every head looks everywhere. Press Start.")
+    assert opened.headline.startswith(
+        "Untrained model. Every head looks everywhere. Press Start to train it."
+    )
     assert opened.player["run"] == opened.run.id
     assert opened.player["first"] == {
         "word": "playground",
@@ -45,7 +47,7 @@ def test_the_opened_page_is_idle_and_shows_the_untrained_model(opened):
 
 def test_every_control_that_is_promised_is_there(opened):
     assert opened.keys >= SETTINGS | TRAINING | COMMANDS | {"own_word", "add_word"}
-    assert "run_continue" not in opened.keys  # nothing has ended
+    assert not opened.keys & {"run_pause", "run_stop", "run_continue"}  # nothing trains, nothing has ended
 
 
 def test_before_the_start_one_can_start_and_step_and_there_is_nothing_to_pause_or_stop(opened):
@@ -64,7 +66,7 @@ def test_every_control_has_a_help_text(opened):
     for kind in ("selectbox", "number_input", "text_input", "button_group", "toggle"):
         for element in opened.at.get(kind):
             assert element.proto.help, element.key
-    assert opened.at.number_input(key="layers_encoder").proto.help == "They read the word. 1 to 12."
+    assert opened.at.number_input(key="layers_encoder").proto.help == "Layers that read the word, 1 to 12."
 
 
 def test_a_task_that_works_is_chosen_with_the_settings_of_the_default_preset(opened):

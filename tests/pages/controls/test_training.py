@@ -110,7 +110,7 @@ def test_editing_settings_in_mid_run_touches_nothing_and_lists_what_differs(visi
     assert visitor.says(
         "**Changed:** width 8 → 16, learning rate 0.005 → 0.5, seed 0 → 3. This run is not touched."
     )
-    assert visitor.at.button(key="run_start").label == "Start new"
+    assert visitor.at.button(key="run_start").label == "New run"
     assert visitor.enabled("run_start")
     visitor.step()
     assert visitor.run.config == config
@@ -125,7 +125,7 @@ def test_what_is_paused_goes_on_though_settings_were_changed_meanwhile(visit, lo
     run = visitor.run
     assert visitor.at.button(key="run_start").label == "Resume"
     visitor.set("seed", 5)
-    assert visitor.at.button(key="run_start").label == "Start new"
+    assert visitor.at.button(key="run_start").label == "New run"
     assert visitor.at.button(key="run_pause").label == "Resume"
     visitor.press("run_pause").until("training")
     assert visitor.run is run

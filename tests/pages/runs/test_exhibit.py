@@ -19,7 +19,7 @@ def first_visit(visit, monkeypatch):
 def test_the_first_page_shows_the_recording_and_says_that_it_is_one(first_visit):
     visitor = first_visit()
     assert visitor.status.startswith("▷ recorded · step 200 / 300")
-    assert visitor.headline.startswith("Recorded before, with these settings: press Start to train your own.")
+    assert visitor.headline.startswith("A recording. Press Start to train this model now.")
     assert visitor.player["run"] == demo_run().id
     assert (visitor.news["state"], visitor.news["newest"]) == ("recorded", 200)
     assert "run" not in visitor.link
@@ -58,7 +58,7 @@ def test_another_word_brings_the_recording_back_and_its_model_is_asked_any_word(
     visitor.set("own_word", "lantern")
     visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "lantern")
     assert "idle · step 0 / 300" in visitor.status
-    assert visitor.headline.startswith("Your own model answers “lantern”, and has learned nothing yet")
+    assert visitor.headline.startswith("Untrained. “lantern” is answered by your own model")
     visitor.go("explore")
     assert visitor.value("explore_text") == "lantern"
     assert visitor.says("The model of step **200** answers.")

@@ -9,7 +9,7 @@ from transformer.tasks import Task
 from transformer.training import device
 
 NO_DEVICE = "This machine has no {} device; it has cpu. Choose auto or one of these."
-LOST = "The run of this link is no longer on this server. Press Start for one of your own."
+LOST = "The run of this link is no longer on this server. Press Start to train your own."
 
 
 def test_a_run_whose_numbers_explode_says_so_and_its_frames_stay(visit):

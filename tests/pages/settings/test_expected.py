@@ -64,8 +64,8 @@ def test_it_stands_beside_start_and_what_no_talk_waits_for_is_a_warning(visit, m
     assert visitor.enabled("run_start")  # a warning, and no refusal
     visitor.set("steps", 300)
     assert list(visitor.at.warning) == []
-    assert visitor.says("about 15 s to 99 % on this machine")
-    assert visitor.set("pace", "5 steps/s").says("about 45 s to 99 % at this pace")
+    assert visitor.says("About 15 s to 99 % on this machine.")
+    assert visitor.set("pace", "5 steps/s").says("About 45 s to 99 % at this pace.")
     assert "pace" not in visitor.status
     training = visit(slow).press("run_start").until("training")
     assert not training.says("on this machine")  # the status counts down instead

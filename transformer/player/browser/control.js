@@ -1,4 +1,4 @@
-// The step control: play, speed, a slider, LIVE. It never moves under a hand that holds it.
+// The step control: play, speed, a slider with the moments upon it, LIVE. It never moves under a hand that holds it.
 
 import { nearest } from "./chunks.js";
 
@@ -7,7 +7,8 @@ const JUMPS = {
   ArrowLeft: -1, ArrowDown: -1, PageDown: -10, Home: -Infinity,
   ArrowRight: 1, ArrowUp: 1, PageUp: 10, End: Infinity,
 };
-const SPEEDS = { "2 steps/s": 2, "5 steps/s": 5, "10 steps/s": 10, "20 steps/s": 20 };
+const SPEEDS = { "2/s": 2, "5/s": 5, "10/s": 10, "20/s": 20 };
+const PASSING = 0.04; // share of the slider behind a moment on which it is named
 const WHOLE = new Intl.NumberFormat("en-US");
 export const counted = (n) => WHOLE.format(n);
 
@@ -21,11 +22,16 @@ export class Control {
     this.badge = root.querySelector(".st-key-time_badge");
     this.button = root.querySelector(".st-key-time_play button");
     this.liveButton = root.querySelector(".st-key-time_live button");
-    this.chips = root.querySelector(".st-key-moments");
+    this.marks = root.querySelector(".st-key-moments");
+    this.jumps = [["last", -1], ["next", 1]].map(([name, way]) => {
+      const button = root.querySelector(`.st-key-time_${name} button`);
+      button.onclick = () => this.jump(way);
+      return button;
+    });
     this.speedBox = root.querySelector(".st-key-time_speed select");
     this.speedBox.replaceChildren(...Object.keys(SPEEDS).map((name) => new Option(name, name)));
-    this.speedBox.value = "10 steps/s";
-    Object.assign(this, { steps: [], planned: 1, shown: 0, pressed: false, held: 0 });
+    this.speedBox.value = "10/s";
+    Object.assign(this, { steps: [], planned: 1, shown: 0, pressed: false, held: 0, moments: [], pointed: null });
     this.button.disabled = true; // until there are steps
     this.button.onclick = () => hooks.play();
     this.liveButton.onclick = () => hooks.live();
@@ -110,7 +116,8 @@ export class Control {
       disabled: !steps.length, max, value: step, ariaValueMax: max, ariaValueNow: step,
       ariaValueText: `step ${step} of ${this.planned}${this.isLive ? ", live" : ""}`,
     });
-    this.bubble.textContent = counted(step);
+    this.max = max;
+    this.name();
     root.style.setProperty("--at", step / max);
     root.style.setProperty("--newest", newest / max);
     Object.assign(root.dataset, {
@@ -127,37 +134,50 @@ export class Control {
     this.button.disabled = steps.length < 2;
     this.liveButton.ariaPressed = live;
     this.badge.className = `st-key-time_badge ${live ? (state === "training" ? "live" : "newest") : "review"}`;
-    if (live) this.badge.textContent = state === "training" ? "● LIVE" : "newest step";
-    else {
-      const goesOn = state === "training" ? "training continues" : state;
-      this.badge.textContent = `REVIEW step ${counted(step)} of ${counted(last)}, ${goesOn}`;
-    }
-    this.setMoments(moments, step);
+    const newest = state === "training" ? "LIVE" : "newest step";
+    this.badge.innerHTML = live ? `${state === "training" ? "● " : ""}${newest}` : `REVIEW<small>back to ${newest}</small>`;
+    this.liveButton.title = live ? "The screen follows the run." : `Follow the run again: it is ${state} at step ${counted(last)}.`;
+    this.setMoments(moments);
   }
 
-  setMoments(moments, step) {
-    if (this.moments !== moments) {
+  setMoments(moments) {
+    if (this.drawn !== `${JSON.stringify(moments)} ${this.max}`) {
+      this.drawn = `${JSON.stringify(moments)} ${this.max}`;
       this.moments = moments;
-      this.chips.replaceChildren(...moments.map(({ step: at, text }, i) => {
-        const chip = document.createElement("button");
-        chip.type = "button";
-        chip.textContent = `${counted(at)} ${text}`;
-        chip.title = `step ${counted(at)}: ${text}`;
-        chip.dataset.step = at;
-        chip.onclick = () => this.hooks.go(this.steps[nearest(this.steps, at)]);
-        const box = document.createElement("span");
-        box.className = `st-key-moment_${i}`;
-        box.append(chip);
-        return box;
+      this.marks.replaceChildren(...moments.map((moment) => {
+        const mark = document.createElement("button");
+        mark.type = "button";
+        mark.ariaLabel = `step ${counted(moment.step)}: ${moment.text}`;
+        mark.dataset.step = moment.step;
+        mark.style.setProperty("--share", moment.step / this.max);
+        mark.onclick = () => this.hooks.go(this.steps[nearest(this.steps, moment.step)]);
+        mark.onpointerenter = mark.onfocus = () => this.name(moment);
+        mark.onpointerleave = mark.onblur = () => this.name(null);
+        return mark;
       }));
     }
-    const past = moments.findLastIndex((moment) => moment.step <= step);
-    [...this.chips.children].forEach((box, i) => {
-      const chip = box.firstChild;
-      if (chip.ariaCurrent !== String(i === past)) {
-        chip.ariaCurrent = i === past;
-        if (i === past) this.chips.scrollLeft = box.offsetLeft - this.chips.offsetLeft;
-      }
-    });
+    this.name();
+    const past = moments.findLastIndex((moment) => moment.step <= this.shown);
+    [...this.marks.children].forEach((mark, i) => { mark.ariaCurrent = i === past; });
+    this.jumps[0].disabled = !moments.some(({ step }) => step < this.shown);
+    this.jumps[1].disabled = !moments.some(({ step }) => step > this.shown);
+  }
+
+  // Go to the moment before the step that is shown (-1), or to the one after it (1).
+  jump(way) {
+    const { moments, shown, steps } = this;
+    const moment = way < 0 ? moments.findLast(({ step }) => step < shown) : moments.find(({ step }) => step > shown);
+    if (moment) this.hooks.go(steps[nearest(steps, moment.step)]);
+  }
+
+  // Write the step over the slider, with the moment that is pointed at or has just been passed.
+  name(pointed = this.pointed) {
+    this.pointed = pointed;
+    const { shown, max, moments, bubble } = this;
+    const passed = moments.findLast(({ step }) => step <= shown && shown - step <= PASSING * max);
+    const step = pointed?.step ?? shown;
+    const said = [counted(step), (pointed ?? passed)?.text].filter(Boolean).join(" · ");
+    if (bubble.textContent !== said) bubble.textContent = said;
+    bubble.style.setProperty("--share", step / max);
   }
 }

@@ -233,16 +233,18 @@ export class Drawing {
   // Plotly has them too, for the downloaded picture; a style sheet hides its own.
   write() {
     const { host } = this;
-    const { title, yaxis2: marks } = host.layout;
-    const { _size: size, yaxis2: axis } = host._fullLayout;
+    const { title: heading, yaxis2: marks } = host.layout;
+    const { _size: size, title, yaxis2: axis } = host._fullLayout;
+    const beside = host._fullData.some(({ colorbar }) => colorbar?.orientation === "h"); // the legend of weights
     this.over ??= host.appendChild(Object.assign(document.createElement("div"), { className: "over" }));
     const rows = (marks?.ticktext ?? []).map((text, row) => {
       const y = text && axis.d2p(row);
       return text && y >= 0 && y <= size.h && `<span style="left:${size.l + size.w + 4}px;top:${size.t + y}px">${text}</span>`;
     });
-    const html = [title?.text && `<p style="font-size:${title.font.size}px">${title.text}</p>`,
-      `<div style="font-size:${marks?.tickfont.size}px;color:${marks?.tickfont.color}">`, ...rows, "</div>"];
-    const written = html.filter(Boolean).join("");
+    const width = beside ? 0.62 * host.clientWidth : host.clientWidth;
+    const lines = heading?.text && `<p style="font-size:${title.font.size}px;max-width:${width}px">${heading.text}</p>`;
+    const look = marks?.tickfont && `font-size:${marks.tickfont.size}px;color:${marks.tickfont.color}`;
+    const written = [lines, marks && `<div style="${look}">`, ...rows, marks && "</div>"].filter(Boolean).join("");
     if (written !== this.written) this.over.innerHTML = this.written = written;
   }
 

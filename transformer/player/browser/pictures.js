@@ -3,7 +3,6 @@
 import { counted } from "./control.js";
 
 const MARKED = 7; // letters of a wrong token beside its row
-const LETTERS = 54; // of the title's second line; more are written smaller
 
 // shown: what there is to draw, {index, maps, segment, step, kind, site, head}.
 export function largePicture({ index, maps, segment, step, kind, site, head }, { outline, fills, fileName }) {
@@ -12,16 +11,14 @@ export function largePicture({ index, maps, segment, step, kind, site, head }, {
   const arrays = { "0.z": weights };
   if (look.taken) arrays[`${look.causal ? 2 : 1}.z`] = taken;
   const roles = step === segment.from ? segment.roles : segment.later;
-  const about = [roles[site][head], `“${maps.look.short}”`, `seed ${index.seed}`, maps.look.fed];
-  const text = about.slice(0, fills ? 2 : 4).filter(Boolean).join(" · ");
-  const size = fills ? 1 : 0.75 * Math.min(1, LETTERS / text.length);
+  const about = [roles[site][head], `“${maps.look.short}”`, `step ${counted(step)}`, `seed ${index.seed}`, maps.look.fed];
+  const text = about.slice(0, fills ? 3 : 5).filter(Boolean).join(" · ");
   const gold = outline ? look.gold : [];
   return {
     spec: look.large,
     arrays,
     layout: {
-      "title.text": `<b>${index.heads[site][head]}</b> · step ${counted(step)}<br>`
-        + `<span style='font-size:${size}em'>${text}</span>`,
+      "title.text": `<b>${index.heads[site][head]}</b><br><span style='font-size:${fills ? 1 : 0.8}em'>${text}</span>`,
       "yaxis2.ticktext": look.rows.map((_, i) => (look.writes && i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i])}` : "")),
       shapes: gold.map(([row, column]) => ({
         type: "rect", x0: column - 0.5, x1: column + 0.5, y0: row - 0.5, y1: row + 0.5,

@@ -26,7 +26,7 @@ export class Player {
         this.drawings.push(new Drawing(this.find(`.st-key-${name} .live-figure`), { plotly, ...hooks }));
         return this.drawings.at(-1);
       };
-      this.large = drawing("live_map", { pressed: (cell) => this.cell?.(cell), keyed: (event) => this.enter(event) });
+      this.large = drawing("live_map", { usual: 600, pressed: (cell) => this.cell?.(cell), keyed: (event) => this.enter(event) });
       this.strip = drawing("live_maps", { pressed: (cell) => this.pin(cell), keyed: (event) => this.walk(event) });
       this.curves = drawing("live_curves", { clicked: (_trace, _point, { x }) => this.go(this.recorded(x)), usual: 260 });
       this.scores = drawing("alignment_mass", { usual: 300 });

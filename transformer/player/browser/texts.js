@@ -108,7 +108,7 @@ function lookingBack(index, segment, step) {
   const here = index.moments.filter((moment) => moment.step === step).map((moment) => `★ ${moment.said}.`);
   const next = index.moments.find((moment) => moment.step > step);
   return [
-    segment.said[step === segment.from ? 0 : 1].replace("{step}", counted(step)), ...here,
+    segment.said[step === segment.from ? 0 : 1], ...here,
     next ? `Next moment, step ${counted(next.step)}: ${next.said}.` : "",
   ].join(" ");
 }
