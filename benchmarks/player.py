@@ -131,7 +131,7 @@ def film(page: Page, address: str) -> dict[str, float]:
     page.wait_for_selector(".st-key-live_map svg.main-svg")
     time.sleep(1.0)
     slider = page.locator(".st-key-time_step input")
-    page.locator(".st-key-time_speed select").select_option("20 steps/s")
+    page.locator(".st-key-time_speed select").select_option("20/s")
     slider.focus()
     slider.press("Home")
     time.sleep(1.0)

@@ -43,7 +43,7 @@ def test_a_first_visit_plays_the_recording_once_from_the_untrained_model(first_v
     watch.page.add_init_script(FILM)
     watch.open(RECORDED)
     expect(watch.page.locator(".st-key-moment")).to_contain_text("Recorded")
-    watch.page.locator(".st-key-time_speed select").select_option("20 steps/s")
+    watch.page.locator(".st-key-time_speed select").select_option("20/s")
     watch.until(lambda: watch.stands_at(LAST), what="the end of the film")
     film = watch.page.evaluate("window.film")
     assert film[0] == 0

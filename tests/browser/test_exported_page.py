@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.watcher import LOOKED, PATIENCE, Visit
 from transformer.config import ModelConfig, RunConfig, TrainConfig
@@ -165,7 +165,7 @@ def test_play_shows_every_step_in_order(reader):
           }).observe(root, { attributes: true, attributeFilter: ["data-step"] });
         }"""
     )
-    reader.page.locator(".st-key-time_speed select").select_option("20 steps/s")
+    reader.page.locator(".st-key-time_speed select").select_option("20/s")
     reader.page.locator(".st-key-time_play button").click()
     reader.until(lambda: reader.page.evaluate("window.film.at(-1)") == "8", "the end of the film")
     assert reader.page.evaluate("window.film.map(Number)") == list(range(1, 9))
@@ -190,9 +190,9 @@ def test_the_slider_moves_every_panel_and_each_number_is_the_frame_s(reader, vie
         assert reader.text(".loss b") == ("–" if frame.loss is None else f"{frame.loss:.3f}")
         right = f"{frame.evaluation.right} / {frame.evaluation.total:,}"
         assert right in reader.text(".st-key-words_right")
-        written = reader.page.locator(".hl-outputs tr").first.locator("td").nth(1).inner_text()
+        written = reader.page.locator(".hl-outputs samp").first.inner_text()
         probe = frame.probes[0]
-        assert written.removeprefix("→ ").rstrip("·…") == probe.output
+        assert written.rstrip("·…") == probe.output
         marks = reader.plot("live_map", "gd.layout.yaxis2.ticktext")
         assert ["<b>✗</b> " in mark for mark in marks] == [
             expected != predicted for expected, predicted in zip(probe.expected, probe.predicted, strict=True)
@@ -261,16 +261,22 @@ def test_a_cell_that_was_blocked_by_hand_is_drawn_as_blocked_from_that_step_on(r
     assert reader.page.locator(".note").inner_text() == ""
 
 
-def test_moments_are_buttons_and_pins_that_jump_there(reader):
-    chip = reader.page.locator(".st-key-moments button[data-step='2']")
-    assert chip.inner_text() == "2 the loss fell"
-    chip.click()
+def test_moments_are_marks_on_the_step_control_that_jump_there_and_are_named_where_they_are_passed(reader):
+    bubble = reader.page.locator(".time-slider .bubble")
+    mark = reader.page.locator(".st-key-moments button[data-step='2']")
+    mark.hover()
+    expect(bubble).to_have_text("2 · the loss fell")
+    mark.click()
     reader.at(2)
+    reader.page.mouse.move(0, 0)
+    expect(bubble).to_have_text("2 · the loss fell")
     current = reader.page.locator(".st-key-moments button[aria-current=true]")
-    assert current.inner_text() == "2 the loss fell"
-    pin = reader.plot("live_curves", "(({ x, y, yaxis }) => [x[1], y[1], yaxis])(gd.data.at(-1))")
-    reader.press("live_curves", pin[0], pin[1], f"yaxis{pin[2][1:]}")
+    expect(current).to_have_attribute("aria-label", "step 2: the loss fell")
+    reader.page.locator(".st-key-time_next button").click()
     reader.at(4)
+    assert not bubble.inner_text().endswith("the loss fell")
+    reader.page.locator(".st-key-time_last button").click()
+    reader.at(2)
 
 
 @pytest.mark.parametrize(("scheme", "paper"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(15, 18, 24)")])

@@ -57,17 +57,16 @@ def test_one_press_trains_until_the_goal_and_names_the_head_that_turned_large_fo
     moment = watch.page.locator(".st-key-moment")
     expect(moment).to_contain_text("turned anti-diagonal")
     expect(moment).to_contain_text("Goal reached")
-    chips = watch.page.locator(".st-key-moments button")
-    assert "turned anti-diagonal" in " ".join(chips.all_inner_texts())
+    turned = watch.page.locator(".st-key-moments button[aria-label*='turned anti-diagonal']").first
     last = int(watch.page.locator(".st-key-time_step .time-slider").get_attribute("data-newest"))
     watch.until(lambda: watch.stands_at(last), what="the last frame")
     assert "decoder 2" in shown(watch)
     widths = watch.plot("live_maps", "gd.layout.shapes.map(s => s.line.width)")
     assert sorted(set(widths)) == [0, 2, 4]  # other heads, those that have turned, and the large one
-    turned = chips.filter(has_text="turned anti-diagonal").first
     step = int(turned.get_attribute("data-step"))
-    turned.click()
+    turned.press("Enter")
     watch.until(lambda: watch.stands_at(step), what="the step of the moment")
+    expect(watch.page.locator(".time-slider .bubble")).to_contain_text("turned anti-diagonal")
     current = watch.page.locator(".st-key-moments button[aria-current=true]")
     expect(current).to_have_attribute("data-step", str(step))  # of several at one step, the last
     watch.page.keyboard.press("f")

@@ -135,7 +135,7 @@ export class Control {
     this.liveButton.ariaPressed = live;
     this.badge.className = `st-key-time_badge ${live ? (state === "training" ? "live" : "newest") : "review"}`;
     const newest = state === "training" ? "LIVE" : "newest step";
-    this.badge.innerHTML = live ? `${state === "training" ? "● " : ""}${newest}` : `REVIEW<small>back to ${newest}</small>`;
+    this.badge.innerHTML = live ? `${state === "training" ? "● " : ""}${newest}` : `REVIEW <small>back to ${newest}</small>`;
     this.liveButton.title = live ? "The screen follows the run." : `Follow the run again: it is ${state} at step ${counted(last)}.`;
     this.setMoments(moments);
   }

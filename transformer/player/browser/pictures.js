@@ -11,7 +11,7 @@ export function largePicture({ index, maps, segment, step, kind, site, head }, {
   const arrays = { "0.z": weights };
   if (look.taken) arrays[`${look.causal ? 2 : 1}.z`] = taken;
   const roles = step === segment.from ? segment.roles : segment.later;
-  const about = [roles[site][head], `“${maps.look.short}”`, `step ${counted(step)}`, `seed ${index.seed}`, maps.look.fed];
+  const about = [`step ${counted(step)}`, roles[site][head], `“${maps.look.short}”`, `seed ${index.seed}`, maps.look.fed];
   const text = about.slice(0, fills ? 3 : 5).filter(Boolean).join(" · ");
   const gold = outline ? look.gold : [];
   return {
