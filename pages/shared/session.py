@@ -122,7 +122,7 @@ class Session:
     heard = Entry(0)
     """Number of the newest choice that the player has told."""
     page_is_stale = Entry(False)
-    """Whether the run is in another state than the page was drawn for."""
+    """Whether the whole page is to be drawn again: a part of it heard what changes the rest."""
 
     # What is asked for, and why it could not be done
     asked = Entry[dict[str, Any]](first=dict)
