@@ -33,6 +33,9 @@ button[kind^="primary"] :is(p, [data-testid="stIconMaterial"]) {{ color: light-d
 .st-key-word_problem p {{ font-size: .8rem; line-height: 1.25; }}
 .st-key-controls [data-testid="stLayoutWrapper"]:has(> .st-key-expected) {{ position: absolute; z-index: 4;
   top: calc(100% + .45rem); left: 14rem; pointer-events: none; }}
+.live-figure:focus-visible {{ outline: 2px solid var(--st-primary-color); outline-offset: 1px; }}
+.cell-frame {{ position: absolute; z-index: 3; pointer-events: none; border-radius: 2px;
+  box-shadow: 0 0 0 2px light-dark({_LIGHT}, {_DARK}), 0 0 0 4px var(--st-primary-color); }}
 .hl-batch {{ width: auto; border-collapse: collapse; font-family: var(--st-code-font, monospace);
   font-size: .72rem; }}
 .hl-batch td {{ border: 0; padding: .05rem .22rem; text-align: center; }}

@@ -49,3 +49,13 @@ history.pushState = (state, unused, address) => {
   }
   push(state, unused, address);
 };
+
+// Streamlit gives the zone of its uploader the role of mere decoration, and a label, which contradict each other.
+const uploaders = document.getElementsByClassName("stFileUploader");
+let looking = 0;
+new MutationObserver(() => {
+  looking ||= setTimeout(() => {
+    looking = 0;
+    for (const one of uploaders) one.querySelector("[role=presentation][aria-label]")?.setAttribute("role", "group");
+  }, 200);
+}).observe(document.documentElement, { childList: true, subtree: true });
