@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.controls.overtaken import overtaken
+from pages.runs.before import before
 from pages.shared.login import login
 from pages.shared.session import session
 
@@ -22,6 +23,7 @@ page = st.navigation(pages, position="top")
 if session.page != page.title:  # what was wrong on another page is not said on this one
     session.page, session.word_problem = page.title, None
 login()
+before()
 if page.title not in ("Watch", "Masks"):
     overtaken()
 page.run()

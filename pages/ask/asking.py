@@ -66,6 +66,14 @@ def ask_word(run: Watched, page: str) -> str:
     return word
 
 
+def asked_word(run: Watched) -> str:
+    """The word in the box, for a callback: it may have been typed a moment ago."""
+    try:
+        return run.task.question(st.session_state.get("explore_text") or "").text
+    except InputError:
+        return st.session_state["asked_word_text"]
+
+
 def _take(word: str) -> None:
     st.session_state["explore_text"] = word
 

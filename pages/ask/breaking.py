@@ -13,7 +13,7 @@ from pages.ask import taken_away
 from pages.ask.answers import answered_otherwise, verdict
 from pages.ask.asking import model_of
 from pages.ask.readings import ShownMap
-from pages.ask.taken_away import MORE_STEPS, note
+from pages.ask.taken_away import MORE_STEPS
 from pages.controls.heads import head_choice
 from pages.controls.kinds import kind_choice
 from pages.player.figure import live_figure
@@ -68,8 +68,7 @@ def break_controls(run: Watched, word: str) -> BreakParts:
     if st.session_state.get("broken") != (run.id, word):
         st.session_state["broken"] = run.id, word
         taken_away.forget_problems()
-    taken_away.take_up(run, word)
-    view = run.view  # with what was just taken away or given back
+    view = run.view
     left, right = st.columns([1, 2.3], gap="medium")
     with left:
         st.multiselect(
@@ -82,7 +81,9 @@ def break_controls(run: Watched, word: str) -> BreakParts:
         )
         with st.container(horizontal=True, gap="xsmall"):
             for key, label, tip in SWITCHES:
-                st.button(label, key=f"ablate_{key}", help=tip, on_click=note, args=(key,))
+                st.button(
+                    label, key=f"ablate_{key}", help=tip, on_click=taken_away.switch_off, args=(run, key)
+                )
         _block_controls(run, word)
         taken = taken_away.taken(run, word)
         _in_training(run, word, view, taken)
@@ -109,7 +110,7 @@ def _block_controls(run: Watched, word: str) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="xsmall"):
             for name in ("row", "column"):
                 st.number_input(name, key=f"block_{name}", step=1, width=80, persist_state="session")
-            st.button("Block", key="block_add", on_click=note, args=("block",))
+            st.button("Block", key="block_add", on_click=taken_away.block, args=(run,))
         for label, key, options in (("What", "block_what", WHAT), ("Where", "block_where", WHERE)):
             st.selectbox(
                 label,
@@ -126,8 +127,8 @@ def _block_controls(run: Watched, word: str) -> None:
                 f"✕ {plain(block.text())}",
                 key=f"unblock_{i}",
                 type="tertiary",
-                on_click=note,
-                args=("unblock", i),
+                on_click=taken_away.unblock,
+                args=(run, word, i),
             )
 
 
@@ -163,8 +164,6 @@ def draw_break(
     run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BreakParts
 ) -> None:
     """The same map before and after, with what the model writes and how many held-out words are right."""
-    if "break" in session.asked:
-        st.rerun()  # a click on the map: what it asks for is done with the widgets, in a full run
     if answer is None or snapshot is None or view.frame is None:
         _draw_side(parts.before, view, None, None, parts.kind)
         _draw_side(parts.after, view, None, None, parts.kind)
@@ -183,7 +182,14 @@ def draw_break(
             if parts.taken:
                 st.html(answered_otherwise(whole, broken))
             st.caption(_said(parts.taken, snapshot.interventions))
-    _draw_side(parts.before, view, whole, answer, parts.kind, on_click=_block_clicked)
+    _draw_side(
+        parts.before,
+        view,
+        whole,
+        answer,
+        parts.kind,
+        on_click=lambda _, point: _block_clicked(run, answer.question.text, point),
+    )
     _draw_side(parts.after, view, broken, after, parts.kind)
 
 
@@ -222,8 +228,9 @@ def _draw_side(
         )
 
 
-def _block_clicked(_trace: int, point: object) -> None:
+def _block_clicked(run: Watched, word: str, point: object) -> None:
     """A click on a cell of the left map blocks what the boxes say of it."""
     if isinstance(point, tuple):
         st.session_state["block_row"], st.session_state["block_column"] = point[0] + 1, point[1] + 1
-        note("block")
+        taken_away.block(run, word)
+        session.page_is_stale = True  # the list of what is blocked stands outside the part that is drawn now

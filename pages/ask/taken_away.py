@@ -1,14 +1,16 @@
-"""What is chosen to be taken away on the tab Break, and what its buttons ask for."""
+"""What is chosen to be taken away on the tab Break, and what its buttons do.
+
+They do it in their callbacks, which Streamlit never breaks off: the next click may lead to another page.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import streamlit as st
 
-from pages.ask.asking import model_of
+from pages.ask.asking import asked_word, model_of
 from pages.controls.commands import TAKEN_AWAY_SECONDS, await_effect
 from pages.shared import ownership, selection
-from pages.shared.session import ask, take
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
 from transformer.insight.scores import THRESHOLD
@@ -21,12 +23,6 @@ from transformer.runs.watched import Watched
 PROBLEMS = ("block_problem", "intervene_problem")
 MORE_STEPS = 100
 """For which a run that has ended trains on without its heads."""
-
-
-def note(what: str, number: int = 0) -> None:
-    """Callback of what changes this page alone: notes what is asked, as the word may be another by then."""
-    ask("break", (what, number))
-    forget_problems()
 
 
 def forget_problems() -> None:
@@ -60,27 +56,36 @@ def continuing_rate(run: Watched) -> float:
     return run.config.train.learning_rate / 2
 
 
-def take_up(run: Watched, word: str) -> None:
-    """Do what a button asked for, with the run and the word as they are now."""
-    for _, (what, number) in take("break"):
-        _take_away(run, word, what, number)
-
-
-def _take_away(run: Watched, word: str, what: str, number: int) -> None:
-    shown = _shown(run.view)
-    if what == "unblock":
-        left = tuple(block for i, block in enumerate(blocks(run, word)) if i != number)
-        st.session_state["blocks"] = (run.id, word), left
-    elif what == "block" and shown:
-        try:
-            _block(run, word, shown)
-        except InputError as error:
-            st.session_state["block_problem"] = str(error)
-    elif shown:
+def switch_off(run: Watched, what: str) -> None:
+    """Callback: the heads that a button means are off, and all others on."""
+    forget_problems()
+    if shown := _shown(run.view):
         meant = _meant(what, run.view, shown)
         st.session_state["ablate_heads"] = [
             name for name, head in head_options(run.view).items() if head in meant
         ]
+
+
+def block(run: Watched, word: str | None = None) -> None:
+    """Callback: block what the boxes say.
+
+    Args:
+        word: of the map that was clicked; by default the one in its box.
+    """
+    forget_problems()
+    word = word or asked_word(run)
+    try:
+        if shown := _shown(run.view):
+            _block(run, word, shown)
+    except InputError as error:
+        st.session_state["block_problem"] = str(error)
+
+
+def unblock(run: Watched, word: str, number: int) -> None:
+    """Callback: a blocked look is free again."""
+    forget_problems()
+    left = tuple(one for i, one in enumerate(blocks(run, word)) if i != number)
+    st.session_state["blocks"] = (run.id, word), left
 
 
 def _shown(view: RunView) -> tuple[str, int] | None:
@@ -149,7 +154,7 @@ def give_back(run: Watched) -> None:
 
 
 def _intervene(run: Watched, wanted: Interventions) -> None:
-    """Done by the callback, which Streamlit never breaks off: the next click may lead to another page.
+    """Have a run trained without what is taken away.
 
     A run that has ended then trains on, and the screen follows it.
     """

@@ -105,7 +105,7 @@ def player(
 
 
 def stale() -> bool:
-    """Whether the run is in another state than the page was drawn for: then all of it is drawn again."""
+    """Whether the whole page is to be drawn again, such as for a run in another state; asked once."""
     was, session.page_is_stale = session.page_is_stale, False
     return was
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.runs import keyring
 from pages.shared import ownership
-from pages.shared.session import OnScreen, session
+from pages.shared.session import OnScreen, came_back, session, stand_as_linked
 from transformer.config import KINDS_OF, ModelConfig
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
@@ -36,6 +36,8 @@ def chosen_run() -> Watched | None:
     if run is not None:
         _note_beside()
         choose(run)
+    if came_back():
+        stand_as_linked()
     return run
 
 
@@ -53,12 +55,15 @@ def choose(run: Watched) -> None:
     """Look at this run from now on."""
     if run.id not in session.known_runs:
         session.known_runs.append(run.id)
-    if session.run not in (None, run.id):
+    other = session.run not in (None, run.id)
+    if other:
         _stand(None)  # another run has other steps
         session.problem = session.word_problem = None  # what was asked before is not asked of it
     session.run, session.lost_run = run.id, False
     if st.query_params.get("run") != run.id:
         st.query_params["run"] = run.id
+        if other:
+            st.query_params.pop("step", None)
 
 
 def follows() -> bool:

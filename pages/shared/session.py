@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from transformer.config import RunConfig
 from transformer.recording.frame import Frame
@@ -15,6 +16,8 @@ from transformer.runs.owners import Visitor
 from transformer.storage.brought import Brought
 
 Value = TypeVar("Value")
+LINKED = ("run", "with", "step", "word", "kind", "head", "stage", "chapter")
+"""Parameters of an address that name what is looked at."""
 
 
 class Entry(Generic[Value]):
@@ -122,7 +125,7 @@ class Session:
     heard = Entry(0)
     """Number of the newest choice that the player has told."""
     page_is_stale = Entry(False)
-    """Whether the run is in another state than the page was drawn for."""
+    """Whether the whole page is to be drawn again: a part of it heard what changes the rest."""
 
     # What is asked for, and why it could not be done
     asked = Entry[dict[str, Any]](first=dict)
@@ -163,6 +166,21 @@ def take(*what: str) -> Iterator[tuple[str, Any]]:
     for name in [name for name in asked if name in what]:
         yield name, asked[name]
         asked.pop(name, None)
+
+
+def came_back() -> bool:
+    """Whether the browser's Back or Forward led here."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
+
+
+def stand_as_linked() -> None:
+    """Look at what the address names, whatever was looked at before."""
+    session.at_step, session.pinned, session.playing = _step_of_link(), _head_of_link(), False
+    session.follow = session.at_step is None
+    session.word = st.query_params.get("word")
+    session.kind, session.kind_chosen = None, False
+    session.stage = session.at_positions = None
 
 
 def heard(key: str, name: str) -> object:

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 _PAGES = Path(__file__).parents[1]
 PLAYER = _PAGES.parent / "transformer" / "player" / "browser"
-_SCRIPTS = {path.name: path for path in (*PLAYER.glob("*.js"), _PAGES / "runs" / "keyring" / "keyring.js")}
+_SCRIPTS = {path.name: path for path in (*PLAYER.glob("*.js"), *(_PAGES / "runs").glob("*/*.js"))}
 _LOADER = Path(__file__).with_name("loader.js")
 _FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}
 """A name never means another content: it has the content's hash in it, or a version."""
@@ -47,7 +47,7 @@ def loading(script: str) -> str:
     """What a component is given instead of its script: a few lines that load it, named by its content."""
     address = next(name for name in files() if name.endswith(f"/{script}.js"))
     # What a script imports is asked for with it, and not after it.
-    drawn = [] if script == "keyring" else files()
+    drawn = [] if script in ("keyring", "before") else files()
     early = [["preload" if name == plotly() else "modulepreload", name] for name in drawn if name != address]
     loader = _LOADER.read_text(encoding="utf-8")
     return loader.replace("SCRIPT", address).replace("PRELOADED", json.dumps(early))

@@ -17,8 +17,6 @@ PICTURES = {
     "Masks": "mask_weights_figure svg.main-svg",
     "Your data": "data_alignment_figure svg.main-svg",
 }
-STREAMLITS = ["[data-testid=stFileUploaderDropzone]"]
-"""Streamlit's own: it gives the zone of its uploader a role and a label that contradict each other."""
 PATH = f"/?steps=5000{SMALL}&pace=5+steps%2Fs"
 
 
@@ -30,7 +28,7 @@ def violations(watch):
         dark = scheme == "dark"
         watch.until(lambda dark=dark: watch.page.evaluate(BACKGROUND) == dark, what=f"the {scheme} theme")
         watch.page.wait_for_timeout(300)  # colours change over some frames
-        answer = Axe().run(watch.page, {"exclude": [STREAMLITS]}, {"resultTypes": ["violations"]})
+        answer = Axe().run(watch.page, options={"resultTypes": ["violations"]})
         found += [
             (scheme, rule["id"], node["html"][:200])
             for rule in answer.response["violations"]
@@ -101,6 +99,86 @@ def test_the_keyboard_reaches_every_head_and_the_map_says_its_strongest_cell(wat
     assert f"row {row + 1} (" in said
     assert f"column {column + 1} (" in said
     assert said.endswith(f"{round(100 * weights[row][column])} %")
+
+
+def focus_by_tab(watch, key, most=60):
+    """Press Tab until a picture has the focus; returns its host."""
+    host = watch.page.locator(f".st-key-{key} .live-figure")
+    for _ in range(most):
+        watch.page.keyboard.press("Tab")
+        if host.evaluate("element => element === document.activeElement"):
+            assert host.evaluate("element => getComputedStyle(element).outlineStyle") == "solid"
+            return host
+    raise AssertionError(f"Tab does not reach {key}")
+
+
+def framed(watch, key):
+    """The cell that is framed, as the picture's axes have it: (row, column) of the n-th pair of axes."""
+    return watch.plot(
+        key,
+        """(() => {
+          const frame = gd.querySelector(".cell-frame:not([hidden])").getBoundingClientRect();
+          const host = gd.getBoundingClientRect();
+          const [x, y] = [frame.x + frame.width / 2 - host.x, frame.y + frame.height / 2 - host.y];
+          const inside = (axis, p) => p > axis._offset && p < axis._offset + axis._length;
+          const layout = gd._fullLayout;
+          const at = layout._subplots.cartesian.map((id) => layout._plots[id])
+            .findIndex(({ xaxis, yaxis }) => inside(xaxis, x) && inside(yaxis, y));
+          const { xaxis, yaxis } = layout._plots[layout._subplots.cartesian[at]];
+          return [at, Math.round(yaxis.p2d(y - yaxis._offset)), Math.round(xaxis.p2d(x - xaxis._offset))];
+        })()""",
+    )
+
+
+def test_a_cell_of_break_is_reached_and_blocked_by_keyboard(watch):
+    watch.open(f"{PATH}&word=cat")
+    watch.click("run_start")
+    watch.until(lambda: watch.number("live_map", "step") > 0, what="the first trained map")
+    watch.click("run_stop")
+    go_to(watch, "Ask")
+    watch.page.get_by_role("tab", name="Break").click()
+    watch.page.wait_for_selector(".st-key-break_after_figure svg.main-svg")
+    watch.page.locator(".st-key-block_add button").focus()
+    host = focus_by_tab(watch, "break_before_figure")
+    assert framed(watch, "break_before_figure") == [0, 0, 0]
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowLeft"):
+        host.press(key)
+    assert framed(watch, "break_before_figure") == [0, 1, 1]
+    weight = watch.plot("break_before_figure", "gd.data[0].z[1][1]")
+    expect(host).to_have_attribute("aria-label", re.compile(rf"^Row 2 \(.+\), column 2 \(c\): {weight:.3g}"))
+    assert violations(watch) == []
+    host.press("Enter")
+    blocked = "gd.data[0].z[1][1]"
+    watch.until(lambda: watch.plot("break_after_figure", blocked) is None, what="the blocked cell")
+    assert host.evaluate("element => element === document.activeElement")
+    assert framed(watch, "break_before_figure") == [0, 1, 1]
+
+
+def test_the_keyboard_goes_from_table_to_table_of_look_inside_and_leaves_the_stage_as_it_is(watch):
+    watch.open(f"{PATH}&word=cat")
+    go_to(watch, "Look inside")
+    watch.click("anatomy_next")
+    stage = watch.page.locator(".st-key-anatomy_title").inner_text
+    watch.page.wait_for_timeout(1500)
+    before = stage()
+    host = focus_by_tab(watch, "anatomy_picture", 80)
+    tables = len(watch.plot("anatomy_picture", "gd._fullLayout._subplots.cartesian"))
+    assert tables > 1
+    seen = set()
+    for _ in range(80):
+        host.press("ArrowRight")
+        seen.add(framed(watch, "anatomy_picture")[0])
+    assert len(seen) > 1
+    drawn = watch.number("anatomy_picture", "draws")
+
+    def answered():
+        for key in ("ArrowLeft", "ArrowDown", "Enter"):
+            host.press(key)
+        watch.page.wait_for_timeout(300)
+        return watch.number("anatomy_picture", "draws") > drawn
+
+    watch.until(answered, what="the cell that is looked at")
+    assert stage() == before
 
 
 def pattern(head):

@@ -44,6 +44,19 @@ def test_the_browser_that_started_a_run_commands_it_after_a_reload_too(watch, st
     watch.until(lambda: watch.state == "paused")
 
 
+@pytest.mark.parametrize("delay", [100, 300])
+def test_who_reloads_right_after_start_still_commands_the_run(first_visit, delay):
+    watch = first_visit
+    watch.open(LONG)
+    watch.click("run_start")
+    watch.page.wait_for_timeout(delay)
+    watch.page.reload()
+    watch.until(lambda: watch.state == "training", what="the run that was started")
+    watch.until(lambda: enabled(watch, "run_stop"), what="its Stop button")
+    watch.click("run_stop")
+    watch.until(lambda: watch.state == "stopped")
+
+
 def test_a_link_of_the_owner_hands_command_to_another_device_and_is_gone_from_its_address(
     watch, guest, started
 ):

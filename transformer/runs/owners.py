@@ -64,6 +64,10 @@ class Owners:
         self._pages.setdefault(id_, WeakSet()).add(visitor)
         return True
 
+    def knows(self, name: str, id_: str) -> bool:
+        """Whether the visitor of this name came with the token of a run."""
+        return any(visitor.name == name for visitor in self._pages.get(id_, ()))
+
     def are_several(self, id_: str) -> bool:
         """Whether another page of the owner's may command a run too: what one asks, the others are to see."""
         return len(self._pages.get(id_, ())) > 1

@@ -101,10 +101,17 @@ class Registry:
     def admit(self, visitor: str, run: Run | None = None) -> None:
         """Refuse a visitor one more run that has not ended: this one, or one that is yet to be made.
 
+        Those count that they started, and those that they came with the token of: a page loaded anew is
+        another visitor with the same tokens.
+
         Raises:
             InputError: how many there are, and what to do.
         """
-        others = [other for other in self._trained_here if other is not run and other.visitor == visitor]
+        others = [
+            other
+            for other in self._trained_here
+            if other is not run and (other.visitor == visitor or self.owners.knows(visitor, other.id))
+        ]
         going = sum(other.view.state not in ENDED for other in others)
         if going >= self.limits.per_visitor:
             raise InputError(

@@ -55,3 +55,39 @@ def test_a_reload_that_overtakes_the_key_of_a_run_leaves_it_to_its_owner(visit):
     again.send("keyring", "found", [[], "", [draft, token]])
     assert again.run.id == draft
     again.press("run_stop").until("stopped")
+
+
+@pytest.fixture
+def broken(visit):
+    """The tab Break of a run that stands still."""
+    visitor = visit(steps=1000).set("step_size", 5).step()
+    return visitor.go("explore").tab("Break").set("explore_text", "owl").set("kind", "cross")
+
+
+def overtaking(visitor, *keys, page="train"):
+    """Press buttons, and a link to another page before anything of that is done."""
+    for key in keys:
+        visitor.at.button(key=key).click()
+    return visitor.go(page)
+
+
+def blocked(visitor):
+    return [key for key in visitor.keys if key.startswith("unblock_")]
+
+
+@pytest.mark.parametrize("page", ["train", "data"])
+def test_all_that_break_is_asked_is_done_though_another_page_came_first_and_once(broken, page):
+    overtaking(broken, "ablate_others", "block_add", page=page)
+    for _ in range(2):
+        broken.go(page).go("explore").tab("Break")
+        assert len(broken.value("ablate_heads")) == 1
+        assert blocked(broken) == ["unblock_0"]
+    overtaking(broken, "unblock_0", page=page).go("explore").tab("Break")
+    assert blocked(broken) == []
+    assert broken.errors == []
+
+
+def test_a_look_is_blocked_of_the_word_it_was_pressed_for_and_not_of_one_chosen_since(broken):
+    overtaking(broken, "block_add").choose(word="banana")
+    assert blocked(broken.go("explore").tab("Break")) == []
+    assert blocked(broken.set("explore_text", "owl")) == ["unblock_0"]

@@ -99,6 +99,20 @@ def test_one_run_too_many_is_refused_in_place_builds_nothing_and_leaves_the_othe
     assert visitor.run is not run
 
 
+def test_a_page_that_is_loaded_anew_has_the_runs_whose_keys_its_browser_kept(visit, slow, limits):
+    limits(per_visitor=1)
+    visitor = visit(slow).press("run_start").until("training")
+    token = visitor.value("tokens")[visitor.run.id]
+    again, other = visit(seed=5), visit(seed=6)
+    again.send("keyring", "found", [[[visitor.run.id, token, 0]], "", None])
+    other.send("keyring", "found", [[[visitor.run.id, "x" * 22, 0]], "", None])
+    again.press("run_start")
+    assert again.errors[0].startswith("You have as many runs that have not ended as this server allows: 1. ")
+    assert other.press("run_start").until("finished").errors == []  # another's token is none
+    visitor.press("run_stop").until("stopped")
+    assert again.press("run_start").until("finished").errors == []
+
+
 def test_a_run_that_is_to_go_on_after_its_end_is_one_run_more(visit, slow, limits):
     limits(per_visitor=1)
     visitor = visit().press("run_start").until("finished")

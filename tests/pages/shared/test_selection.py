@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -234,3 +235,25 @@ def test_a_reload_of_look_inside_keeps_its_chapter(trained):
     guest = open_(trained, "anatomy", dict(trained.link))
     assert trained.link["kind"] == "cross"
     assert guest.value("kind") == "cross"
+
+
+def test_a_session_that_heard_of_a_link_first_goes_on_with_what_the_page_before_named(trained):
+    trained.choose(word="kayak", kind="encoder", step=4, pinned=["encoder.1", 2])
+    link = dict(trained.link)
+    new = open_(trained, "explore", {})
+    new.send("before", "named", "?" + urlencode(link | {"owner": "x" * 22, "steps": "7"}))
+    assert new.run is trained.run
+    assert {name: new.link[name] for name in link if name in ("run", "word", "kind", "step", "head")} == {
+        name: link[name] for name in ("run", "word", "kind", "step", "head")
+    }
+    assert {"owner", "steps"} & {*new.link} == set()
+    new.look()
+    assert [element.key for element in new.at.get("bidi_component") if element.key == "before"] == []
+
+
+@pytest.mark.parametrize("sent", [None, 7, "", "?run=", "?step=4&word=kayak", ["?run=x"]])
+def test_what_names_no_run_leaves_a_new_session_as_it_is(visit, sent):
+    new = visit(page="explore")
+    before = dict(new.link)
+    new.send("before", "named", sent)
+    assert new.link == before

@@ -1,17 +1,25 @@
-// What a component has to know of the Streamlit page that it stands on.
+// What a component has to know of the Streamlit page that it stands on, and its address.
 
-const LEAVING = 5000; // ms that a page may take to be left
+const LEAVING = 15000; // ms that a page may take to be left: a server that was just started takes many
 let left = -Infinity; // when a link to another page was pressed
+let search = ""; // of the address from which it led away
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
   if (!link || link.target === "_blank" || link.origin !== location.origin || link.pathname === location.pathname) return;
-  if (!(event.button || event.ctrlKey || event.metaKey || event.shiftKey)) left = performance.now();
+  if (!(event.button || event.ctrlKey || event.metaKey || event.shiftKey)) [left, search] = [performance.now(), location.search];
 }, true);
 
 // Streamlit runs the page from which it has heard last: a message that came after the click on a link would undo it.
 // `since` is when the component was mounted.
 export const leaving = (since) => since < left && performance.now() - left < LEAVING;
+
+// What the address named on the page that was left last; told once.
+export function searchBefore() {
+  const before = search;
+  search = "";
+  return before;
+}
 
 // Streamlit unmounts a component too when a newer message overtakes, and may mount one whose element it has taken away.
 export function whenGone(root, done) {
@@ -21,3 +29,33 @@ export function whenGone(root, done) {
     done();
   }, 1000);
 }
+
+// Streamlit makes an entry of the browser's history of every parameter that a page writes into its address. Here one is
+// a page, or a step or run that somebody has chosen; anything else is written into the entry that is there.
+const TOGETHER = 1000; // ms within which what is chosen is one entry
+const push = history.pushState.bind(history);
+let pushed = -Infinity;
+
+history.pushState = (state, unused, address) => {
+  const [before, after] = [new URL(location.href), new URL(address, location.href)];
+  const [had, has] = [before.searchParams, after.searchParams];
+  if (before.pathname === after.pathname) {
+    if ((had.has("run") || had.has("word")) && !has.has("run") && !has.has("word")) return; // the page is being left
+    const other = had.get("step") !== has.get("step") || (had.has("run") && had.get("run") !== has.get("run"));
+    // Without a word the page has yet to come.
+    const chosen = other && had.has("word") && performance.now() - pushed > TOGETHER;
+    if (!chosen) return history.replaceState(state, unused, address);
+    pushed = performance.now();
+  }
+  push(state, unused, address);
+};
+
+// Streamlit gives the zone of its uploader the role of mere decoration, and a label, which contradict each other.
+const uploaders = document.getElementsByClassName("stFileUploader");
+let looking = 0;
+new MutationObserver(() => {
+  looking ||= setTimeout(() => {
+    looking = 0;
+    for (const one of uploaders) one.querySelector("[role=presentation][aria-label]")?.setAttribute("role", "group");
+  }, 200);
+}).observe(document.documentElement, { childList: true, subtree: true });

@@ -1,5 +1,6 @@
 // One picture of a page, drawn from what Python hands it.
 
+import { Cells } from "./cells.js";
 import { whenGone } from "./component.js";
 import { Drawing, failed } from "./drawing.js";
 
@@ -19,6 +20,7 @@ export default function figure({ data, parentElement, setTriggerValue }, base) {
   if (drawing) drawing.measured = null; // called again too when the theme changes
   else {
     figures.set(host, (drawing = new Drawing(host, { plotly: `${base}/files/${data.plotly}` })));
+    drawing.cells = new Cells(drawing);
     whenGone(host, () => {
       drawing.close();
       figures.delete(host);
@@ -33,6 +35,7 @@ export default function figure({ data, parentElement, setTriggerValue }, base) {
       for (let picture; (picture = drawing.next);) {
         drawing.next = null;
         await drawing.show(picture);
+        drawing.cells.drawn();
       }
     } catch (error) {
       if (host.isConnected) failed(host, error);

@@ -1,0 +1,88 @@
+"""The address says what is on the screen: after Back, and after the server was started again."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.tools.server import free_port
+from tests.browser.conftest import SMALL, new_page
+from tests.browser.watcher import Watcher
+from tests.serving import start_server
+
+PICTURES = {
+    "Ask": "explore_map_figure",
+    "Masks": "mask_weights_figure",
+    "Your data": "data_alignment_figure",
+}
+
+
+def finished(watch):
+    watch.open(f"/?steps=20{SMALL}")
+    watch.click("run_start")
+    watch.until(lambda: watch.state == "finished" and watch.stands_at(20))
+
+
+def stand_at(watch, step, *keys):
+    watch.step_by(*keys)
+    watch.until(lambda: watch.stands_at(step) and f"step={step}" in watch.page.url)
+    watch.page.wait_for_timeout(1000)  # what is chosen within a second is one entry of the history
+
+
+def test_back_leads_with_one_press_to_the_page_before_and_to_the_step_before(watch):
+    finished(watch)
+    watch.page.wait_for_timeout(1000)
+    stand_at(watch, 0, "Home")
+    stand_at(watch, 1, "ArrowRight")
+    for name, picture in PICTURES.items():
+        watch.page.get_by_role("link", name=name, exact=True).click()
+        watch.page.wait_for_selector(f".st-key-{picture} svg.main-svg")
+        watch.page.wait_for_timeout(500)
+    for name in ("Masks", "Ask"):
+        watch.page.go_back()
+        watch.page.wait_for_selector(f".st-key-{PICTURES[name]} svg.main-svg")
+        watch.until(lambda: watch.number(PICTURES[name], "step") == 1)  # noqa: B023
+        watch.page.wait_for_timeout(500)
+    for step in (1, 0, 20):
+        watch.page.go_back()
+        watch.until(lambda: watch.stands_at(step), what=f"step {step}")  # noqa: B023
+        watch.page.wait_for_timeout(500)
+        assert ("step=" in watch.page.url) == (step < 20)
+    watch.page.go_forward()
+    watch.until(lambda: watch.stands_at(0), what="step 0 again")
+
+
+CLICK = """(delay) => {
+  const before = window.sockets.length;
+  const look = () => {
+    const open = (one) => one.url.includes("_stcore") && one.readyState === 1;
+    if (!window.sockets.slice(before).some(open)) return setTimeout(look, 1);
+    const link = [...document.querySelectorAll("a")].find((one) => one.textContent.trim() === "Ask");
+    setTimeout(() => link.click(), delay);
+  };
+  look();
+}"""
+"""Presses the link to Ask so many milliseconds after the server is there again."""
+
+
+@pytest.mark.parametrize("delay", [0, 300])
+def test_a_link_pressed_as_soon_as_the_server_is_back_leads_to_the_run_of_the_address(
+    browser, tmp_path, delay
+):
+    port = free_port()
+    server, address = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
+    watch = Watcher(new_page(browser), address)
+    try:
+        finished(watch)
+        stand_at(watch, 3, "Home", *3 * ["ArrowRight"])
+        run = watch.page.url.split("run=")[1].split("&")[0]
+        server.terminate()
+        server.wait(60)
+        watch.page.evaluate(CLICK, delay)
+        server, _ = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
+        parts = ("/explore?", f"run={run}", "step=3")
+        watch.until(lambda: all(part in watch.page.url for part in parts), what="the run in the address")
+        watch.until(lambda: watch.number("explore_map_figure", "step") == 3, what="its step 3")
+    finally:
+        watch.page.context.close()
+        server.kill()
+        server.wait()
