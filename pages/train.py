@@ -9,6 +9,7 @@ from pages.controls.commands import begin
 from pages.controls.holding import holding
 from pages.controls.words import chosen_word, probe_words
 from pages.inside.look_inside import look_at_cell, look_inside_link
+from pages.own_data.unknown import warn_of_unknown
 from pages.player import player, stale
 from pages.runs import drafts, known
 from pages.runs.exhibit import exhibited
@@ -41,6 +42,7 @@ run = begin(run, config, edited=bool(changed(run, config)))
 seen = run.view  # one look for the whole page: what has changed since, the player finds out
 with notice:
     lost_run("Press Start for one of your own.")
+    warn_of_unknown(config)
     if config is not None and at_once(config) is None and seen.state == "idle":
         st.info(
             "The model of these settings is large: it is built when you press Start. Until then a small "
