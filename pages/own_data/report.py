@@ -63,10 +63,10 @@ def go_to_watch() -> None:
 
 def _invite() -> None:
     st.info(
-        "Bring sentences or words with their translations, and a small Transformer learns them in minutes: a "
-        "table of 2 to 4 columns as ManyThings and Tatoeba give it (TSV), CSV, JSON lines, or two "
-        "text files whose lines belong together. Some 100 different sentences teach it something; "
-        "a few thousand short ones learn well. What was read and what is kept stands here then.",
+        "Bring sentences with their translations, or words with what they become, and a small Transformer "
+        "learns them in minutes: a table of 2 to 4 columns as ManyThings and Tatoeba give it (TSV), CSV, "
+        "JSON lines, or two text files whose lines belong together. Some 100 different sentences teach it "
+        "something; a few thousand short ones learn well. What was read and what is kept stands here then.",
         icon=":material/upload_file:",
     )
 

@@ -46,7 +46,8 @@ def warn_of_unknown(config: RunConfig | None) -> None:
     st.warning(
         f"Of the tokens of the held-out pairs **{read:.0%}** on the side of the sources and "
         f"**{written:.0%}** on that of the targets are unknown: training does not have them, and the model "
-        "reads and writes [UNK] instead. Such pairs cannot come out right, and no head is scored on them. "
+        "reads and writes [UNK] instead. Such pairs come out right by chance at best, and no head is scored "
+        "on them. "
         + (
             "With other tokens they can be read."
             if better

@@ -33,6 +33,13 @@ def test_words_that_leave_all_unknown_are_warned_of_and_a_button_takes_what_auto
     assert warnings(page) == []
 
 
+@pytest.mark.parametrize(("text", "decay"), [(REVERSED, 1.0), (NUMBERS, 0.3)])
+def test_training_has_the_settings_that_fit_what_the_pairs_are_read_in(bring, text, decay):
+    page = bring(text=text).press("pairs_train").go("train")
+    assert page.run.config.train.weight_decay == decay
+    page.until("finished")
+
+
 def test_a_vocabulary_that_is_too_small_is_lifted_by_the_button(bring):
     page = bring().set("vocabulary", 10)
     assert len(warnings(page)) == 1

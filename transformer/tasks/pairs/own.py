@@ -17,7 +17,7 @@ from transformer.tasks.pair import Pair
 from transformer.tasks.pairs.caps import Capped
 from transformer.tasks.pairs.text import FIELD, plain, shortened
 from transformer.tasks.pairs.units import ONE_IN, in_words, is_held_out, unknown_share
-from transformer.tasks.writing import WORDS, Writing
+from transformer.tasks.writing import CHARACTERS, WORDS, Writing
 
 LEAST_HELD_OUT = 5
 N_PROBES = 5
@@ -66,6 +66,11 @@ class OwnPairs(Corpus):
     def nbytes(self) -> int:
         """About what these pairs take in memory."""
         return sum(200 + len(source) + len(target) for source, target in self.capped.pairs)
+
+    @property
+    def in_characters(self) -> bool:
+        """Whether both sides are read in characters."""
+        return self.src.unit == self.tgt.unit == CHARACTERS
 
     @cached_property
     def unknown_words(self) -> tuple[float, float]:
