@@ -12,6 +12,7 @@ from pages.own_data.report import go_to_watch, pairs_report
 from pages.own_data.sidebar import chosen, data_settings
 from pages.own_data.tokenizer import bring_tokenizer
 from pages.own_data.tokens import draw_tokens
+from pages.own_data.unknown import warn_of_unknown
 from pages.runs.keyring import keyring
 from pages.settings.beginnings import fill_once
 from pages.shared import selection
@@ -36,6 +37,7 @@ else:
     with own:
         uploader()
 data = chosen(form)
+warn_of_unknown(data.config)
 with st.container(key="data_examples"):
     example = draw_examples(data)
 with st.container(key="data_tokens"):

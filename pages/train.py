@@ -9,6 +9,7 @@ from pages.controls.commands import begin
 from pages.controls.holding import holding
 from pages.controls.words import chosen_word, probe_words
 from pages.inside.look_inside import look_at_cell, look_inside_link
+from pages.own_data.unknown import warn_of_unknown
 from pages.player import player, stale
 from pages.runs import drafts, known
 from pages.runs.exhibit import exhibited
@@ -31,7 +32,6 @@ from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
 style()
-notice = st.container(key="notice")
 buttons = buttons_row()
 run = selection.chosen_run()
 fill_once(run)
@@ -40,11 +40,12 @@ run = run or drafts.draft(at_once(config)) or drafts.draft(PRESETS[DEFAULT_PRESE
 run = begin(run, config, edited=bool(changed(run, config)))
 seen = run.view  # one look for the whole page: what has changed since, the player finds out
 lost_run("Press Start to train your own.")
-with notice:
+with st.sidebar, st.container(key="settings_notice"):
+    warn_of_unknown(config)
     if config is not None and at_once(config) is None and seen.state == "idle":
         st.info(
             "The model of these settings is large: it is built when you press Start. Until then a small "
-            "one stands here."
+            "one is shown."
         )
 
 controls(run, seen, changed(run, config), config, buttons)

@@ -6,7 +6,7 @@ import pytest
 
 from transformer.config import TASKS, RunConfig
 from transformer.errors import InputError
-from transformer.fitting import FITTING, with_task
+from transformer.fitting import FITTING, for_pairs, with_task
 from transformer.recipes import RECIPES, beginning
 
 
@@ -41,3 +41,13 @@ def test_a_published_beginning_keeps_its_sizes_but_not_the_fixed_length_of_its_w
 def test_a_task_that_does_not_exist_is_refused_by_its_name():
     with pytest.raises(InputError, match="task='en-de' does not exist; choose reverse"):
         with_task(RunConfig(), "en-de")
+
+
+@pytest.mark.parametrize(("in_characters", "decay"), [(False, 0.3), (True, 1.0)])
+def test_pairs_of_characters_need_more_weight_decay_and_a_published_beginning_keeps_its_own(
+    in_characters, decay
+):
+    config = with_task(RECIPES["default"].small, "pairs")
+    assert for_pairs(config, in_characters=in_characters).train.weight_decay == decay
+    published = with_task(beginning("etienne", None, published=True), "pairs")
+    assert for_pairs(published, in_characters=in_characters) is published

@@ -23,10 +23,22 @@ FITTING: dict[str, dict[str, Any]] = {
     "en-fr": _SENTENCES,
     "en-it": _SENTENCES | {"steps": 500},
     "zh-en": _SENTENCES,
-    # A few thousand pairs are seen again and again: these keep them from being learned by heart.
-    "pairs": _SENTENCES | {"steps": 800, "dropout": 0.1, "label_smoothing": 0.1},
+    # A few hundred or thousand pairs are seen again and again: these keep them from being learned by heart.
+    "pairs": _SENTENCES | {"steps": 800, "dropout": 0.1, "label_smoothing": 0.1, "weight_decay": 0.3},
 }
 """What differs from the settings of the reversal, by task."""
+_IN_CHARACTERS: dict[str, Any] = {"weight_decay": 1.0}
+"""What differs besides for own pairs of characters: it keeps whole words from being learned by heart."""
+
+
+def for_pairs(config: RunConfig, *, in_characters: bool) -> RunConfig:
+    """The settings that a person's own pairs need, by what they are read in; a published beginning stays.
+
+    Args:
+        config: for the task "pairs".
+        in_characters: whether both sides are read in characters.
+    """
+    return config.with_changes(**_IN_CHARACTERS) if in_characters and not config.published else config
 
 
 def with_task(config: RunConfig, task: str) -> RunConfig:

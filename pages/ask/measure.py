@@ -21,10 +21,12 @@ from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
+from transformer.tasks.unknown import mostly_known
 
 if TYPE_CHECKING:
     from transformer.answers import Answer
 
+_ALL_UNKNOWN = "Here all are 0: the held-out examples are unknown tokens, and no head is scored on such maps."
 TALL = "max(300px, calc(100vh - 460px))"
 
 
@@ -107,6 +109,7 @@ def draw_measure(
             "left out everywhere; [SOS] and [EOS] are the share that letters put on them; entropy is over "
             f"the letters alone, 0 for one letter and 1 for all alike. A role is named from {THRESHOLD:g} "
             "on; below it: no clear pattern."
+            + ("" if mostly_known(run.task, run.task.held_out(), 1) else f" {_ALL_UNKNOWN}")
         )
         names = _names(frame)
         rows = [

@@ -72,7 +72,9 @@ def controls(
         if not own:
             st.caption("You watch this run.", width="content")
     with st.sidebar, st.container(key="expected"):
-        if how_long and state == IDLE and not too_long:
+        if too_long:
+            st.warning(how_long, icon=":material/hourglass:")
+        elif how_long and state == IDLE:
             st.caption(f"{how_long[0].upper()}{how_long[1:]}.")
     # Always the same containers, empty or not: one that came and went would move the pictures below it to
     # another place in the page, where the browser would build them anew.
@@ -80,9 +82,6 @@ def controls(
         problem()
         if view.unsaved:
             st.warning(view.unsaved, icon=":material/save:")
-    with st.container(key="too_long"):
-        if too_long:
-            st.warning(how_long, icon=":material/hourglass:")
     with st.container(key="run_changes", horizontal=True, vertical_alignment="center"):
         if edited and state != IDLE:
             _changed_settings(run, state, changes, own)

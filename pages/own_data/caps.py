@@ -27,15 +27,16 @@ _TOGGLES = {
 _NUMBERS = {
     "longest_source": (
         "Longest source",
-        "Words and signs of a sentence. Longer ones are left out; empty: none.",
+        "Words and signs, or characters where it is read in these. Longer ones are left out; empty: none.",
     ),
     "longest_target": (
         "Longest target",
-        "Words and signs of a translation. Longer ones are left out; empty: none.",
+        "Words and signs, or characters where it is read in these. Longer ones are left out; empty: none.",
     ),
     "min_frequency": (
         "Each word at least",
-        "Pairs are kept of which every word occurs so many times. A word that occurs once cannot be learned.",
+        "Pairs are kept of which every word or character occurs so many times. What occurs once cannot be "
+        "learned.",
     ),
     "most_pairs": ("Most pairs", "Of those that are left some by chance, of frequent words; empty: all."),
 }

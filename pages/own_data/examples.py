@@ -41,11 +41,11 @@ def sample(corpus: Corpus) -> list[Pair]:
 
 def draw_examples(chosen: Chosen) -> Pair | None:
     """Draw everything about the examples of a task; returns the one that is looked at."""
-    corpus, settings = chosen.corpus, chosen.settings
-    if corpus is None or settings is None:
+    corpus = chosen.corpus
+    if corpus is None or chosen.config is None:
         st.caption("Examples stand here as soon as there is something to draw them from.")
         return None
-    shown = _shown(corpus)
+    settings, shown = chosen.config.train, _shown(corpus)
     picture = st.container()
     left, right = st.columns([1.35, 1], gap="medium")
     with left:

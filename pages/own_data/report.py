@@ -7,6 +7,7 @@ import streamlit as st
 from pages.own_data.brought import bring_pairs, brought
 from pages.own_data.caps import chosen_caps
 from pages.own_data.pairs import Upload
+from pages.own_data.unknown import auto_line
 from pages.settings.beginnings import OWN, reset, task_chosen
 from pages.shared.plain import plain, refuse
 from pages.shared.session import ask, session
@@ -40,7 +41,7 @@ def pairs_report(upload: Upload | None, refusal: str) -> None:
             _invite()
         return
     if own is not None:
-        st.markdown(kept_line(own))
+        st.markdown(f"{kept_line(own)}\n\n{auto_line(own)}")
     st.button(
         "Train on these",
         key="pairs_train",
@@ -62,10 +63,10 @@ def go_to_watch() -> None:
 
 def _invite() -> None:
     st.info(
-        "Bring sentences with their translations, and a small Transformer learns them in minutes: a "
-        "table of 2 to 4 columns as ManyThings and Tatoeba give it (TSV), CSV, JSON lines, or two "
-        "text files whose lines belong together. Some 100 different sentences teach it something; "
-        "a few thousand short ones learn well. What was read and what is kept stands here then.",
+        "Bring sentences with their translations, or words with what they become, and a small Transformer "
+        "learns them in minutes: a table of 2 to 4 columns as ManyThings and Tatoeba give it (TSV), CSV, "
+        "JSON lines, or two text files whose lines belong together. Some 100 different sentences teach it "
+        "something; a few thousand short ones learn well. What was read and what is kept stands here then.",
         icon=":material/upload_file:",
     )
 
@@ -119,7 +120,8 @@ def kept_line(own: OwnPairs) -> str:
     return (
         f"{' → '.join([*steps, kept])}.\n\n**{n_sources:,}** different sources, of which "
         f"**{len(own.held_out()):,}** are held out with all their translations; **{own.size:,}** pairs to "
-        f"train on; vocabulary **{own.capped.src_words:,} / {own.capped.tgt_words:,}** words."
+        f"train on; vocabulary **{own.capped.src_words:,}** {own.src.named} / **{own.capped.tgt_words:,}** "
+        f"{own.tgt.named}."
     )
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 from pages.settings.beginnings import base, begin, task_chosen, values_of
 from pages.settings.form import Form
 from pages.settings.task_settings import task_choice, task_settings, tokenizer_settings
-from transformer.config import TrainConfig
+from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.tasks import Task, corpus_of, task_of
 from transformer.tasks.corpus import Corpus
@@ -20,7 +20,7 @@ class Chosen:
     """What the sidebar says; what cannot be made of it is None, and a message stands beside what is wrong."""
 
     task: str
-    settings: TrainConfig | None
+    config: RunConfig | None
     corpus: Corpus | None
     tokens: Task | None
     """The corpus in tokens."""
@@ -56,4 +56,4 @@ def chosen(form: Form) -> Chosen:
     except InputError as error:
         form.refuse(error)
     st.session_state["data_task"] = task  # else that of a person's own pairs would be made anew at every turn
-    return Chosen(values["task"], config and config.train, corpus, task)
+    return Chosen(values["task"], config, corpus, task)

@@ -6,12 +6,13 @@ from typing import Any
 
 import streamlit as st
 
+from pages.own_data.brought import brought
 from pages.settings.form import SETS, Form
 from pages.settings.presets import DEFAULT_PRESET, OF_TASK, PRESETS, SHORT
 from pages.settings.task_settings import task_choice
 from pages.shared.session import session
 from transformer.config import KINDS_OF, TASKS, RunConfig
-from transformer.fitting import with_task
+from transformer.fitting import for_pairs, with_task
 from transformer.recipes import RECIPES, beginning
 from transformer.runs.watched import Watched
 
@@ -64,9 +65,12 @@ def base() -> RunConfig:
     preset = PRESETS[_state("preset", PRESETS, DEFAULT_PRESET)].config
     task = _state("task", TASKS, preset.train.task)
     if (recipe, topology) == (OWN, RECIPES[OWN].model.topology):
-        return preset if preset.train.task == task else PRESETS[OF_TASK[task]].config
-    begun = beginning(recipe, topology, published=bool(_state("as_published", (True, "true"), False)))
-    return with_task(begun, task)
+        begun = preset if preset.train.task == task else PRESETS[OF_TASK[task]].config
+    else:
+        published = bool(_state("as_published", (True, "true"), False))
+        begun = with_task(beginning(recipe, topology, published=published), task)
+    own = brought().pairs if task == "pairs" else None
+    return begun if own is None else for_pairs(begun, in_characters=own.in_characters)
 
 
 def reset() -> None:

@@ -81,7 +81,8 @@ def tokenizer_settings(form: Form) -> None:
         "tokenizer_kind",
         "Tokens",
         TOKENIZERS,
-        "**auto**: as the task has it, words for sentences and characters otherwise. **bpe** is learned "
+        "**auto**: as the task has it, words for sentences and characters otherwise; of your own pairs what "
+        "Your data says, measured on them. **bpe** is learned "
         "from the task's own examples. **file** is a tokenizer.json of yours: bring it on Your data.",
     )
     form.place()

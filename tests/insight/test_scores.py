@@ -119,6 +119,11 @@ def test_each_role_is_the_mean_weight_on_the_cells_that_its_name_says(kind):
             assert scores[role][head] == pytest.approx(np.mean(hits))
 
 
+def test_words_of_one_letter_leave_no_choice_and_have_no_entropy():
+    weights = np.full((2, 3, 2, 3), 1 / 3, dtype=np.float32)
+    assert head_scores(weights, "cross", [1, 1], answers=[1, 1])["entropy"].tolist() == [0, 0, 0]
+
+
 def test_entropy_is_one_for_even_rows_nothing_for_one_letter():
     """Head 0 is even, head 1 looks at [SOS] alone, head 2 at one letter, head 3 at two letters of three.
 

@@ -10,7 +10,7 @@ from typing import Any
 from transformer.commands.data import read_files
 from transformer.config import TOKENIZERS, RunConfig
 from transformer.errors import InputError
-from transformer.fitting import with_task
+from transformer.fitting import for_pairs, with_task
 from transformer.recipes import RECIPES, beginning, with_topology
 from transformer.storage.brought import Brought
 
@@ -72,7 +72,9 @@ def configuration(arguments: argparse.Namespace, held: Brought) -> RunConfig:
     if held.pairs is not None:
         if arguments.task not in (None, "pairs"):
             raise InputError(f"--task {arguments.task} has its own examples; leave it or --pairs out.")
-        config = with_task(config, "pairs").with_changes(pairs=held.pairs.digest)
+        if config.train.task != "pairs":
+            config = for_pairs(with_task(config, "pairs"), in_characters=held.pairs.in_characters)
+        config = config.with_changes(pairs=held.pairs.digest)
     elif arguments.task is not None:
         config = with_task(config, arguments.task)
     if held.tokenizer is not None:

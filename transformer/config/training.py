@@ -52,7 +52,7 @@ class TrainConfig(Settings):
     """Fixed length in tokens of both sides, so that shapes stand still; none: the batch's longest."""
     tokenizer: Annotated[str, OneOf(TOKENIZERS)] = "auto"
     """How text becomes tokens: characters, words, bpe, file (a tokenizer.json), or auto, as the task has it:
-    words for sentences, characters otherwise."""
+    words for sentences, characters otherwise; of a person's own pairs by what is measured on them."""
     tokenizer_file: str | None = None
     """Digest of that tokenizer.json, which the server holds as long as a run or a page needs it."""
     vocabulary: Annotated[int | None, Whole(10, 50_000)] = None

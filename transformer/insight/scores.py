@@ -183,8 +183,8 @@ def head_scores(
         Then focus: the highest weight of a row, whatever it is on. And entropy: how evenly a row spreads over
         the letters that it may look at, 0 for one letter only, 1 for all the same. It is the entropy of the
         weights on letters alone, since special tokens are where heads with nothing to say look, divided by
-        its highest value. Rows with fewer than two such letters are left out; a row with no weight on any
-        letter prefers none and counts as 1.
+        its highest value. Rows with fewer than two such letters are left out, and 0 is what there is without
+        any other; a row with no weight on any letter prefers none and counts as 1.
     """
     n_words, n_heads, n_rows, n_columns = weights.shape
     causal = kind == "decoder" if causal is None else causal
@@ -210,6 +210,8 @@ def head_scores(
 def _entropy(weights: Array, letters: Array) -> Array:
     """(H,) mean evenness of the rows of (K, H, R) over the cells that are 1 in (K, 1, R)."""
     some = letters.sum(axis=0)[0] >= 2
+    if not some.any():
+        return np.zeros(weights.shape[1], dtype=weights.dtype)
     if not some.all():
         weights, letters = weights[:, :, some], letters[:, :, some]
     w = weights * letters

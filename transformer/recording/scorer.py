@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from transformer.insight.scores import head_scores
@@ -12,13 +13,16 @@ from transformer.recording.developer import axes_of
 from transformer.recording.frame import Array, reading_sites
 from transformer.recording.tape import record
 from transformer.tasks import Task
+from transformer.tasks.unknown import mostly_known
 
 N_SCORED_WORDS = 64
-"""Held-out examples on which head scores are measured; words have at least three letters."""
+"""Held-out examples on which head scores are measured: of known tokens; words have at least three letters."""
 
 
 class Scorer:
     """Measures every head of a model on fixed held-out words.
+
+    Where no held-out word has known tokens, all scores are 0: its maps would show how [UNK] is read.
 
     Args:
         task: has the words and their answers.
@@ -26,7 +30,9 @@ class Scorer:
 
     def __init__(self, task: Task) -> None:
         self._task, letters = task, task.same_length
-        self._words = [w for w in task.held_out() if not letters or len(w) >= 3][:N_SCORED_WORDS]
+        words = [word for word in task.held_out() if not letters or len(word) >= 3]
+        known = mostly_known(task, words, N_SCORED_WORDS)
+        self._any_known, self._words = bool(known), known or words[:1]
         pairs = [task.pair(word) for word in self._words]
         read = task.src_tokenizer.encode(self._words)
         written = task.tgt_tokenizer.encode([pair.target for pair in pairs if pair is not None])
@@ -49,7 +55,7 @@ class Scorer:
             model(*self._batch(filled=not model.masked("padding"), device=model.to_logits.weight.device))
         every = axes_of(model)
         reading = reading_sites(every)
-        return {
+        scores = {
             site: head_scores(
                 tape.weights[site],
                 every[site].kind,
@@ -60,6 +66,9 @@ class Scorer:
             )
             for site in sites or every
         }
+        if self._any_known:
+            return scores
+        return {site: {name: np.zeros_like(row) for name, row in of.items()} for site, of in scores.items()}
 
     def _batch(self, *, filled: bool, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
         """The words as the model reads them: the same each time."""

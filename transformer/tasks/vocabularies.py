@@ -10,6 +10,7 @@ from transformer.config import LETTER_TASKS, TrainConfig
 from transformer.errors import InputError
 from transformer.tasks.pair import Pair
 from transformer.tasks.pairs.tokenizer_files import kept_tokenizer
+from transformer.tasks.pairs.units import in_words
 from transformer.tasks.tokenizer import SPECIALS, TextTokenizer, byte_pairs, characters, from_file, words
 from transformer.tasks.writing import CHARACTERS, Writing
 
@@ -42,6 +43,8 @@ def tokenizers_of(
         groups = [questions + answers] * 2 if one else [questions, answers]
         made = [_learned(config, texts, separator) for texts in groups[: 1 if one else 2]]
         return made[0], made[-1]
+    if config.task == "pairs" and config.tokenizer == "words":
+        src, tgt = in_words(src), in_words(tgt)
     sides = [(src, questions), (tgt, answers)]
     counts = [_counts(config, writing, texts) for writing, texts in sides]
     if one:

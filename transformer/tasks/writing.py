@@ -31,6 +31,8 @@ WORDS = (
 )
 """A word: letters or digits, hyphens inside; "l'" and "'s" apart; a Chinese character; any other sign."""
 CHARACTERS = "."
+BETWEEN_SPACES = r"[^\s]+"
+"""Whatever stands between two spaces, as the signs of a letter in Morse code."""
 _TAKES_NO_SPACE = re.compile(rf"[{CHINESE}{_WIDE}]")
 _SPACES = re.compile(r"\s+")
 _CLOSING, _OPENING = ".,…)]}%", "([{"
@@ -48,6 +50,11 @@ class Writing:
     """Whether capitals are of no account."""
     spaced: str = ""
     """Signs with a space before them, as in French: ? ! ; : stand apart there."""
+
+    @property
+    def named(self) -> str:
+        """What its units are called, for a person to read."""
+        return "characters" if self.unit == CHARACTERS else "words"
 
     @cached_property
     def _units(self) -> re.Pattern[str]:
@@ -79,7 +86,7 @@ class Writing:
 
     def _apart(self, left: str, right: str) -> bool:
         """Whether something stands between two units."""
-        if self.between != " ":
+        if self.unit == BETWEEN_SPACES or self.between != " ":
             return True
         if _TAKES_NO_SPACE.match(left) or _TAKES_NO_SPACE.match(right):
             return False

@@ -13,8 +13,9 @@ from transformer.errors import InputError
 from transformer.tasks.pairs.frequency import Candidate, frequent, frequent_few
 from transformer.tasks.pairs.layout import Sides
 from transformer.tasks.pairs.reading import Reading
-from transformer.tasks.pairs.spelling import cleaner, writing_of
-from transformer.tasks.writing import Writing
+from transformer.tasks.pairs.spelling import cleaner
+from transformer.tasks.pairs.units import LOOKED_AT, writing_of
+from transformer.tasks.writing import CHARACTERS, Writing
 
 SHUFFLE_SEED = 20_171_206
 """Any fixed number: the same file and caps give the same pairs."""
@@ -25,8 +26,8 @@ FREQUENCIES = (5, 3, 2, 1)
 ENOUGH, LEAST_SHARE = 2_000, 0.4
 """Pairs that should remain, or of a small file this share."""
 MOST_PAIRS = 5_000
-LOOKED_AT = 20_000
-"""Pairs of a large file from which its caps are told."""
+LETTERS_OF_A_WORD = 5
+"""So many characters are as long as a word, where a side is read in characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class Caps:
     swap: bool = False
     """Learn from the second side to the first."""
     longest_source: int | None = None
-    """Most units of a source: words, signs, Chinese characters."""
+    """Most units of a source: words and signs, or characters where it is read in these."""
     longest_target: int | None = None
     """Most units of a target."""
     min_frequency: int = 1
@@ -120,16 +121,25 @@ def suggested(reading: Reading) -> Caps:
     spelled = _spelled(replace(reading, pairs=some), swap=False, lower=True)
     enough = min(ENOUGH, LEAST_SHARE * len(some))
     for (source, target), often in product(LENGTHS, FREQUENCIES):
-        caps = Caps(longest_source=source, longest_target=target, min_frequency=often)
+        caps = Caps(
+            longest_source=_units(spelled.src, source),
+            longest_target=_units(spelled.tgt, target),
+            min_frequency=often,
+        )
         if len(_kept(spelled, caps).pairs) >= enough:
             break
     return replace(caps, most_pairs=MOST_PAIRS)
 
 
+def _units(writing: Writing, words: int | None) -> int | None:
+    """How many units of a writing are about as long as so many words."""
+    return words and words * LETTERS_OF_A_WORD if writing.unit == CHARACTERS else words
+
+
 def _spelled(reading: Reading, *, swap: bool, lower: bool) -> _Spelled:
     pairs = [(target, source) for source, target in reading.pairs] if swap else reading.pairs
     sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
-    src, tgt = (writing_of(texts, lower=lower) for texts in (sources, targets))
+    src, tgt = (writing_of(texts, sources, lower=lower) for texts in (sources, targets))
     different = dict.fromkeys(zip(map(cleaner(src), sources), map(cleaner(tgt), targets), strict=True))
     in_sources: defaultdict[str, int] = defaultdict(lambda: len(in_sources))
     in_targets: defaultdict[str, int] = defaultdict(lambda: ~len(in_targets))  # negative
@@ -152,15 +162,18 @@ def _kept(spelled: _Spelled, caps: Caps) -> Capped:
 
     left = after("different once spelled alike", spelled.candidates)
     if (longest := caps.longest_source) is not None:
-        left = after(f"source of at most {longest:,} words", [one for one in left if one.n_source <= longest])
+        cap = f"source of at most {longest:,} {spelled.src.named}"
+        left = after(cap, [one for one in left if one.n_source <= longest])
     if (longest := caps.longest_target) is not None:
-        left = after(f"target of at most {longest:,} words", [one for one in left if one.n_target <= longest])
+        cap = f"target of at most {longest:,} {spelled.tgt.named}"
+        left = after(cap, [one for one in left if one.n_target <= longest])
     least, most = caps.min_frequency, caps.most_pairs
+    each = "word" if {spelled.src.named, spelled.tgt.named} == {"words"} else "token"
     if least > 1:
-        left = after(f"every word at least {least:,} times", frequent(left, least))
+        left = after(f"every {each} at least {least:,} times", frequent(left, least))
     if most is not None and least > 1 and len(left) > most:
         few = frequent_few(left, least, most)
-        left = after(f"at most {most:,} pairs, every word still {least:,} times", few)
+        left = after(f"at most {most:,} pairs, every {each} still {least:,} times", few)
     elif most is not None:
         left = after(f"at most {most:,} pairs", left[:most])
     return Capped(tuple(one.pair for one in left), caps, spelled.src, spelled.tgt, tuple(steps))

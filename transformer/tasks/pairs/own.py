@@ -7,29 +7,22 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cached_property
 
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import N_HELD_OUT, Corpus, chosen_by_hash
+from transformer.tasks.corpus import N_HELD_OUT, Corpus
 from transformer.tasks.pair import Pair
 from transformer.tasks.pairs.caps import Capped
 from transformer.tasks.pairs.text import FIELD, plain, shortened
+from transformer.tasks.pairs.units import ONE_IN, in_words, is_held_out, unknown_share
+from transformer.tasks.writing import CHARACTERS, WORDS, Writing
 
-ONE_IN = 10
-"""Of the sources, so many is one held out."""
 LEAST_HELD_OUT = 5
 N_PROBES = 5
 TIMES_LONGEST = 2
 """How much longer than the longest source a question may be."""
-
-
-def is_held_out(source: str) -> bool:
-    """Whether a source, with all its targets, is kept from training: one in ten, the same in every run.
-
-    Without the memory of `held_out_by_hash`: a person's sentences are not kept after their run.
-    """
-    return chosen_by_hash("pairs", source, one_in=ONE_IN)
 
 
 class OwnPairs(Corpus):
@@ -74,6 +67,19 @@ class OwnPairs(Corpus):
         """About what these pairs take in memory."""
         return sum(200 + len(source) + len(target) for source, target in self.capped.pairs)
 
+    @property
+    def in_characters(self) -> bool:
+        """Whether both sides are read in characters."""
+        return self.src.unit == self.tgt.unit == CHARACTERS
+
+    @cached_property
+    def unknown_words(self) -> tuple[float, float]:
+        """Of each side, read in words, the share of the held-out ones that training does not have."""
+        held_out = [is_held_out(source) for source, _ in self.capped.pairs]
+        sides = zip((self.src, self.tgt), zip(*self.capped.pairs, strict=True), strict=True)
+        read, written = (unknown_share(in_words(writing), texts, held_out) for writing, texts in sides)
+        return read, written
+
     def _pair(self, source: str, held_out: bool) -> Pair:
         return Pair(source, self._targets[source][0], held_out=held_out)
 
@@ -109,7 +115,7 @@ class OwnPairs(Corpus):
         length, limit = len(self.src.units(source)), TIMES_LONGEST * self.longest_source
         if length > limit:
             raise InputError(
-                f"{length:,} words and signs are too long; these pairs have sources of up to "
+                f"{length:,} {self.src.named} are too long; these pairs have sources of up to "
                 f"{self.longest_source:,}. Use at most {limit:,}."
             )
         return source
@@ -123,9 +129,14 @@ class OwnPairs(Corpus):
         return tuple(self._targets.get(source, ()))
 
 
+def written(writing: Writing) -> str:
+    """What tells the writing of one side from others, beside the caps: a unit, or the signs set apart."""
+    return writing.spaced if writing.unit == WORDS else writing.unit
+
+
 def digest_of(capped: Capped) -> str:
     """A short digest of the pairs, in their order, the caps and the spelling."""
-    head = json.dumps([asdict(capped.caps), capped.src.spaced, capped.tgt.spaced], sort_keys=True)
+    head = json.dumps([asdict(capped.caps), *map(written, (capped.src, capped.tgt))], sort_keys=True)
     digest = hashlib.blake2b(head.encode(), digest_size=8)
     for source, target in capped.pairs:
         digest.update(f"\n{source}\t{target}".encode())

@@ -1,11 +1,11 @@
-"""Many sentences spelled as a `Writing` spells them: the same as its `clean`, several times as quickly."""
+"""Many sentences spelled as a `Writing` spells them: the same as its `clean`, and words far more quickly."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
 
-from transformer.tasks.writing import CHINESE, Writing
+from transformer.tasks.writing import CHINESE, WORDS, Writing
 
 FRENCH = "?!;:"
 """The signs that French sets apart by a space."""
@@ -30,17 +30,14 @@ def spaced_signs(texts: Iterable[str]) -> str:
     return FRENCH if 2 * spaced > found else ""
 
 
-def writing_of(texts: Iterable[str], *, lower: bool) -> Writing:
-    """How a side is written whose texts are these."""
-    return Writing(lower=lower, spaced=spaced_signs(texts))
-
-
 def cleaner(writing: Writing) -> Callable[[str], str]:
-    """What cleans texts that are `plain` already, for a writing that `writing_of` gives.
+    """What cleans texts that are `plain` already, for a writing of `units.py`.
 
     Most sentences are words with single spaces and a sign at the end. Nothing is left to do for them but to
     lower capitals, as one match tells; all others go the slow way.
     """
+    if writing.unit != WORDS:
+        return writing.clean
     is_clean = _CLEAN[writing.spaced]
 
     def cleaned(text: str) -> str:

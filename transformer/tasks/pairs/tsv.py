@@ -8,10 +8,10 @@ from typing import Any
 
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Capped, Caps
-from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.own import OwnPairs, written
 from transformer.tasks.pairs.spelling import FRENCH
 from transformer.tasks.pairs.text import FIELD
-from transformer.tasks.writing import Writing
+from transformer.tasks.writing import BETWEEN_SPACES, CHARACTERS, Writing
 
 FORMAT = 1
 
@@ -23,7 +23,7 @@ def to_tsv(own: OwnPairs) -> str:
         "headlight_pairs": FORMAT,
         "digest": own.digest,
         "caps": asdict(capped.caps),
-        "spaced": [capped.src.spaced, capped.tgt.spaced],
+        "spaced": [written(capped.src), written(capped.tgt)],
     }
     lines = [json.dumps(head), *(f"{source}\t{target}" for source, target in capped.pairs)]
     return "\n".join(lines) + "\n"
@@ -54,6 +54,9 @@ def from_tsv(text: str) -> OwnPairs:
 
 
 def _writing(spaced: object, caps: Caps) -> Writing:
+    if spaced in (CHARACTERS, BETWEEN_SPACES):
+        between = "" if spaced == CHARACTERS else " "
+        return Writing(unit=str(spaced), between=between, lower=caps.lower)
     if spaced not in ("", FRENCH):
         raise ValueError(f"spaced={spaced!r}")
     return Writing(lower=caps.lower, spaced=str(spaced))

@@ -1,0 +1,57 @@
+"""What auto has chosen is said, and too much that is unknown is warned of, with what helps."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tasks.pairs.lessons import LESSONS
+
+REVERSED = "\n".join("\t".join(pair) for pair in LESSONS["reversed"])
+NUMBERS = "\n".join("\t".join(pair) for pair in LESSONS["numbers"])
+
+
+def warnings(page):
+    return [element.value for element in page.at.warning]
+
+
+def test_what_auto_reads_pairs_in_is_said_with_its_measure(bring):
+    page = bring(text=NUMBERS)
+    assert page.says("sources are read in **characters**, since of the held-out words 100% would be unknown")
+    assert page.says("targets are written in **words** (0% of the held-out ones unknown)")
+    assert page.says("10** characters /")
+    assert warnings(page) == []
+
+
+@pytest.mark.parametrize("path", ["data", "train"])
+def test_words_that_leave_all_unknown_are_warned_of_and_a_button_takes_what_auto_chooses(bring, path):
+    page = bring(text=REVERSED).go(path).set("tokenizer_kind", "words")
+    assert page.errors == []
+    (warning,) = warnings(page)
+    assert "**100%** on the side of the sources and **100%** on that of the targets are unknown" in warning
+    page.press("unknown_remedy")
+    assert page.value("tokenizer_kind") == "auto"
+    assert warnings(page) == []
+
+
+@pytest.mark.parametrize(("text", "decay"), [(REVERSED, 1.0), (NUMBERS, 0.3)])
+def test_training_has_the_settings_that_fit_what_the_pairs_are_read_in(bring, text, decay):
+    page = bring(text=text).press("pairs_train").go("train")
+    assert page.run.config.train.weight_decay == decay
+    page.until("finished")
+
+
+def test_a_vocabulary_that_is_too_small_is_lifted_by_the_button(bring):
+    page = bring().set("vocabulary", 10)
+    assert len(warnings(page)) == 1
+    page.press("unknown_remedy")
+    assert (page.value("vocabulary"), page.value("tokenizer_kind")) == (None, "auto")
+    assert warnings(page) == []
+
+
+def test_a_run_on_unknown_tokens_scores_no_head_and_names_no_moment_of_one(bring):
+    page = bring(text=REVERSED, steps=30).go("train").set("tokenizer_kind", "words").press("run_start")
+    view = page.until("finished").run.view
+    assert view.config.train.tokenizer == "words"
+    assert all(moment.head is None for moment in view.moments)
+    of_heads = (row for scores in view.frame.head_scores.values() for row in scores.values())
+    assert all(score == 0 for row in of_heads for score in row)

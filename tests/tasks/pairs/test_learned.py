@@ -1,0 +1,27 @@
+"""What a teacher would bring is learned with the settings that the app offers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tasks.pairs.lessons import LESSONS, lesson
+from transformer.fitting import for_pairs, with_task
+from transformer.recipes import beginning
+from transformer.tasks.pairs.caps import capped, suggested
+from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.store import keep
+from transformer.training.evaluation import evaluate
+from transformer.training.loop import train
+from transformer.training.state import TrainState
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LESSONS)
+def test_nine_tenths_of_the_held_out_pairs_of_each_lesson_come_out_right(name):
+    own = keep(OwnPairs(capped(lesson(name), suggested(lesson(name)))))
+    config = for_pairs(with_task(beginning("default"), "pairs"), in_characters=own.in_characters)
+    config = config.with_changes(pairs=own.digest, goal=None, device="cpu")
+    state = TrainState.begin(config)
+    for _ in train(state):
+        pass
+    assert evaluate(state, state.task.held_out()).exact >= 0.9

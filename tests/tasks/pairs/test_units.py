@@ -1,0 +1,131 @@
+"""Own pairs are read in words or characters, by what is measured on them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+
+import pytest
+
+from tests.tasks.pairs.lessons import LESSONS, MORSE, lesson
+from transformer.config import RunConfig
+from transformer.tasks import task_of
+from transformer.tasks.pairs.caps import Caps, capped, suggested
+from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.store import keep
+from transformer.tasks.pairs.tsv import from_tsv, to_tsv
+
+CHOSEN = {
+    "reversed": ("characters", "characters"),
+    "plurals": ("characters", "characters"),
+    "numbers": ("characters", "words"),
+    "morse": ("characters", "words"),
+    "french": ("words", "words"),
+    "chinese": ("words", "words"),
+}
+
+
+def units(pairs, found, **caps):
+    made = capped(found(pairs), Caps(**caps))
+    return made.src.named, made.tgt.named
+
+
+def tokens(name):
+    """The shown tokens of both sides of a lesson, as the app suggests to read it."""
+    own = keep(OwnPairs(capped(lesson(name), suggested(lesson(name)))))
+    task = task_of(RunConfig().with_changes(task="pairs", pairs=own.digest))
+    return [set(one.tokens(range(4, one.size))) for one in (task.src_tokenizer, task.tgt_tokenizer)]
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_each_lesson_is_read_in_the_units_in_which_its_held_out_pairs_are_known_and_nearly_all_is_kept(name):
+    reading = lesson(name)
+    made = capped(reading, suggested(reading))
+    assert (made.src.named, made.tgt.named) == CHOSEN[name]
+    assert len(made.pairs) >= 0.9 * len(LESSONS[name])
+    swapped = capped(reading, Caps(swap=True))
+    assert (swapped.src.named, swapped.tgt.named) == CHOSEN[name][::-1]
+
+
+def test_the_tokens_of_auto_are_these_units():
+    assert tokens("reversed")[0] <= set("abcdefghijklmnopqrstuvwxyz")
+    digits, said = tokens("numbers")
+    assert digits == set("0123456789")
+    assert {"hundred", "twenty", "forty-four"} <= said
+    letters, signs = tokens("morse")
+    assert {"a", "e"} <= letters
+    assert signs <= set(MORSE.values())
+    read, written = tokens("chinese")
+    assert {"地", "图", "。"} <= read
+    assert {"umbrellas", "."} <= written
+
+
+def test_morse_code_keeps_the_spaces_between_its_letters():
+    made = capped(lesson("morse"), Caps())
+    assert set(made.pairs) == set(LESSONS["morse"])
+    _, task_tokens = tokens("morse")
+    assert "." in task_tokens, "E is one token, and no full stop of the letter before it"
+
+
+def test_single_words_with_a_few_different_answers_have_words_for_answers(found):
+    labels = [(word, "long" if len(word) > 5 else "short") for word, _ in LESSONS["reversed"]]
+    assert units(labels, found) == ("characters", "words")
+
+
+def test_a_script_without_spaces_is_read_in_characters(found):
+    syllables = ["กิน", "ข้าว", "ปลา", "แมว", "เห็น", "หมา", "บ้าน"]
+    pairs = [
+        (f"{a}{b}{c}", f"x{i % 5} y{i % 3}")
+        for i, (a, b, c) in enumerate((a, b, c) for a in syllables for b in syllables for c in syllables)
+    ]
+    assert units(pairs, found) == ("characters", "words")
+
+
+def test_sentences_stay_in_words_though_many_are_unknown(found):
+    pairs = [(f"the {word} is here", f"{other} est là") for word, other in LESSONS["reversed"]]
+    assert units(pairs, found) == ("words", "words")
+
+
+@pytest.mark.parametrize(("n_words", "unit"), [(30, "words"), (400, "characters")])
+def test_single_words_are_read_in_words_where_training_knows_them(found, n_words, unit):
+    pairs = [(word, f"{i} a") for i, (word, _) in enumerate(LESSONS["reversed"][:n_words] * (900 // n_words))]
+    assert units(pairs, found, swap=True)[1] == unit
+
+
+def test_capitals_count_where_they_are_asked_for(found):
+    pairs = [(word.capitalize(), other) for word, other in LESSONS["reversed"]]
+    made = capped(found(pairs), Caps(lower=False))
+    assert set(made.pairs) == set(pairs)
+
+
+def test_the_unknown_words_of_each_side_are_counted_by_hand():
+    own = OwnPairs(capped(lesson("numbers"), Caps()))
+    trained = {word for pair in own.drawn(None, 0) for word in pair.target.split()}
+    asked = [word for pair in own.held_out() for word in pair.target.split()]
+    unknown = sum(word not in trained for word in asked) / len(asked)
+    assert own.unknown_words == (1.0, pytest.approx(unknown))
+    assert 0 <= unknown < 0.1
+
+
+@pytest.mark.parametrize("name", ["reversed", "morse"])
+def test_saved_pairs_are_read_in_the_same_units_again(name):
+    own = OwnPairs(capped(lesson(name), Caps()))
+    again = from_tsv(to_tsv(own))
+    assert (again.src, again.tgt, again.digest) == (own.src, own.tgt, own.digest)
+
+
+def test_pairs_in_words_have_the_digest_that_they_always_had():
+    own = OwnPairs(capped(lesson("french"), Caps()))
+    digest = hashlib.blake2b(json.dumps([asdict(Caps()), "", ""], sort_keys=True).encode(), digest_size=8)
+    for source, target in own.capped.pairs:
+        digest.update(f"\n{source}\t{target}".encode())
+    assert own.digest == digest.hexdigest()
+
+
+def test_words_are_tokens_where_they_are_asked_for_and_a_held_out_word_is_unknown():
+    own = keep(OwnPairs(capped(lesson("reversed"), Caps())))
+    task = task_of(RunConfig().with_changes(task="pairs", pairs=own.digest, tokenizer="words"))
+    held_out, trained = task.held_out()[0], own.drawn(None, 0)[0].source
+    assert task.src_tokenizer.tokens(task.src_tokenizer.encode([held_out])[0]) == ("[SOS]", "[UNK]", "[EOS]")
+    assert task.src_tokenizer.tokens(task.src_tokenizer.encode([trained])[0]) == ("[SOS]", trained, "[EOS]")

@@ -1,0 +1,85 @@
+"""What is one token of a person's own pairs, a word or a character: by what is measured on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from transformer.tasks.corpus import chosen_by_hash
+from transformer.tasks.pairs.spelling import cleaner, spaced_signs
+from transformer.tasks.writing import BETWEEN_SPACES, CHARACTERS, Writing
+
+MOST_UNKNOWN = 0.1
+"""Share of the held-out tokens that may be unknown; with more of them too few pairs can come out right."""
+ONE_IN = 10
+"""Of the sources, so many is one held out."""
+LOOKED_AT = 20_000
+"""Texts of a large file by which the form of a side is told."""
+_LETTER = re.compile(r"[^\W_]")
+
+
+def is_held_out(source: str) -> bool:
+    """Whether a source, with all its targets, is kept from training: one in ten, the same in every run.
+
+    Without the memory of `held_out_by_hash`: a person's sentences are not kept after their run.
+    """
+    return chosen_by_hash("pairs", source, one_in=ONE_IN)
+
+
+def writing_of(texts: Sequence[str], sources: Sequence[str], *, lower: bool) -> Writing:
+    """How a side is read: in words; or in characters where words would leave too much unknown.
+
+    That is where most texts are a single word, or have no spaces as in some scripts, and more than
+    `MOST_UNKNOWN` of the held-out words are not in any other text. Sentences stay in words, for in characters
+    they are too long to be learned in minutes. Where most of a side is signs, as in Morse code, a word is
+    what stands between two spaces.
+
+    Args:
+        texts: of this side, each as `plain` leaves it.
+        sources: of the pairs that they belong to, by which pairs are held out.
+        lower: whether capitals are of no account.
+    """
+    some = texts[:: -(-len(texts) // LOOKED_AT) or 1]
+    if _mostly_signs(some):
+        words = Writing(unit=BETWEEN_SPACES, lower=lower)
+    else:
+        words = Writing(lower=lower, spaced=spaced_signs(texts))
+    if 2 * sum(" " not in text for text in some) <= len(some):
+        return words
+    held_out = [is_held_out(source.lower() if lower else source) for source in sources]
+    characters = Writing(unit=CHARACTERS, between="", lower=lower)
+    in_words, spelled = (
+        unknown_share(writing, list(map(cleaner(writing), texts)), held_out)
+        for writing in (words, characters)
+    )
+    return characters if spelled < in_words > MOST_UNKNOWN else words
+
+
+def in_words(writing: Writing) -> Writing:
+    """The same side in words: of one that is read in characters, what stands between two spaces."""
+    return replace(writing, unit=BETWEEN_SPACES, between=" ") if writing.unit == CHARACTERS else writing
+
+
+def unknown_share(writing: Writing, texts: Sequence[str], held_out: Sequence[bool]) -> float:
+    """The share of the units of held-out texts that no other text has; 0 where nothing is held out.
+
+    Args:
+        texts: as the writing spells them.
+        held_out: whether each of them is held out.
+    """
+    known: set[str] = set()
+    asked: list[str] = []
+    for text, kept_away in zip(texts, held_out, strict=True):
+        units = writing.units(text)
+        if kept_away:
+            asked += units
+        else:
+            known.update(units)
+    return sum(unit not in known for unit in asked) / max(1, len(asked))
+
+
+def _mostly_signs(texts: Sequence[str]) -> bool:
+    """Whether fewer than half of all characters, spaces left out, are letters or digits."""
+    text = "".join(texts).replace(" ", "")
+    return 2 * len(_LETTER.findall(text)) < len(text)
