@@ -66,6 +66,8 @@ def controls(
             _button("Step", "run_step", "skip_next", "N", None if first else run, on_page=first)
         if active:
             _button("Stop", "run_stop", "stop", "X", run)
+        if own and state in ENDED and state != FAILED:
+            st.button("Continue", key="run_continue", on_click=tell, args=("continue", run))
         pace = _pace(run, view) if own else None
         how_long, too_long = expected(config, pace) if state == IDLE or edited else ("", False)
         _menu(run, view, own)
@@ -121,7 +123,7 @@ def _button(
 ) -> None:
     """Draw a small button; the page obeys it where no run has begun, and the run otherwise."""
     st.button(
-        "",
+        label,  # for those who do not see the icon
         key=key,
         icon=f":material/{icon}:",
         shortcut=shortcut,
@@ -140,7 +142,7 @@ def _pace(run: Watched, view: RunView) -> float | None:
         list(PACE_NAMES),
         key="pace",
         bind="query-params",
-        width=112,
+        width=104,
         label_visibility="collapsed",
         on_change=None if view.state == IDLE else tell,
         args=("pace", run),
@@ -191,5 +193,4 @@ def _menu(run: Watched, view: RunView, own: bool) -> None:
                 key="continue_rate",
                 help="The new learning rate: warmed up to this value, then lowered to zero.",
             )
-            st.button("Continue this run", key="run_continue", on_click=tell, args=("continue", run))
         st.markdown(_KEYS)

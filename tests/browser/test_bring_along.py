@@ -42,7 +42,7 @@ def test_a_first_visit_plays_the_recording_once_from_the_untrained_model(first_v
     watch = first_visit
     watch.page.add_init_script(FILM)
     watch.open(RECORDED)
-    expect(watch.page.locator(".st-key-moment")).to_contain_text("Recorded")
+    expect(watch.page.locator(".st-key-moment")).to_contain_text("A recording")
     watch.page.locator(".st-key-time_speed select").select_option("20/s")
     watch.until(lambda: watch.stands_at(LAST), what="the end of the film")
     film = watch.page.evaluate("window.film")
@@ -71,7 +71,7 @@ def test_start_ends_the_film_and_trains_a_model_of_ones_own(watch):
     watch.click("run_start")
     watch.until(lambda: watch.state in ("training", "finished"))
     watch.until(lambda: watch.number("live_map", "step") > 0)
-    expect(watch.page.locator(".st-key-moment")).not_to_contain_text("Recorded")
+    expect(watch.page.locator(".st-key-moment")).not_to_contain_text("A recording")
     expect(watch.page.locator(".st-key-live_curves .marker:visible")).to_have_count(0)  # of the film
 
 

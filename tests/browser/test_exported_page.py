@@ -189,7 +189,7 @@ def test_the_slider_moves_every_panel_and_each_number_is_the_frame_s(reader, vie
                 np.testing.assert_allclose(tile, frame.map(0, site)[head], atol=EXACT)
         assert reader.text(".loss b") == ("–" if frame.loss is None else f"{frame.loss:.3f}")
         right = f"{frame.evaluation.right} / {frame.evaluation.total:,}"
-        assert right in reader.text(".st-key-words_right")
+        assert right in reader.text(".hl-lengths")
         written = reader.page.locator(".hl-outputs samp").first.inner_text()
         probe = frame.probes[0]
         assert written.rstrip("·…") == probe.output
@@ -244,7 +244,7 @@ def test_another_word_has_its_own_axes_and_one_that_was_asked_late_its_past_with
     np.testing.assert_allclose(reader.drawn("live_map"), view.frames[-1].map(2, SITE)[1], atol=EXACT)
     columns = reader.plot("live_map", "gd.layout.xaxis.ticktext.map(t => t.replace(/<[^>]*>/g, ''))")
     assert columns == ["[SOS]", "o", "x", "[EOS]"]
-    assert reader.page.locator(".hl-outputs tr").first.locator("td").first.inner_text() == "ox"
+    assert reader.page.locator(".hl-outputs small").first.inner_text() == "ox"
     reader.keys("Home", "ArrowRight")
     reader.at(1)
     np.testing.assert_allclose(reader.drawn("live_map"), view.frames[1].map(2, SITE)[1], atol=EXACT)

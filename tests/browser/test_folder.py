@@ -54,7 +54,7 @@ def test_a_page_that_stays_open_comes_back_by_itself_when_its_server_is_started_
         page.wait_for_timeout(2000)
         assert watch.stands_at(3)
         server, _ = start_server(port, HEADLIGHT_RUNS=str(tmp_path), **kept)
-        expect(page.locator(".st-key-run_continue button")).to_be_enabled()
+        expect(watch.button("run_continue")).to_be_enabled()
         watch.until(lambda: page.get_by_test_id("stStatusWidget").count() == 0)
         watch.choose("word", "banana")  # its maps come from the new server
         watch.until(lambda: "“banana”" in watch.plot("live_map", "gd.layout.title.text"))

@@ -22,7 +22,7 @@ def started(watch):
 
 
 def enabled(watcher, key):
-    return watcher.page.locator(f".st-key-{key} button").is_enabled()
+    return watcher.button(key).count() == 1 and watcher.button(key).is_enabled()
 
 
 def test_who_opens_the_link_sees_the_run_live_and_has_no_button_that_commands_it(watch, guest, started):
@@ -30,16 +30,16 @@ def test_who_opens_the_link_sees_the_run_live_and_has_no_button_that_commands_it
     before = guest.number("live_map", "step")
     guest.until(lambda: guest.number("live_map", "step") > before)
     assert [enabled(guest, key) for key in ("run_pause", "run_step", "run_stop")] == [False] * 3
-    expect(guest.page.locator(".st-key-run_start button")).to_contain_text("Start one of your own")
+    expect(guest.page.locator(".st-key-run_start button")).to_contain_text("Start your own")
     expect(guest.page.locator(".st-key-controls")).to_contain_text("You watch this run.")
-    expect(guest.page.locator(".st-key-own_word input")).to_be_disabled()
+    assert guest.page.locator(".st-key-own_word input").count() == 0
     assert [enabled(watch, key) for key in ("run_pause", "run_step", "run_stop")] == [True] * 3
 
 
 def test_the_browser_that_started_a_run_commands_it_after_a_reload_too(watch, started):
     watch.page.reload()
     watch.until(lambda: watch.state == "training")
-    expect(watch.page.locator(".st-key-run_stop button")).to_be_enabled()
+    expect(watch.button("run_stop")).to_be_enabled()
     watch.click("run_pause")
     watch.until(lambda: watch.state == "paused")
 
@@ -68,7 +68,7 @@ def test_a_link_of_the_owner_hands_command_to_another_device_and_is_gone_from_it
     expect(watch.page.get_by_text("on this machine only")).to_be_visible()
     assert f"run={started}" in link
     guest.open(link.removeprefix(guest.app))
-    expect(guest.page.locator(".st-key-run_stop button")).to_be_enabled()
+    expect(guest.button("run_stop")).to_be_enabled()
     guest.until(lambda: "owner=" not in guest.page.url)
     guest.click("run_stop")
     watch.until(lambda: watch.state == "stopped")

@@ -96,7 +96,7 @@ def test_nothing_that_comes_or_goes_moves_the_pictures(watch):
     before = stands()
     watch.click("run_start")
     watch.until(lambda: watch.state == "finished")
-    expect(watch.page.locator(".st-key-run_continue button")).to_be_enabled()
+    expect(watch.button("run_continue")).to_be_enabled()
     assert stands() == before
     for n, letter in enumerate("abcdefg"):
         watch.type("own_word", 12 * letter)

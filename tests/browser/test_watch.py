@@ -45,7 +45,7 @@ def test_start_can_be_pressed_as_soon_as_it_is_there(first_visit):
     }, 1)""")
     first_visit.open(LONG)
     first_visit.until(lambda: first_visit.state == "training")
-    expect(page.locator(".st-key-run_start button")).to_contain_text("New run")
+    expect(first_visit.button("run_pause")).to_contain_text("Pause")
     expect(page.locator(RUNS)).to_have_count(1)
 
 
@@ -280,6 +280,7 @@ def test_a_browser_that_is_behind_does_not_take_a_word_back(first_visit):
 
 def test_start_takes_what_stands_in_the_boxes_even_if_it_was_typed_a_moment_ago(watch):
     watch.open(CALM)
+    watch.page.get_by_text("All settings").click()
     watch.page.locator(".st-key-seed input").fill("7")  # no Enter: the click on Start takes the focus away
     watch.page.locator(".st-key-run_start button").click()
     watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > 0)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 from benchmarks.tools.browser import SIZE
 
-PATIENCE = 60.0
+PATIENCE = 15.0
 """Seconds until what is waited for counts as hanging, on however busy a machine."""
 LOOKED = """() => {
   if (!document.querySelector(".headlight-player .hl-outputs")) return { map: -1 };  // not drawn yet
@@ -78,8 +78,11 @@ class Watcher:
         self.page.wait_for_selector(f".st-key-{picture} svg.main-svg")
 
     def click(self, key: str) -> None:
-        button = self.page.locator(f".st-key-{key} button:enabled")
-        button.click()
+        self.button(key).click()
+
+    def button(self, key: str) -> Locator:
+        """A button of the page; where it has a help text, Streamlit draws it twice and hides the second."""
+        return self.page.locator(f".st-key-{key} button").first
 
     def type(self, key: str, text: str) -> None:
         box = self.page.locator(f".st-key-{key} input")
