@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page
 
 from benchmarks.tools.browser import SIZE
 
-PATIENCE = 15.0
+PATIENCE = 60.0
 """Seconds until what is waited for counts as hanging, on however busy a machine."""
 LOOKED = """() => {
   if (!document.querySelector(".headlight-player .hl-outputs")) return { map: -1 };  // not drawn yet
