@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ask.asking import ask_word, asked_snapshot, step_box
+from pages.ask.asking import ask_word, asked_snapshot
 from pages.inside.walk import draw_stage, walk_controls, walked
 from pages.player.following import following
 from pages.runs import drafts
@@ -27,7 +27,6 @@ lost_run(ELSEWHERE)
 
 with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
     word = ask_word(run, "anatomy")
-    step_box()
 control = st.container(key="step_control")
 named = st.container(key="anatomy_named")
 parts = walk_controls(seen, word)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ask.asking import ask_word, asked_snapshot, model_of, step_box
+from pages.ask.asking import ask_word, asked_snapshot, model_of
 from pages.ask.beams import beam_controls, draw_beams
 from pages.ask.breaking import break_controls, draw_break
 from pages.ask.measure import draw_measure, measure_controls
@@ -46,7 +46,6 @@ lost_run(ELSEWHERE)
 
 with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
     word = ask_word(run, "explore")
-    step_box()
 control = st.container(key="step_control")
 named = st.container(key="explore_named")
 problem = st.container(key="explore_problem")

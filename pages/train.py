@@ -79,8 +79,8 @@ def watched() -> None:
         seen if shown is run else shown.view,
         word=word,
         over=unlearned(word) if shown is run is not recording else None,
-        mass=f"<b>{AIMS[run.task.aim].title}</b>, of each head, while the model learns; from the dashed line "
-        "on it counts.",
+        mass=f"<b>{AIMS[run.task.aim].title}</b>, by head and step. Above the dashed line the pattern is "
+        "clear.",
         ghost=None if before is None or shown is not run else ghost_of(before.view),
         plays=shown is recording is not run and selection.step() is None,
         on_cell=look_at_cell,

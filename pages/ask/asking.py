@@ -19,8 +19,6 @@ from transformer.runs.watched import Watched
 if TYPE_CHECKING:  # it brings torch, which is loaded when the first question is asked
     from transformer.asking import Asked
 
-MAX_STEP = 10**9
-
 
 def ask_word(run: Watched, page: str) -> str:
     """Draw the box for any word; returns the last word that can be asked.
@@ -76,27 +74,6 @@ def asked_word(run: Watched) -> str:
 
 def _take(word: str) -> None:
     st.session_state["explore_text"] = word
-
-
-def step_box() -> None:
-    """Draw the box for a step: empty where the screen follows the run."""
-    st.session_state["explore_step"] = selection.step()
-    st.number_input(
-        "Step",
-        value=None,  # so that it can be emptied
-        key="explore_step",
-        step=1,
-        label_visibility="collapsed",
-        placeholder="step: newest",
-        width=140,
-        on_change=_go,
-        help="Any step; the nearest one whose weights are kept answers. Empty: the newest.",
-    )
-
-
-def _go() -> None:
-    wanted = st.session_state.get("explore_step")
-    selection.look_at(None if wanted is None else int(min(max(wanted, 0), MAX_STEP)))
 
 
 def asked_snapshot(view: RunView) -> Snapshot | None:

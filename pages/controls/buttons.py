@@ -61,6 +61,9 @@ def controls(
             _starting(state, start, own=own, enabled=usable)
             if active:
                 _continuing(run, state, primary=False)
+        pace = _pace(run, view) if own else None
+        how_long, too_long = expected(config, pace) if state == IDLE or edited else ("", False)
+        _menu(run, view, own)
         first = state == IDLE and usable and not edited
         if own and (state in (TRAINING, PAUSED) or first):
             _button("Step", "run_step", "skip_next", "N", None if first else run, on_page=first)
@@ -68,9 +71,6 @@ def controls(
             _button("Stop", "run_stop", "stop", "X", run)
         if own and state in ENDED and state != FAILED:
             st.button("Continue", key="run_continue", on_click=tell, args=("continue", run))
-        pace = _pace(run, view) if own else None
-        how_long, too_long = expected(config, pace) if state == IDLE or edited else ("", False)
-        _menu(run, view, own)
         if not own:
             st.caption("You watch this run.", width="content")
     with st.sidebar, st.container(key="expected"):

@@ -60,7 +60,7 @@ def _button(label: str, run: RunFacts, current: Watched) -> None:
     st.button(
         label,
         key=f"show_{run.id}",
-        type="primary" if run.id == current.id else "tertiary",
+        type="secondary" if run.id == current.id else "tertiary",
         width="stretch",
         on_click=_show,
         args=(run.id,),

@@ -18,14 +18,13 @@ from transformer.recording.view import FAILED, TRAINING, RunView
 from transformer.runs.calibration import speed
 from transformer.runs.demo import demo_run
 from transformer.runs.registry import REGISTRY
+from transformer.runs.run_recording import WATCHED_SECONDS
 from transformer.runs.watched import Watched
 
-TICK, SLOWEST, EACH = 0.05, 0.16, 0.002
+TICK, SLOWEST, EACH = 0.055, 0.16, 0.004
 """Seconds between two messages: for one viewer, for a crowd, and what each viewer adds."""
 FOUND_SECONDS = 5.0
 """So often the run is looked up again: it may have left memory, or been replaced."""
-LONGEST, SHORTEST = 0.5, TICK
-"""Seconds between two developments, as far as they are waited for."""
 MOST_CHUNKS = 64
 """Encoded chunks that are held for those who ask next; and as many maps, and sentences."""
 SAID_SECONDS = 0.5
@@ -85,7 +84,6 @@ class Channel:
         """Replaced as a whole: looking and sending go on in different threads."""
         self._lock = threading.Lock()
         self._found_at = self._grew_at = time.monotonic()
-        self._period = 0.25  # seconds between two developments, a moving average
         self._newest = -1
         self._whole: tuple[object, bytes] = ((), b"")
         self._chunks: dict[str, bytes] = {}  # by name, compressed
@@ -103,9 +101,6 @@ class Channel:
             self.index.update(view)
             steps = view.frames.steps
             if steps and (steps[-1] > self._newest or steps[-1] < self.now.at):
-                if self._newest >= 0:
-                    period = min(LONGEST, max(SHORTEST, now - self._grew_at))
-                    self._period += 0.3 * (period - self._period)
                 self._grew_at, self._newest = now, steps[-1]
             at, before = self._next(steps, now, tick(n_viewers)), self.now
             said = json.dumps(self._state(view, at, n_viewers), separators=(",", ":")).encode()
@@ -115,7 +110,7 @@ class Channel:
             self.now = Now(view, at, said, before.counted + (said != before.said), version, news)
 
     def _next(self, steps: tuple[int, ...], now: float, seconds: float) -> int:
-        """Which step is shown next: what was developed at once is spread until more is to be expected."""
+        """Which step is shown next: what was developed at once is spread until more is expected."""
         at = self.now.at
         if not steps or at < 0 or at > steps[-1]:
             return steps[-1] if steps else -1
@@ -124,7 +119,7 @@ class Channel:
             n_later += 1
         if not n_later:
             return at
-        ticks = max(1, round((self._grew_at + self._period - now) / seconds))
+        ticks = max(1, round((self._grew_at + WATCHED_SECONDS - now) / seconds))
         return steps[len(steps) - n_later + math.ceil(n_later / ticks) - 1]
 
     def _state(self, view: RunView, at: int, n_viewers: int) -> dict[str, Any]:

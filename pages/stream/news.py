@@ -89,7 +89,7 @@ class Viewer:
         if self.look is not None and self.asked is not None:
             step, self.asked = self.asked, None
             sentence = await asyncio.to_thread(channel.narrated, self.look, step)
-        elif self.live:
+        elif self.live and now.at != self.shown:
             self.shown = now.at
             if self.look is not None and now.at >= 0:
                 sentence, maps = channel.sentence(now, self.look), channel.maps(now, self.look[0])

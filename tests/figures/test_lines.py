@@ -15,7 +15,7 @@ from transformer.figures.maps import MapAxes
 AXES = MapAxes(
     rows=("[SOS] → a", "a → n", "n → a"),
     columns=("[SOS]", "a", "n", "a", "[EOS]"),
-    row_title="after reading → writes",
+    row_title="reads → should write",
     column_title="letters of the word",
 )
 WEIGHTS = np.random.default_rng(0).dirichlet(np.ones(5), size=3)

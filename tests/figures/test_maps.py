@@ -20,7 +20,7 @@ READ = ("[SOS]", *WORD[::-1])
 CROSS = MapAxes(
     rows=tuple(f"{read} → {write}" for read, write in zip(READ, [*WORD[::-1], "[EOS]"], strict=True)),
     columns=("[SOS]", *WORD, "[EOS]"),
-    row_title="after reading → writes",
+    row_title="reads → should write",
     column_title="letters of the word",
 )
 MARKING = replace(CROSS, marked=True)

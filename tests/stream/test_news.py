@@ -73,7 +73,7 @@ def test_every_map_is_of_a_later_step_than_the_one_before_up_to_the_newest(watch
 
 def test_steps_that_come_at_once_are_shown_one_after_the_other(watched, run, monkeypatch):
     """Spread over the time until more is expected."""
-    monkeypatch.setattr(channel, "SHORTEST", 10 * TICK)
+    monkeypatch.setattr(channel, "WATCHED_SECONDS", 10 * TICK)
     page = watched()
     run.at(23)
     shown = []

@@ -36,7 +36,7 @@ def _over_vocabulary(
         columns=trace.vocabulary,
         role=role,
         axes=("row" if spot.axes.writes else "", ""),
-        row_title="after reading → writes",
+        row_title="reads → should write",
         column_title="token that may be written",
         hover_rows=hover_rows,
         marked=tuple((i, trace.vocabulary.index(to)) for i, to in enumerate(trace.expected) if to),

@@ -73,7 +73,8 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
             "step": None,
         },
         "fileName": f"headlight-seed{view.config.seed}",
-        "mass": f"<b>{AIMS[view.frame.aim].title}</b>, of each head, while the model learned.",
+        "mass": f"<b>{AIMS[view.frame.aim].title}</b>, by head and step. Above the dashed line the pattern "
+        "is clear.",
     }
     title = f"{examples_of(view.config.train.task)}, {view.config.train.task}, seed {view.config.seed}"
     return _filled(

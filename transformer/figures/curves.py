@@ -178,7 +178,7 @@ def _spec(
             "tickformat": ".0%",
             "tickvals": [0, 0.5, 1],
         },
-        "annotations": [panel_name("loss", 1.0), panel_name(shares, 0.46, 0.02, "left top")],
+        "annotations": [panel_name("loss", 1.0), panel_name(shares, 0.02, 0.98, "right bottom")],
         "shapes": [MARKER],
         "uirevision": run_id,
     }

@@ -57,7 +57,7 @@ def map_axes(
     rows = src_tokens if sides.query == "src" else tgt_tokens
     if sides.writes:
         rows = tuple(f"{read} → {to}" if to else read for read, to in zip(rows, expected, strict=True))
-    row_title = "after reading → writes"
+    row_title = "reads → should write"
     if sides.query == "src":
         row_title = f"{noun} → becomes" if sides.writes else f"{noun} at work"
     return MapAxes(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from transformer.insight.scores import THRESHOLD
-
 
 @dataclass(frozen=True, kw_only=True)
 class Aim:
@@ -16,13 +14,9 @@ class Aim:
     title: str
     """Of the scores of all heads."""
     turned: str
-    """What a head has done whose score has reached `THRESHOLD`."""
-    found: str
-    """How such a head is called."""
-    reads: str
-    """What that means."""
-    counts: str
-    """What it takes."""
+    """What a head has done whose score has reached the threshold."""
+    does: str
+    """What such a head does."""
 
 
 AIMS = {
@@ -30,25 +24,19 @@ AIMS = {
         target="the mirrored letter",
         title="Attention mass on the mirrored letters",
         turned="turned anti-diagonal",
-        found="anti-diagonal",
-        reads="it reads the word backwards",
-        counts=f"at {THRESHOLD:.0%} it counts as anti-diagonal",
+        does="reads the word backwards",
     ),
     "gold": Aim(
         target="the aligned tokens",
         title="Attention mass on the gold links",
         turned="found the alignment",
-        found="the alignment",
-        reads="each row attends to what it writes next",
-        counts=f"at {THRESHOLD:.0%} it counts as the alignment",
+        does="attends to what it writes next",
     ),
     "focus": Aim(
         target="the strongest token of each row",
         title="Highest weight of a row",
         turned="came into focus",
-        found="in focus",
-        reads="each row attends to one token",
-        counts=f"at {THRESHOLD:.0%} it counts as in focus",
+        does="attends to one token in each row",
     ),
 }
 """By the score that a task aims at: the mirrored letter, the alignment or, where none is known, any token."""

@@ -31,12 +31,12 @@ KIND_NAMES = {
 CURVES_SECONDS = 1.0
 """Curves are brought up to date this often at most."""
 READING = {
-    "cross": "Each row is a {token} being written (“after reading → writes”), each column a {token} of the "
+    "cross": "Each row is a {token} being written (“reads → should write”), each column a {token} of the "
     "{question}.",
     "encoder": "Each row is a {token} of the {question} at work, each column a {token} that it looks at.",
     "decoder": "Each row is a {token} being written, each column a {token} written so far.",
     "sequence": "Rows and columns are the {question}, [SEP] and what is written so far; from [SEP] on each "
-    "row writes (“after reading → writes”).",
+    "row writes (“reads → should write”).",
     "encoder that writes": "Each row is a {token} of the {question} and what it becomes, each column a "
     "{token} that it looks at.",
 }

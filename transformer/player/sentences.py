@@ -72,32 +72,35 @@ def headline(view: RunView, frame: Frame, look_for: str, *, later: bool = False)
     if frame.step == 0 and view.state == IDLE:
         said = switched if view.interventions.masks else look_for  # by hand, or as these settings have it
         return f"<b>Untrained model.</b> Every head looks everywhere. Press <b>Start</b> to train it. {said}"
-    aim, measured = AIMS[frame.aim], _measured(frame, later)
     if switched and (view.turned_at is None or "causal mask" in switched):
         now = switched
-    elif view.turned_at is None:
-        now = (
-            f"<b>No clear pattern yet.</b> The clearest head puts {frame.clearest_score:.0%} of its weight "
-            f"on {aim.target}{measured}; {aim.counts}."
-        )
     else:
-        step, site, head = view.turned_at
-        score = float(frame.scores[site][head])
-        reads = aim.reads if score >= THRESHOLD else "it no longer does"
-        now = (
-            f"★ <b>{head_name(site, head).capitalize()} {aim.turned}</b> at step {step:,}: "
-            f"{reads} ({score:.0%} on {aim.target}{measured})."
-        )
-        now += f" {switched}" if switched else ""
+        now = f"{_clearest(frame, later)}{_since(view, frame)}{f' {switched}' if switched else ''}"
     if view.state == RECORDED:
         return f"<b>A recording.</b> Press <b>Start</b> to train this model now. {now}"
     return f"{now} {html.escape(view.reason)}" if view.reason else now
 
 
-def _measured(frame: Frame, later: bool) -> str:
-    """Of which step a score is, where it is not of this one."""
-    step = frame.measurement.step
-    return "" if step == frame.step and not later else f", measured at step {step:,}"
+def _clearest(frame: Frame, later: bool) -> str:
+    """What the head does that is shown large by itself, or that none has a clear pattern."""
+    (site, head), score, aim = frame.clearest, frame.clearest_score, AIMS[frame.aim]
+    name, measured = head_name(site, head), frame.measurement.step
+    when = "" if measured == frame.step and not later else f" (step {measured:,})"
+    if score < THRESHOLD:
+        return (
+            f"<b>No clear pattern yet.</b> The clearest head, {name}, puts {score:.0%} of its weight on "
+            f"{aim.target}{when}; a clear pattern needs {THRESHOLD:.0%}."
+        )
+    return f"<b>{name.capitalize()} {aim.does}:</b> {score:.0%} of its weight is on {aim.target}{when}."
+
+
+def _since(view: RunView, frame: Frame) -> str:
+    """When the first head had a clear pattern, where one has."""
+    if view.turned_at is None:
+        return ""
+    step, site, head = view.turned_at
+    lost = "" if float(frame.scores[site][head]) >= THRESHOLD else ", and has lost it since"
+    return f" The first clear pattern: step {step:,}, {head_name(site, head)}{lost}."
 
 
 def unlearned(word: str) -> str:
@@ -114,11 +117,7 @@ def looking_back(frame: Frame, *, later: bool = False) -> str:
     Args:
         later: whether it is to hold for later steps too, up to the next measurement.
     """
-    (site, head), score = frame.clearest, frame.clearest_score  # the one that is framed
-    aim, clear = AIMS[frame.aim], score >= THRESHOLD
-    lead = f"{head_name(site, head).capitalize()}: {aim.found}." if clear else "No clear pattern."
-    who = "It puts" if clear else f"The clearest head, {head_name(site, head)}, puts"
-    said = f"<b>{lead}</b> {who} {score:.0%} of its weight on {aim.target}{_measured(frame, later)}."
+    said = _clearest(frame, later)
     switched = without_masks(frame)
     return f"{said} {switched}" if switched else said
 

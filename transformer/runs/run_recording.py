@@ -24,7 +24,7 @@ from transformer.tasks import Question
 from transformer.training.loop import NotFinite, Report
 from transformer.training.state import TrainState
 
-WATCHED_SECONDS = 0.2
+WATCHED_SECONDS = 0.16
 """A frame that somebody waits for is developed after so long at most."""
 EVERY_STEP_UP_TO = 5.0
 """At this pace or less, every step is shown, with its scores and outputs."""

@@ -206,11 +206,11 @@ def test_a_word_that_cannot_be_asked_is_answered_in_place_and_the_last_one_stays
 
 def test_a_step_whose_weights_are_gone_is_answered_by_the_nearest_which_is_named(visit):
     ask = visit(**TWO_LAYERS).press("run_start").until("finished").go("explore").set("explore_text", "owl")
-    before = tile(ask.set("explore_step", 8), (4, 5), 1, 0)
+    before = tile(ask.stand(8), (4, 5), 1, 0)
     ask.run.thin_weights(3)
     assert [snapshot.step for snapshot in ask.run.view.snapshots] == [0, 7, 14, 22]
     for step, nearest in ((8, 7), (10, 7), (11, 14), (21, 22)):
-        ask.set("explore_step", step)
+        ask.stand(step)
         assert ask.says(f"The weights of step {step} are not kept: step **{nearest}** answers.")
         expected = truth(ask, nearest, "owl").forced.maps["decoder.1.cross"][0]
         np.testing.assert_allclose(tile(ask, expected.shape, 1, 0), expected, atol=1e-4)
@@ -220,22 +220,8 @@ def test_a_step_whose_weights_are_gone_is_answered_by_the_nearest_which_is_named
 
 @pytest.mark.parametrize("step", [400, 10**8])
 def test_a_step_beyond_the_run_is_answered_by_the_last_and_says_so(ask, step):
-    ask.set("explore_step", step)
+    ask.stand(step)
     assert ask.says("The run is at step 22: the model of step **22** answers.")
-
-
-def test_the_box_of_the_step_and_the_step_control_are_one(ask):
-    ask.set("explore_step", 10)
-    assert ask.says("The model of step **10** answers.")
-    assert ask.player["first"]["step"] == ask.player["answers"] == 10
-    ask.stand(4)
-    assert ask.value("explore_step") == 4
-    ask.set("explore_step", None)
-    assert ask.player["first"]["step"] is None
-    assert ask.says("The model of step **22** answers.")
-    ask.set("explore_step", -5)
-    assert ask.errors == []
-    assert ask.says("The model of step **0** answers.")
 
 
 def test_the_untrained_model_can_be_asked_before_the_start(visit):

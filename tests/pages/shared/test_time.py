@@ -108,7 +108,7 @@ def test_a_page_whose_pictures_are_made_here_answers_the_step_and_names_it(train
 
 
 def test_a_choice_that_was_made_before_is_made_again_after_the_page_has_changed_it(trained):
-    trained.go("explore").stand(5).set("explore_step", None).stand(5)
+    trained.go("explore").stand(5).stand(None).stand(5)
     assert step(trained) == trained.player["answers"] == 5
 
 
@@ -151,14 +151,14 @@ def test_a_nearer_snapshot_that_comes_later_changes_no_answer_about_the_past(vis
     visitor = visit(LONG).set("step_size", 8).step()
     run = visitor.run
     run._published.note(snapshots=run.view.snapshots[:6])  # the newest steps are still to be looked at
-    visitor.go("explore").set("explore_step", 8)
+    visitor.go("explore").stand(8)
     before = visitor.drawn("explore_map_figure").arrays["0.z"]
     assert visitor.says("The weights of step 8 are not kept: step **5** answers.")
     run.advance(4).result(10)
     visitor.once(lambda: run.view.step == run.view.snapshots[-1].step == 12)
     assert visitor.says("The weights of step 8 are not kept: step **5** answers.")
     np.testing.assert_array_equal(visitor.drawn("explore_map_figure").arrays["0.z"], before)
-    visitor.stand(None).set("explore_step", 8)
+    visitor.stand(None).stand(8)
     assert visitor.says("The model of step **8** answers.")
 
 

@@ -54,8 +54,8 @@ export class Texts {
     this.set(".note", notes.filter(Boolean).join(" · "));
     this.outputs(index, at, segment, step);
     const told = sentence?.text && (live || sentence.step === step);
-    const of = told && sentence.step !== step ? `step ${counted(sentence.step)}: ` : "";
-    this.set(".st-key-narrator p", told ? of + sentence.text : "");
+    const of = told && sentence.step !== step ? ` (step ${counted(sentence.step)})` : "";
+    this.set(".st-key-narrator p", told ? sentence.text + of : "");
     const look = maps?.look;
     this.set(".reading", `${index.kinds[at.kind].reading} ${look ? PASSES[look.fed](index.token) : ""}`
       + (look?.over != null ? ` Here that is what it wrote at step ${counted(look.over)}.` : ""));
