@@ -14,11 +14,10 @@ from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.player.sentences import failure, in_line, narration, status_line
 from transformer.recording.chunk import Chunk
-from transformer.recording.view import FAILED, TRAINING, RunView
+from transformer.recording.view import FAILED, TRAINING, WATCHED_SECONDS, RunView
 from transformer.runs.calibration import speed
 from transformer.runs.demo import demo_run
 from transformer.runs.registry import REGISTRY
-from transformer.runs.run_recording import WATCHED_SECONDS
 from transformer.runs.watched import Watched
 
 TICK, SLOWEST, EACH = 0.055, 0.16, 0.004

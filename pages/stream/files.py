@@ -14,6 +14,7 @@ from pathlib import Path
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _PAGES = Path(__file__).parents[1]
 PLAYER = _PAGES.parent / "transformer" / "player" / "browser"
@@ -77,3 +78,30 @@ async def file(request: Request) -> Response:
 
 def _plain(name: str) -> bytes:
     return files()[name].read_bytes()
+
+
+class Early:
+    """Middleware: has a browser load the player's modules and plotly.js together with the page itself.
+
+    Not before plotly.js is compressed: a server that has just been started would answer the page later.
+    """
+
+    def __init__(self, app: ASGIApp, base: str = "") -> None:
+        """
+        Args:
+            base: path under which the server stands, such as "/headlight".
+        """
+        self._app = app
+        kinds = ((name, "preload; as=script" if name == plotly() else "modulepreload") for name in files())
+        self._links = ", ".join(f"<{base}/files/{name}>; rel={kind}" for name, kind in kinds).encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_links(message: Message) -> None:
+            headers = message.get("headers", ())
+            if compressed.cache_info().currsize and any(
+                name == b"content-type" and value.startswith(b"text/html") for name, value in headers
+            ):
+                message["headers"] = [*headers, (b"link", self._links)]
+            await send(message)
+
+        await self._app(scope, receive, with_links if scope["type"] == "http" else send)

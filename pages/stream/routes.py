@@ -41,10 +41,15 @@ async def _chunk(request: Request) -> Response:
     return await chunk(request)
 
 
+def base_path() -> str:
+    """The server's base path with a slash before it; empty where there is none."""
+    base = (config.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{base}" if base else ""
+
+
 def routes() -> list[BaseRoute]:
     """All of them, under the server's base path, which Streamlit puts before its own alone."""
-    base = (config.get_option("server.baseUrlPath") or "").strip("/")
-    base = f"/{base}" if base else ""
+    base = base_path()
     run = base + "/stream/{run}"
     return [
         Route(base + "/files/{name:path}", file),  # whatever follows: Streamlit would answer with the app

@@ -25,6 +25,8 @@ MAX_NAME = 40
 """Letters of a run's name."""
 PACES = (None, 20.0, 5.0, 1.0)
 """Most steps per second; None is full speed."""
+WATCHED_SECONDS = 0.16
+"""A frame that somebody waits for is developed after so long at most."""
 
 
 @dataclass(frozen=True, kw_only=True)

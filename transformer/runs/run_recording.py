@@ -18,14 +18,12 @@ from transformer.recording.frame import Array, Measurement, reading_sites
 from transformer.recording.frame_scheduler import FrameScheduler
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.recorder import Recorder
-from transformer.recording.view import MAX_WORDS, Published
+from transformer.recording.view import MAX_WORDS, WATCHED_SECONDS, Published
 from transformer.recording.weights import DISK_LIMIT, Snapshot, Weights
 from transformer.tasks import Question
 from transformer.training.loop import NotFinite, Report
 from transformer.training.state import TrainState
 
-WATCHED_SECONDS = 0.16
-"""A frame that somebody waits for is developed after so long at most."""
 EVERY_STEP_UP_TO = 5.0
 """At this pace or less, every step is shown, with its scores and outputs."""
 PAST_STEPS = 25

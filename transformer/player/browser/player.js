@@ -272,6 +272,7 @@ export class Player {
       this.looks = null;
       const shown = { index: this.index, maps, segment, step, kind, site, head };
       await this.large.show(largePicture(shown, { outline, fills, fileName }));
+      if (!this.begun) await new Promise(requestAnimationFrame); // the first map is seen before the others are drawn
       if (this.chosen) return; // something else since, which is drawn first
       await this.strip.show(stripPicture(shown, { fileName }));
       if (this.chosen) return;
