@@ -4,18 +4,11 @@ It is loaded before the secrets file is, which may set limits of the runs: nothi
 """
 
 import streamlit as st
-from starlette.middleware import Middleware
 
-from pages.stream.files import Early
-from pages.stream.routes import base_path, lifespan, routes
+from pages.stream.routes import lifespan, middleware, routes
 
 # Streamlit finds this line by reading it, so no function
-app = st.App(
-    "pages/main.py",
-    routes=routes(),
-    lifespan=lifespan,
-    middleware=[Middleware(Early, base=base_path())],
-)
+app = st.App("pages/main.py", routes=routes(), lifespan=lifespan, middleware=middleware())
 
 if __name__ == "__main__":
     raise SystemExit("Start the app with: streamlit run app.py")

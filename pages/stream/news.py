@@ -50,6 +50,8 @@ class Viewer:
         self.told = self.shown = -1
         """What it has been sent: which line on the state, and which step."""
         self.told_at = 0.0
+        self.sent = b""
+        """The maps that it was sent last."""
         self.wake = asyncio.Event()
 
     def hear(self, said: dict[str, Any]) -> None:
@@ -89,10 +91,12 @@ class Viewer:
         if self.look is not None and self.asked is not None:
             step, self.asked = self.asked, None
             sentence = await asyncio.to_thread(channel.narrated, self.look, step)
-        elif self.live and now.at != self.shown:
+        elif self.live:
             self.shown = now.at
             if self.look is not None and now.at >= 0:
-                sentence, maps = channel.sentence(now, self.look), channel.maps(now, self.look[0])
+                sentence, made = channel.sentence(now, self.look), channel.maps(now, self.look[0])
+                if made is not self.sent:  # the same maps would be drawn once more
+                    maps = self.sent = made
         message = channel.message(now, self.version, sentence, maps)
         if self.version == now.version - 1:
             self.version += 1

@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import uvicorn
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 from streamlit import config
 
-from pages.stream.files import compressed, file, plotly
+from pages.stream.files import Early, compressed, file, plotly
 
 LEAVING_SECONDS = 1
 """So long a server that is told to end waits for its connections to close."""
@@ -41,7 +42,7 @@ async def _chunk(request: Request) -> Response:
     return await chunk(request)
 
 
-def base_path() -> str:
+def _base() -> str:
     """The server's base path with a slash before it; empty where there is none."""
     base = (config.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{base}" if base else ""
@@ -49,7 +50,7 @@ def base_path() -> str:
 
 def routes() -> list[BaseRoute]:
     """All of them, under the server's base path, which Streamlit puts before its own alone."""
-    base = base_path()
+    base = _base()
     run = base + "/stream/{run}"
     return [
         Route(base + "/files/{name:path}", file),  # whatever follows: Streamlit would answer with the app
@@ -57,6 +58,11 @@ def routes() -> list[BaseRoute]:
         Route(run + "/chunk/{name}", _chunk),
         WebSocketRoute(run + "/news", _news),
     ]
+
+
+def middleware() -> list[Middleware]:
+    """What every answer goes through."""
+    return [Middleware(Early, base=_base())]
 
 
 @asynccontextmanager

@@ -55,7 +55,7 @@ def test_one_press_trains_until_the_goal_and_names_the_head_that_turned_large_fo
     watch.until(lambda: watch.number("live_map", "step") > 0, what="the first trained map")
     watch.until(lambda: watch.state == "finished", 240, "the end of the default preset")
     moment = watch.page.locator(".st-key-moment")
-    expect(moment).to_contain_text("turned anti-diagonal")
+    expect(moment).to_contain_text("reads the word backwards")
     expect(moment).to_contain_text("Goal reached")
     turned = watch.page.locator(".st-key-moments button[aria-label*='turned anti-diagonal']").first
     last = int(watch.page.locator(".st-key-time_step .time-slider").get_attribute("data-newest"))

@@ -79,26 +79,27 @@ def test_each_state_has_a_sign_of_its_own(view):
 
 
 def test_the_headline_names_the_head_that_turned_the_step_and_its_score(view, untrained):
-    frame = mirror(untrained, 140, 0.1, 0.83, 0.0)
+    frame = mirror(untrained, 140, 0.1, 0.83, 0.0, clearest=(SITE, 1))
     turned = replace(view, turned_at=(120, SITE, 1))
-    assert headline(turned, frame, "") == (
-        "★ <b>Decoder layer 2, head 2 turned anti-diagonal</b> at step 120: "
-        "it reads the word backwards (83% on the mirrored letter)."
+    said = (
+        "<b>Decoder layer 2, head 2 reads the word backwards:</b> 83% of its weight is on the mirrored letter"
     )
+    first = "The first clear pattern: step 120, decoder layer 2, head 2"
+    assert headline(turned, frame, "") == f"{said}. {first}."
     ended = replace(turned, state="finished", reason="Goal reached & more.")
-    assert headline(ended, frame, "").endswith("(83% on the mirrored letter). Goal reached &amp; more.")
-    measured = "(83% on the mirrored letter, measured at step 140)."
-    assert headline(turned, replace(frame, step=150), "").endswith(measured)
-    assert headline(turned, frame, "", later=True).endswith(measured)  # whatever step comes next
+    assert headline(ended, frame, "").endswith(f"{first}. Goal reached &amp; more.")
+    assert headline(turned, replace(frame, step=150), "").startswith(f"{said} (step 140).")
+    assert headline(turned, frame, "", later=True).startswith(f"{said} (step 140).")  # whatever comes next
+    lost = mirror(untrained, 140, 0.8, 0.3, 0.0, clearest=(SITE, 0))
+    assert headline(turned, lost, "").endswith(f"{first}, and has lost it since.")
 
 
 def test_without_a_pattern_the_headline_says_how_far_it_is(view, untrained):
     frame = mirror(untrained, 9, 0.1, 0.27, 0.2, clearest=(SITE, 1))
-    text = headline(view, frame, "")
-    assert text.startswith(
-        "<b>No clear pattern yet.</b> The clearest head puts 27% of its weight on the mirrored letter"
+    assert headline(view, frame, "") == (
+        "<b>No clear pattern.</b> The clearest head, decoder layer 2, head 2, puts 27% of its weight on "
+        "the mirrored letter; a clear pattern needs 50%."
     )
-    assert "at 50% it counts as anti-diagonal" in text
 
 
 def test_before_the_start_and_after_a_failure_the_headline_says_so(view, untrained):
@@ -129,15 +130,17 @@ def test_words_right_are_counted_with_the_step_at_which_they_were(untrained):
 
 def test_a_past_step_is_told_by_its_clearest_head(untrained):
     frame = mirror(untrained, 1140, 0.1, 0.83, 0.0, clearest=(SITE, 1))
-    said = "<b>Decoder layer 2, head 2: anti-diagonal.</b> It puts 83% of its weight on the mirrored letter"
+    said = (
+        "<b>Decoder layer 2, head 2 reads the word backwards:</b> 83% of its weight is on the mirrored letter"
+    )
     assert looking_back(frame) == f"{said}."
     # What holds for the steps after it is said with the step of its measurement.
-    assert looking_back(frame, later=True) == f"{said}, measured at step 1,140."
+    assert looking_back(frame, later=True) == f"{said} (step 1,140)."
     # The head that stays framed, though another one is just above it.
     before = mirror(untrained, 15, 0.27, 0.28, 0.0, clearest=(SITE, 0))
     assert looking_back(replace(before, step=20)) == (
-        "<b>No clear pattern.</b> The clearest head, decoder layer 2, head 1, puts 27% of its weight on the "
-        "mirrored letter, measured at step 15."
+        "<b>No clear pattern.</b> The clearest head, decoder layer 2, head 1, puts 27% of its weight on "
+        "the mirrored letter (step 15); a clear pattern needs 50%."
     )
 
 

@@ -88,7 +88,7 @@ def _clearest(frame: Frame, later: bool) -> str:
     when = "" if measured == frame.step and not later else f" (step {measured:,})"
     if score < THRESHOLD:
         return (
-            f"<b>No clear pattern yet.</b> The clearest head, {name}, puts {score:.0%} of its weight on "
+            f"<b>No clear pattern.</b> The clearest head, {name}, puts {score:.0%} of its weight on "
             f"{aim.target}{when}; a clear pattern needs {THRESHOLD:.0%}."
         )
     return f"<b>{name.capitalize()} {aim.does}:</b> {score:.0%} of its weight is on {aim.target}{when}."
