@@ -189,7 +189,7 @@ def test_the_slider_moves_every_panel_and_each_number_is_the_frame_s(reader, vie
                 np.testing.assert_allclose(tile, frame.map(0, site)[head], atol=EXACT)
         assert reader.text(".loss b") == ("–" if frame.loss is None else f"{frame.loss:.3f}")
         right = f"{frame.evaluation.right} / {frame.evaluation.total:,}"
-        assert right in reader.text(".hl-lengths")
+        assert right in reader.text(".st-key-words_right") + reader.text(".hl-lengths")
         written = reader.page.locator(".hl-outputs samp").first.inner_text()
         probe = frame.probes[0]
         assert written.rstrip("·…") == probe.output

@@ -101,14 +101,20 @@ def test_a_run_whose_index_is_on_its_way_has_nothing_to_play(watch, held):
     expect(watch.page.locator(".st-key-time_play button")).to_be_enabled()
 
 
-SLOW = """() => {
-  const update = Plotly.update;
-  Plotly.update = (...what) => new Promise((done) => setTimeout(done, 500)).then(() => update(...what));
-  window.came = 0;
+PLOT = """const { _fullLayout } = document.querySelector(".st-key-live_map .live-figure");
+  const cells = _fullLayout._basePlotModules.find(({ name }) => name === "cartesian");
+  window.came = 0;"""
+SLOW = f"""() => {{
+  {PLOT}
+  const plot = cells.plot;
+  cells.plot = (...what) => {{
+    for (const end = performance.now() + 500; performance.now() < end;);
+    return plot(...what);
+  }};
   const news = window.sockets.find((one) => one.readyState === 1 && !one.url.includes("_stcore"));
-  news.addEventListener("message", () => { window.came += 1; });
-}"""
-BROKEN = "() => { Plotly.update = () => { throw new Error('no picture today'); }; window.came = 0; }"
+  news.addEventListener("message", () => {{ window.came += 1; }});
+}}"""
+BROKEN = f"() => {{ {PLOT} cells.plot = () => {{ throw new Error('no picture today'); }}; }}"
 
 
 def test_a_page_that_draws_slowly_is_sent_what_it_draws_and_one_that_cannot_draw_is_sent_on(visit):

@@ -108,6 +108,7 @@ def test_nothing_that_comes_or_goes_moves_the_pictures(watch):
     assert words["x"] <= chosen.bounding_box()["x"] < words["x"] + words["width"]
     watch.type("own_word", "über")
     expect(watch.page.locator(".st-key-word_problem")).to_be_visible()
+    watch.page.get_by_text("All settings").click()
     watch.type("seed", "5")
     expect(watch.page.locator(".st-key-run_changes")).to_contain_text("seed 0 → 5")
     assert stands() == before

@@ -24,7 +24,7 @@ def test_a_message_is_three_lines_and_the_newest_map_of_the_word_that_is_looked_
     assert (now["state"], now["step"], now["at"], now["newest"], now["planned"]) == ("training", 7, 7, 7, 30)
     assert now["loss"] == pytest.approx(run.whole.metrics.at(7)[1])
     assert now["status"].startswith("● <b>training</b> · step <b>{step}</b> / 30")
-    assert "No clear pattern yet" in now["headline"][0]
+    assert "No clear pattern" in now["headline"][0]
     assert now["viewers"] == 1
     assert message.news is None  # it has no index yet
     assert message.sentence["step"] == 7
