@@ -40,7 +40,8 @@ history.pushState = (state, unused, address) => {
   const [before, after] = [new URL(location.href), new URL(address, location.href)];
   const [had, has] = [before.searchParams, after.searchParams];
   if (before.pathname === after.pathname) {
-    if ((had.has("run") || had.has("word")) && !has.has("run") && !has.has("word")) return; // the page is being left
+    // A page that names a word always does: this is of one that is being left, or was.
+    if (had.has("word") ? !has.has("word") : had.has("run") && !has.has("run")) return;
     const other = had.get("step") !== has.get("step") || (had.has("run") && had.get("run") !== has.get("run"));
     // Without a word the page has yet to come.
     const chosen = other && had.has("word") && performance.now() - pushed > TOGETHER;
