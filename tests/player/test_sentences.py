@@ -84,14 +84,14 @@ def test_the_headline_names_the_head_that_turned_the_step_and_its_score(view, un
     said = (
         "<b>Decoder layer 2, head 2 reads the word backwards:</b> 83% of its weight is on the mirrored letter"
     )
-    first = "The first clear pattern: step 120, decoder layer 2, head 2"
+    first = "Clear since step 120"
     assert headline(turned, frame, "") == f"{said}. {first}."
     ended = replace(turned, state="finished", reason="Goal reached & more.")
     assert headline(ended, frame, "").endswith(f"{first}. Goal reached &amp; more.")
     assert headline(turned, replace(frame, step=150), "").startswith(f"{said} (step 140).")
     assert headline(turned, frame, "", later=True).startswith(f"{said} (step 140).")  # whatever comes next
     lost = mirror(untrained, 140, 0.8, 0.3, 0.0, clearest=(SITE, 0))
-    assert headline(turned, lost, "").endswith(f"{first}, and has lost it since.")
+    assert headline(turned, lost, "").endswith("Clear at step 120, and lost since.")
 
 
 def test_without_a_pattern_the_headline_says_how_far_it_is(view, untrained):

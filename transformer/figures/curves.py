@@ -170,15 +170,15 @@ def _spec(
         "hovermode": "x",
         "legend": {"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "font": {"size": 11}},
         "xaxis": step_axis(planned),
-        "yaxis": AXIS | {"range": [0, highest_loss], "domain": [0.54, 1.0]},
+        "yaxis": AXIS | {"range": [0, highest_loss], "domain": [0.57, 1.0]},
         "yaxis2": AXIS
         | {
             "range": [-0.02, 1.04],
-            "domain": [0.0, 0.46],
+            "domain": [0.0, 0.43],
             "tickformat": ".0%",
             "tickvals": [0, 0.5, 1],
         },
-        "annotations": [panel_name("loss", 1.0), panel_name(shares, 0.02, 0.98, "right bottom")],
+        "annotations": [panel_name("loss", 1.0), panel_name(shares, 0.5, 0.02, "left middle")],
         "shapes": [MARKER],
         "uirevision": run_id,
     }

@@ -95,12 +95,12 @@ def _clearest(frame: Frame, later: bool) -> str:
 
 
 def _since(view: RunView, frame: Frame) -> str:
-    """When the first head had a clear pattern, where one has."""
+    """When the first head had a clear pattern, where one has had it."""
     if view.turned_at is None:
         return ""
     step, site, head = view.turned_at
-    lost = "" if float(frame.scores[site][head]) >= THRESHOLD else ", and has lost it since"
-    return f" The first clear pattern: step {step:,}, {head_name(site, head)}{lost}."
+    holds = float(frame.scores[site][head]) >= THRESHOLD
+    return f" Clear since step {step:,}." if holds else f" Clear at step {step:,}, and lost since."
 
 
 def unlearned(word: str) -> str:
