@@ -11,8 +11,9 @@ FRENCH = "?!;:"
 """The signs that French sets apart by a space."""
 _LETTER = rf"[^\W_{CHINESE}]"
 _WORD = rf"(?>(?:{_LETTER}+')?{_LETTER}+(?:-{_LETTER}+)*(?:'{_LETTER}+)?)"
-_WORDS = rf"{_WORD}(?:,? {_WORD})*+"
-# Nothing is tried twice (?> and *+): else a long sentence that fails at its end would take for ever.
+_WORDS = rf"{_WORD}(?>(?:,? {_WORD})*)"
+# Nothing is tried twice (?>): else a long sentence that fails at its end would take for ever. The possessive
+# *+ means the same, but CPython 3.11.2 forgets what follows it.
 _CLEAN = {
     "": re.compile(rf"{_WORDS}[?!.,]?").fullmatch,
     FRENCH: re.compile(rf"{_WORDS}(?: [?!]|[.,])?").fullmatch,
