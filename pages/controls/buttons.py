@@ -66,7 +66,7 @@ def controls(
         _menu(run, view, own)
         first = state == IDLE and usable and not edited
         if own and (state in (TRAINING, PAUSED) or first):
-            _button("Step", "run_step", "skip_next", "N", None if first else run, on_page=first)
+            _button("Step", "run_step", "skip_next", "N", None if first else run)
         if active:
             _button("Stop", "run_stop", "stop", "X", run)
         if own and state in ENDED and state != FAILED:
@@ -118,18 +118,16 @@ def _continuing(run: Watched, state: str, *, primary: bool) -> None:
     )
 
 
-def _button(
-    label: str, key: str, icon: str, shortcut: str, run: Watched | None, *, on_page: bool = False
-) -> None:
-    """Draw a small button; the page obeys it where no run has begun, and the run otherwise."""
+def _button(label: str, key: str, icon: str, shortcut: str, run: Watched | None) -> None:
+    """Draw a small button that commands a run; None: the page, which begins one."""
     st.button(
         label,  # for those who do not see the icon
         key=key,
         icon=f":material/{icon}:",
         shortcut=shortcut,
         help=label,
-        on_click=ask if on_page else tell,
-        args=(label.lower(),) if on_page else (label.lower(), run),
+        on_click=ask if run is None else tell,
+        args=(label.lower(),) if run is None else (label.lower(), run),
     )
 
 

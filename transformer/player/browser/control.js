@@ -141,9 +141,8 @@ export class Control {
   }
 
   setMoments(moments) {
-    if (this.drawn !== `${JSON.stringify(moments)} ${this.max}`) {
-      this.drawn = `${JSON.stringify(moments)} ${this.max}`;
-      this.moments = moments;
+    if (this.moments !== moments || this.marked !== this.max) {
+      Object.assign(this, { moments, marked: this.max });
       this.marks.replaceChildren(...moments.map((moment) => {
         const mark = document.createElement("button");
         mark.type = "button";
