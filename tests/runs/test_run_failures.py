@@ -107,7 +107,7 @@ def test_a_missing_device_is_refused_before_there_is_a_thread(tiny, monkeypatch)
         (lambda run: run.continue_for(200_000, 0.1), "200000 steps cannot be taken; choose from 1 to "),
         (lambda run: run.continue_for(5, -1.0), "learning_rate=-1 cannot be used; choose more than 0."),
         (lambda run: run.add_word("é"), "Only the letters a to z are in the alphabet, not “é”. Try e."),
-        (lambda run: run.add_word(11 * "a"), "11 letters is too long; this run learns up to 5 letters"),
+        (lambda run: run.add_word(11 * "a"), "The word has 11 letters; this run learns up to 5"),
     ],
 )
 def test_a_command_that_cannot_be_obeyed_is_refused_to_who_gave_it(tiny, make_run, until, command, message):
@@ -120,7 +120,7 @@ def test_a_command_that_cannot_be_obeyed_is_refused_to_who_gave_it(tiny, make_ru
 
 
 def test_a_word_that_cannot_be_asked_is_refused_before_there_is_a_run(tiny, make_run):
-    with pytest.raises(InputError, match="^There is no word to ask; type one, such as banana.$"):
+    with pytest.raises(InputError, match="^The word is empty; type one, such as banana.$"):
         make_run(tiny(), words=("cat", " "))
 
 

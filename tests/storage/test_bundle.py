@@ -93,7 +93,7 @@ def test_a_run_that_was_brought_along_shows_the_same_and_trains_on_to_the_same_l
     assert run.ready.wait(30)
     there, here = paused.view, run.view
     assert id_ == here.id != there.id
-    assert (here.state, here.reason) == ("paused", "Taken away as a file at step 5.")
+    assert (here.state, here.reason) == ("paused", "Saved as a file at step 5.")
     assert here.config == there.config
     assert here.frames.steps == there.frames.steps == tuple(range(6))
     for one, other in zip(here.frames, there.frames, strict=True):
@@ -164,7 +164,7 @@ def test_a_run_of_a_gpu_goes_on_where_there_is_none(servers, bundles):
         (saying(format=4), "has format 4; this version reads format 3"),
         (saying(step=13), "its numbers are none of a run"),
         (saying(words=["not4letters"]), "letters"),
-        (saying(words=["frog"] * 13), "This file asks 13 words; a run asks at most 12"),
+        (saying(words=["frog"] * 13), "This file has 13 tracked words; a run has at most 12"),
         (saying(reason=os.urandom(2_000_000).hex()), "run.json is too large"),
     ],
 )
@@ -223,7 +223,7 @@ def test_an_opened_run_counts_as_its_visitors(servers, paused):
 
 def test_a_file_that_is_larger_than_the_server_allows_is_refused_unread(tmp_path):
     registry = Registry(Limits(upload_mb=1), Library(tmp_path))
-    with pytest.raises(InputError, match=r"This file has 1\.1 MB; this server opens files of up to 1 MB"):
+    with pytest.raises(InputError, match=r"This file has 1\.1 MB; this server allows 1 MB"):
         bring(registry, bytes(1_100_000))
 
 

@@ -47,7 +47,7 @@ def test_a_run_is_commanded_with_its_token_and_watched_without(registry, finishe
     assert registry.control(run.id, token) is run
     for wrong in ("", token[:-1], token + "A", run.id, digest_of(token)):
         assert not registry.owners.is_owner(run.id, wrong)
-        with pytest.raises(InputError, match="Only who has started this run may change it"):
+        with pytest.raises(InputError, match="Only the owner of this run can change it"):
             registry.control(run.id, wrong)
     nobodys = registry.draft(tiny())
     assert not registry.owners.is_owner(nobodys.id, "")

@@ -108,7 +108,7 @@ def test_editing_settings_in_mid_run_touches_nothing_and_lists_what_differs(visi
     config = visitor.run.config
     visitor.set("width", 16).set("learning_rate", 0.5).set("seed", 3)
     assert visitor.says(
-        "**Changed:** width 8 → 16, learning rate 0.005 → 0.5, seed 0 → 3. This run is not touched."
+        "**Changed:** width 8 → 16, learning rate 0.005 → 0.5, seed 0 → 3. This run keeps its settings."
     )
     assert visitor.at.button(key="run_start").label == "New run"
     assert visitor.enabled("run_start")
@@ -147,7 +147,7 @@ def test_the_learning_rate_can_be_applied_in_mid_run(visit, long, trained_alone)
     visitor = visit(long).set("step_size", 3).step()
     assert "run_learning_rate" not in visitor.keys
     visitor.set("learning_rate", 0.5)
-    assert visitor.says("**Changed:** learning rate 0.005 → 0.5. This run is not touched.")
+    assert visitor.says("**Changed:** learning rate 0.005 → 0.5. This run keeps its settings.")
     visitor.press("run_learning_rate").once(lambda: visitor.run.view.learning_rate == 0.5)
     visitor.step()
     config, rates = visitor.run.config, visitor.run.view.metrics.column("learning_rate")

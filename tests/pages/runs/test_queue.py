@@ -137,7 +137,7 @@ def test_a_limit_that_cannot_be_read_is_said_on_the_page(visit, monkeypatch):
     monkeypatch.setenv("HEADLIGHT_TRAINING", "two")
     problem = Registry().problem
     assert problem == (
-        "A limit of this server cannot be read. HEADLIGHT_TRAINING=two cannot be used; choose a whole number "
+        "A limit of this server is invalid. HEADLIGHT_TRAINING=two cannot be used; choose a whole number "
         "from 1 to 64, or leave it out: it is 2 then. Then start the server again."
     )
     assert Registry().limits == Limits()

@@ -111,7 +111,7 @@ def test_a_run_goes_on_as_if_it_had_never_stopped(tiny, kept, go_on, killed, tmp
     again = go_on(folder)
     assert again.ready.wait(30)
     assert (again.view.state, again.view.step) == ("paused", 5)
-    assert again.view.reason == "Its process ended; the last step that was kept is 5."
+    assert again.view.reason == "Its process ended; the last saved step is 5."
     take(again, changes, 10)
     view, whole = again.view, run.view
     assert len(view.metrics) == 10
