@@ -153,7 +153,7 @@ def ready_made(source):
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.add(node.value)  # for getattr
     parts = r"(Transformer|MultiheadAttention|multi_head_attention_forward)\w*"
-    return {n for n in found if re.fullmatch(parts, n)}  # a title in a string is not a tokenizer name
+    return {n for n in found if re.fullmatch(parts, n)}  # a title in a string is no name
 
 
 def test_the_finder_sees_ready_made_parts():

@@ -127,7 +127,7 @@ def test_a_run_that_is_kept_nowhere_can_be_taken_along_without_its_training(serv
     replay = stage.get(id_)
     assert replay.view.frames.steps == tuple(range(tiny_run.train.steps + 1))
     assert [one.step for one in replay.view.snapshots] == [*replay.view.frames.steps]
-    with pytest.raises(InputError, match="is not trained here"):
+    with pytest.raises(InputError, match="is cannot be changed here"):
         stage.control(id_, "mine")
     time.sleep(FREE_SECONDS)
     assert stage.get(id_) is replay  # and is not read again at every look
@@ -208,7 +208,7 @@ def named(n):
     ids=["empty", "cut off", "text", "names"],
 )
 def test_what_is_no_archive_of_ours_is_refused_with_advice(data, why):
-    with pytest.raises(InputError, match=f"{why}.*Choose one that"):
+    with pytest.raises(InputError, match=f"{why}.*Choose a file of"):
         unpack(data, None)
 
 
@@ -217,7 +217,7 @@ def test_an_opened_run_counts_as_its_visitors(servers, paused):
     data = home.file_of(paused)
     for _ in range(Limits().per_visitor):
         bring(stage, data)
-    with pytest.raises(InputError, match="as many runs that have not ended as this server allows: 4"):
+    with pytest.raises(InputError, match="You have 4 of 4 unfinished runs"):
         bring(stage, data)
 
 

@@ -115,7 +115,7 @@ def test_another_registry_of_the_same_folder_only_watches_what_the_first_one_kee
     watched = second.get(run.id)
     assert isinstance(watched, Remote)
     until(lambda: watched.view.state == "finished")
-    with pytest.raises(InputError, match="is not trained here"):
+    with pytest.raises(InputError, match="is cannot be changed here"):
         second.control(run.id, token)
 
 
@@ -137,7 +137,7 @@ def test_a_folder_that_cannot_be_made_leaves_the_run_in_memory_and_says_so(tiny,
     run = registry.draft(tiny())
     registry.start(run)
     until(lambda: run.view.state == "finished")
-    assert "is not kept on disk (Not a directory)" in run.view.unsaved
+    assert "is not saved on disk (Not a directory)" in run.view.unsaved
     run.close()
     run.join()
 

@@ -30,9 +30,7 @@ def check_start(config: RunConfig, *, kept: bool) -> None:
 def check_steps(steps: int) -> None:
     """Refuse what is not a number of steps to take. Raises InputError."""
     if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_CONTINUE:
-        raise InputError(
-            f"A run cannot continue for {steps!r} steps; choose from 1 to {MAX_CONTINUE:,}.", "steps"
-        )
+        raise InputError(f"{steps!r} steps are not possible; choose from 1 to {MAX_CONTINUE:,}.", "steps")
 
 
 def check_rate(rate: float) -> None:

@@ -115,8 +115,8 @@ class Registry:
         going = sum(other.view.state not in ENDED for other in others)
         if going >= self.limits.per_visitor:
             raise InputError(
-                f"You have {going} runs that have not ended, as many as this server allows. Select one in "
-                "the list of runs and stop it first.",
+                f"You have {going} of {self.limits.per_visitor} unfinished runs allowed on this server. "
+                "Select one in the list of runs and stop it first.",
                 "run_start",
             )
 

@@ -74,7 +74,7 @@ def test_step_takes_as_many_steps_as_the_box_says_and_every_one_is_recorded(visi
 
 def test_a_number_of_steps_that_cannot_be_taken_is_refused_in_place(visit):
     visitor = visit().set("step_size", -1).press("run_step")
-    assert visitor.errors == ["-1 steps cannot be taken; choose from 1 to 100,000."]
+    assert visitor.errors == ["-1 steps are not possible; choose from 1 to 100,000."]
     assert visitor.run.view.step == 0
 
 
@@ -97,7 +97,7 @@ def test_a_run_that_has_ended_goes_on_at_a_stated_rate(visit):
     assert len(rates) == 7
     assert 0 < rates[3:].max() <= 0.001
     visitor.set("continue_steps", 0).press("run_continue")
-    assert visitor.errors == ["0 steps cannot be taken; choose from 1 to 100,000."]
+    assert visitor.errors == ["0 steps are not possible; choose from 1 to 100,000."]
     visitor.set("continue_steps", 5).set("continue_rate", -1.0).press("run_continue")
     assert visitor.errors == ["Learning rate: -1 cannot be used; choose more than 0."]
     assert visitor.run.view.state == "finished"

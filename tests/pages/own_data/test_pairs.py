@@ -64,7 +64,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_place_and_the_last_good_pairs_
     own = page.value("brought").pairs
     upload(page, PICTURE)
     assert len(page.errors) == 1
-    assert "“picture.png” is no text" in page.errors[0]
+    assert "“picture.png” is not UTF-8 text" in page.errors[0]
     assert page.says("The pairs of pasted text stay in use.")
     assert page.value("brought").pairs is own
     assert page.enabled("pairs_train")

@@ -187,7 +187,7 @@ def test_who_goes_on_with_a_run_that_another_trains_is_refused_until_it_lets_go(
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert (
-        done.stderr == f"headlight: Another process is training the run in {folder}; watch it, or stop it.\n"
+        done.stderr == f"headlight: Another process is training the run in {folder}; watch it or stop it.\n"
     )
     with pytest.raises(InputError, match="^Another process is training the run in "):
         Archive(folder, resumed=True)

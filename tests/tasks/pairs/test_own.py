@@ -104,7 +104,7 @@ def test_what_a_person_types_is_spelled_as_the_sources_are(own):
 @pytest.mark.parametrize("text", ["", " \u00a0\n", "\ufeff"])
 def test_an_empty_question_is_refused_with_an_example(own, text):
     corpus = own()
-    with pytest.raises(InputError, match="no sentence") as refused:
+    with pytest.raises(InputError, match="sentence is empty") as refused:
         corpus.read(text)
     assert refused.value.offer == corpus.probes()[0]
 
