@@ -112,7 +112,7 @@ def _continuing(run: Watched, state: str, *, primary: bool) -> None:
         type="primary" if primary else "secondary",
         icon=":material/play_arrow:" if paused else ":material/pause:",
         shortcut="S" if paused and primary else "P",
-        help="Press to pause before its turn comes." if state == QUEUED else None,
+        help="Pause the run instead of waiting." if state == QUEUED else None,
         on_click=tell,
         args=("resume" if paused else "pause", run),
     )
@@ -144,8 +144,8 @@ def _pace(run: Watched, view: RunView) -> float | None:
         label_visibility="collapsed",
         on_change=None if view.state == IDLE else tell,
         args=("pace", run),
-        help="How fast the run is let to train. At 5 steps a second or less, every step is drawn. "
-        "The losses are the same at any pace.",
+        help="How fast the run trains. At 5 steps a second or less, every step is drawn. The losses are "
+        "the same at any pace.",
     )
     pace = PACE_NAMES.get(name)
     if view.state == IDLE and pace != view.pace:
@@ -157,7 +157,7 @@ def _pace(run: Watched, view: RunView) -> float | None:
 def _changed_settings(run: Watched, state: str, changes: dict[str, tuple[Any, Any]], own: bool) -> None:
     """What differs from the run on the screen, and what can be done about it."""
     st.markdown(
-        f":material/edit: **Changed:** {differences(changes)}. This run is not touched.", width="content"
+        f":material/edit: **Changed:** {differences(changes)}. This run keeps its settings.", width="content"
     )
     if own and "learning_rate" in changes and state in (TRAINING, PAUSED):
         st.button(
@@ -165,7 +165,7 @@ def _changed_settings(run: Watched, state: str, changes: dict[str, tuple[Any, An
             key="run_learning_rate",
             on_click=tell,
             args=("learning_rate", run),
-            help="Scale this run's schedule to the new rate from its next step on.",
+            help="Scale this run's schedule to the new rate from the next step.",
         )
 
 
@@ -179,7 +179,7 @@ def _menu(run: Watched, view: RunView, own: bool) -> None:
                 step=1,
                 key="step_size",
                 persist_state="session",
-                help="How many steps Step takes.",
+                help="Steps that Step takes.",
             )
         if own and view.state in ENDED and view.state != FAILED:
             st.number_input("More steps", value=100, step=50, key="continue_steps")

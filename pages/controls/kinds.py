@@ -28,8 +28,8 @@ def kind_choice(model: ModelConfig, *, opens_on: str | None = None, label: bool 
         label_visibility="visible" if label else "collapsed",
         persist_state="session",
         on_change=_chosen,
-        help="Cross: what each written letter reads of the word. Encoder: how letters read each other. "
-        "Decoder: how the letters written so far read each other. A model of one stack has one kind.",
+        help="Cross: from the written letters to the word. Encoder: between the letters of the word. "
+        "Decoder: between the letters written so far. A model of one stack has one kind.",
     )
     return shown
 

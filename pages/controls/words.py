@@ -91,8 +91,8 @@ def what_to_type(run: Watched) -> str:
     known = {
         "dates": "An English date",
         "numbers": "A number in digits" if train.to_words else "A number in words",
-        "pairs": "Anything in the language of your questions",
-    }.get(train.task, "A sentence of the words that this grammar has, in any order")
+        "pairs": "Any text in the language of your sources",
+    }.get(train.task, "Words of this grammar, in any order")
     return f"{known}, such as: {plain(example)}. At most {run.task.limit} tokens."
 
 

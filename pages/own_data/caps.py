@@ -21,24 +21,23 @@ _TOGGLES = {
     "swap": ("Swap the direction", "Learn from the second side to the first."),
     "lower": (
         "Lower case",
-        "Whether capitals are of no account: fewer different words, which are learned sooner.",
+        "Ignore capitals: fewer different words, which are learned sooner.",
     ),
 }
 _NUMBERS = {
     "longest_source": (
         "Longest source",
-        "Words and signs, or characters where it is read in these. Longer ones are left out; empty: none.",
+        "In words and signs, or in characters if the side is read in characters. Empty: no limit.",
     ),
     "longest_target": (
         "Longest target",
-        "Words and signs, or characters where it is read in these. Longer ones are left out; empty: none.",
+        "In words and signs, or in characters if the side is read in characters. Empty: no limit.",
     ),
     "min_frequency": (
         "Each word at least",
-        "Pairs are kept of which every word or character occurs so many times. What occurs once cannot be "
-        "learned.",
+        "Keep pairs whose words or characters all occur this often. What occurs once cannot be learned.",
     ),
-    "most_pairs": ("Most pairs", "Of those that are left some by chance, of frequent words; empty: all."),
+    "most_pairs": ("Most pairs", "Keep a random part, with frequent words preferred. Empty: all."),
 }
 """Labels and help texts."""
 

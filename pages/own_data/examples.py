@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from pages.own_data.facts import held_out, nobody_knows, supply
+from pages.own_data.facts import held_out, supply, unaligned
 from pages.own_data.sidebar import Chosen
 from pages.player.figure import live_figure
 from pages.shared.plain import plain
@@ -43,7 +43,7 @@ def draw_examples(chosen: Chosen) -> Pair | None:
     """Draw everything about the examples of a task; returns the one that is looked at."""
     corpus = chosen.corpus
     if corpus is None or chosen.config is None:
-        st.caption("Examples stand here as soon as there is something to draw them from.")
+        st.caption("No examples yet.")
         return None
     settings, shown = chosen.config.train, _shown(corpus)
     picture = st.container()
@@ -58,7 +58,7 @@ def draw_examples(chosen: Chosen) -> Pair | None:
             key="data_others",
             icon=":material/casino:",
             on_click=_others,
-            help="Draw other examples, by another seed.",
+            help="Draw other examples.",
         )
         st.markdown(f"{supply(corpus, settings)} {held_out(settings)}")
         if chosen.task in PATTERNS:
@@ -116,7 +116,7 @@ def _list(label: str, key: str, other: str, shown: dict[str, list[Pair]]) -> Non
         key=key,
         persist_state="session",
         on_change=lambda: st.session_state.update({other: None}),
-        help="Question → answer, and what kind of example it is. The one that is chosen is drawn above.",
+        help="Question → answer, with the sentence pattern. The selected example is drawn above.",
     )
 
 
@@ -147,10 +147,10 @@ def aligned(corpus: Corpus, task: Task | None, pair: Pair) -> Aligned:
 def _alignment(corpus: Corpus, task: Task | None, pair: Pair) -> None:
     tokens = aligned(corpus, task, pair)
     if tokens.links is None:
-        st.caption(nobody_knows())
+        st.caption(unaligned())
         return
     if max(len(tokens.source), len(tokens.target)) > MOST_DRAWN:
-        st.info(f"Of more than {MOST_DRAWN} tokens no alignment is drawn; choose a shorter example.")
+        st.info(f"Alignments are drawn for up to {MOST_DRAWN} tokens; choose a shorter example.")
         return
     side = "held out" if pair.held_out else "trained on"
     with st.container(key="data_alignment"):
@@ -161,9 +161,9 @@ def _alignment(corpus: Corpus, task: Task | None, pair: Pair) -> None:
             file_name=f"headlight-alignment-{corpus.name}",
         )
         st.caption(
-            "**How to read it:** the question above, its answer below; a line joins each token of the answer "
-            "to what it comes from. ∅ and slanted: it comes from nothing, or nothing comes from it. Point at "
-            "a token to see its lines alone; choose another example below."
+            "**How to read it:** a line joins each token of the answer (below) to its origin in the "
+            "question (above). ∅ and slanted: a token without a counterpart. Point at a token to see its "
+            "lines alone."
         )
 
 
@@ -185,7 +185,6 @@ def _lengths(corpus: Corpus) -> None:
             height="230px",
             file_name=f"headlight-lengths-{corpus.name}",
         )
-        st.caption("**How to read it:** a bar for each length; the taller, the more examples have it.")
 
 
 def _patterns(task: str, chosen: Sequence[str] | None, pairs: Sequence[Pair]) -> None:
@@ -196,5 +195,5 @@ def _patterns(task: str, chosen: Sequence[str] | None, pairs: Sequence[Pair]) ->
         for name, look_for in PATTERNS[task].items()
         if counts[name] or name in (chosen or ())
     ]
-    with st.expander(f"{len(lines)} patterns, and what each shows", key="data_patterns"):
+    with st.expander(f"{len(lines)} sentence patterns", key="data_patterns"):
         st.markdown("\n".join(lines))

@@ -12,8 +12,7 @@ from transformer.tasks.grammars.chinese import NEW_YORK_IS_A_CITY
 
 _COMBINATIONS = (
     "One **combination** of words in ten, such as an adjective with a noun or a verb with its object, is "
-    "kept from training wherever it would stand; each of its words is trained on elsewhere. A sentence with "
-    "such a combination is held out."
+    "held out: no training sentence contains it, but each of its words is trained on elsewhere."
 )
 
 
@@ -27,11 +26,11 @@ def supply(corpus: Corpus, settings: TrainConfig) -> str:
     """How many examples there are."""
     n_held_out = len(corpus.held_out())
     if corpus.size is not None:
-        trained = f"**{corpus.size:,}** pairs to train on, seen again and again in other orders"
+        trained = f"**{corpus.size:,}** training pairs, reshuffled in every epoch"
     elif settings.examples is not None:
-        trained = f"**{settings.examples:,}** examples to train on, drawn once from an endless supply"
+        trained = f"**{settings.examples:,}** training examples, generated once"
     else:
-        trained = "An **endless** supply to train on: every batch is drawn anew"
+        trained = "**Endless** training examples: every batch is generated anew"
     return f"{trained}; **{n_held_out:,}** different held-out examples, the same in every run."
 
 
@@ -40,31 +39,29 @@ def held_out(settings: TrainConfig) -> str:
     task = settings.task
     if task in LETTER_TASKS:
         return (
-            "One **word** in ten is kept from training, by a hash of its letters, from three letters on. "
-            "Words of one or two letters are too few to hold any out."
+            "One **word** in ten is held out, chosen by a hash of its letters. There are too few words "
+            "of one or two letters to hold any out."
         )
     if task == "dates":
         return (
-            "One **day of a month** in ten, such as 12 march, is kept from training in all years and in all "
-            f"{len(FORMS)} ways of writing; every day, month, year and way by itself is trained on."
+            "One **day of a month** in ten, such as 12 march, is held out in all years and all "
+            f"{len(FORMS)} formats; training has every day, month, year and format in other combinations."
         )
     if task == "numbers":
         return (
-            "One **number** in ten is kept from training, by a hash, of those that are put together from "
-            "others. Numbers up to twenty and whole tens are the words that the others are made of: they are "
-            "all trained on."
+            "One **number** in ten is held out, chosen by a hash. Numbers up to twenty and whole tens "
+            "are all trained on, because the other numbers are made of their words."
         )
     if task == "zh-en":
         return f"{_COMBINATIONS} {NEW_YORK_IS_A_CITY} is always held out."
     if task in PATTERNS:
-        return f"{_COMBINATIONS} The examples that a run begins with are always held out."
+        return f"{_COMBINATIONS} The first tracked words of a run are always held out."
     return (
-        "One **source** in ten is kept from training, by a hash, with all its translations: another "
-        "translation of a sentence that was trained on would be no test. A word that stands in held-out "
-        "pairs alone is never trained on."
+        "One **source** in ten is held out with all its translations, chosen by a hash. Words that occur "
+        "only in held-out pairs are never trained on."
     )
 
 
-def nobody_knows() -> str:
+def unaligned() -> str:
     """Why no alignment is drawn for a person's own pairs, and what to look for all the same."""
-    return f"**Look for:** {PRESETS[OF_TASK['pairs']].look_for} So there are no lines to draw either."
+    return f"**Look for:** {PRESETS[OF_TASK['pairs']].look_for}"

@@ -52,15 +52,14 @@ def uploader() -> None:
     """Draw the uploader, which stands on the page whatever its task is."""
     most = most_megabytes()
     st.file_uploader(
-        "Your own pairs: a file with both sides, or two files with one each",
+        "Your own pairs: one file with both sides, or two aligned files",
         key="pairs_upload",
         accept_multiple_files=True,
         max_upload_size=most,
         on_change=_bring,
         args=("pairs_upload",),
-        help="TSV of 2 to 4 columns (ManyThings, Tatoeba), CSV, JSON lines, or two text files whose lines "
-        f"belong together, sources first. UTF-8, up to {most} MB and {MAX_LINES:,} lines, at "
-        f"least {MIN_PAIRS} pairs.",
+        help="TSV with 2 to 4 columns (ManyThings, Tatoeba), CSV, JSON lines, or two aligned text files, "
+        f"sources first. UTF-8, up to {most} MB and {MAX_LINES:,} lines, at least {MIN_PAIRS} pairs.",
     )
 
 
@@ -78,14 +77,13 @@ def upload_pairs() -> tuple[Upload | None, str]:
         height=142,
         on_change=_bring,
         args=("pairs_paste",),
-        help="A sentence and its translation on each line, with a tab between them as tables copy it (⇥), or "
-        f"a comma; or JSON lines. Up to {MOST_PASTED:,} characters; upload more as a file. Ctrl+Enter reads "
-        "them.",
+        help="One sentence and its translation per line, separated by a tab (⇥) or a comma; or JSON "
+        f"lines. Up to {MOST_PASTED:,} characters; upload more as a file. Press Ctrl+Enter.",
     )
     st.caption(
-        "Your pairs stay on this server for as long as this page or a run of yours needs them, and up to an "
-        "hour longer, so that a reload finds them. The file is handed to nobody; whoever has the link of "
-        "a run sees the sentences that it shows, and the answers to those that they ask."
+        "Your pairs stay on this server while this page or one of your runs needs them, and up to an "
+        "hour longer. The file is not shared. Anyone with the link of a run sees the sentences that it "
+        "shows and can ask it others."
     )
     for _, key in take("read_pairs"):  # here and not in the callback: a page can say that it reads
         with st.spinner("Reading your pairs…"):
@@ -110,9 +108,9 @@ def _pasted() -> Upload | None:
     text = st.session_state["pairs_paste"] or ""
     if len(text) > MOST_PASTED:
         raise InputError(
-            f"That is too much to paste; at most {MOST_PASTED:,} characters. Upload it as a file."
+            f"The pasted text has {len(text):,} characters; the limit is {MOST_PASTED:,}. Upload a file."
         )
-    name = "what you pasted"
+    name = "pasted text"
     return Upload(name, read_pairs([(name, text.encode("utf-8", "replace"))])) if text.strip() else None
 
 

@@ -50,7 +50,7 @@ def pairs_report(upload: Upload | None, refusal: str) -> None:
         width="stretch",
         disabled=own is None,
         on_click=_to_training,
-        help="Train on these pairs, with settings that fit them, and watch.",
+        help="Train on these pairs with settings that fit them, and open Watch.",
     )
 
 
@@ -63,10 +63,9 @@ def go_to_watch() -> None:
 
 def _invite() -> None:
     st.info(
-        "Bring sentences with their translations, or words with what they become, and a small Transformer "
-        "learns them in minutes: a table of 2 to 4 columns as ManyThings and Tatoeba give it (TSV), CSV, "
-        "JSON lines, or two text files whose lines belong together. Some 100 different sentences teach it "
-        "something; a few thousand short ones learn well. What was read and what is kept stands here then.",
+        "Upload sentences with their translations, or words with their transformed forms. A small "
+        "Transformer learns them in minutes. About 100 different sentences are enough to learn "
+        "something; a few thousand short ones are learned well.",
         icon=":material/upload_file:",
     )
 
@@ -85,7 +84,7 @@ def _say_what_was_read(upload: Upload) -> None:
     with st.expander(f"{n_skipped:,} skipped: {plain(reading.skipped[0].reason)}{more}", key="pairs_skipped"):
         st.table(
             {
-                "left out because of": [plain(some.reason) for some in reading.skipped],
+                "skipped because of": [plain(some.reason) for some in reading.skipped],
                 "lines": [f"{some.count:,}" for some in reading.skipped],
                 "such as": [
                     " · ".join(f"line {one.line:,}: {plain(one.text)}" for one in some.examples)
@@ -119,8 +118,8 @@ def kept_line(own: OwnPairs) -> str:
     n_sources = len({source for source, _ in own.capped.pairs})
     return (
         f"{' → '.join([*steps, kept])}.\n\n**{n_sources:,}** different sources, of which "
-        f"**{len(own.held_out()):,}** are held out with all their translations; **{own.size:,}** pairs to "
-        f"train on; vocabulary **{own.capped.src_words:,}** {own.src.named} / **{own.capped.tgt_words:,}** "
+        f"**{len(own.held_out()):,}** are held out with all their translations; **{own.size:,}** training "
+        f"pairs; vocabulary **{own.capped.src_words:,}** {own.src.named} / **{own.capped.tgt_words:,}** "
         f"{own.tgt.named}."
     )
 

@@ -40,7 +40,7 @@ def data_settings() -> Form:
         form.places["task"] = form.places["topology"] = st.container()
         task_settings(form)
         tokenizer_settings(form)
-        st.caption("Task and tokens are the same choices as on Watch: what is changed here is changed there.")
+        st.caption("Watch uses the same task and tokens.")
     return form
 
 

@@ -30,8 +30,8 @@ def bring_tokenizer() -> None:
             key="tokenizer_upload",
             max_upload_size=most,
             on_change=_uploaded,
-            help="A file that the tokenizers package has saved, such as the tokenizer.json of a model on the "
-            f"hub; up to {most} MB. Of its tokens those are kept that the training examples use.",
+            help="A file saved by the tokenizers package, such as the tokenizer.json of a model on the "
+            f"hub; up to {most} MB. Only tokens that occur in the training examples are kept.",
         )
     with right:
         st.text_input(
@@ -39,19 +39,19 @@ def bring_tokenizer() -> None:
             key="tokenizer_name",
             placeholder="such as bert-base-uncased",
             max_chars=200,
-            help="Its tokenizer.json is fetched from huggingface.co, the one time that this app asks another "
-            "machine for anything. Without a network it takes half a minute to find that out.",
+            help="Downloads its tokenizer.json from huggingface.co. Without a network, this fails after "
+            "half a minute.",
         )
         st.button(
             "Fetch",
             key="tokenizer_fetch",
             icon=":material/download:",
             on_click=_asked,
-            help="Fetch the tokenizer of this name.",
+            help="Download the tokenizer of this name.",
         )
     fetched = False
     for _, name in take("fetch_tokenizer"):  # here and not in the callback: a page can say that it waits
-        with st.spinner("Asking the hub…"):
+        with st.spinner("Downloading…"):
             _take(name, partial(_fetched, name))
         fetched = "tokenizer_refused" not in st.session_state
     if fetched:
@@ -87,12 +87,12 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise InputError("This is no text; a tokenizer.json is JSON in UTF-8. Choose another file.") from None
+        raise InputError("This file is not UTF-8 text. Choose a tokenizer.json in UTF-8.") from None
 
 
 def _fetched(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise InputError(
-            f"“{name[:60]}” is no name of a tokenizer; type one such as bert-base-uncased, or owner/name."
+            f"“{name[:60]}” is not a tokenizer name; type one such as bert-base-uncased or owner/name."
         )
     return from_hub(name)

@@ -37,13 +37,12 @@ def draw_tokens(task: Task | None, example: Pair | None) -> None:
         "A text as tokens",
         key="data_text",
         max_chars=MOST_CHARACTERS,
-        placeholder="type any text; empty: the example that is chosen above",
+        placeholder="type any text; empty: the example above",
         persist_state="session",
-        help=f"Any text, up to {MOST_CHARACTERS} characters: it is shown as each side would read it. Empty: "
-        "the question and the answer of the example above.",
+        help=f"Up to {MOST_CHARACTERS} characters, shown as each side reads them.",
     )
     if task is None:
-        st.caption("Tokens stand here as soon as the task has some to count.")
+        st.caption("No tokens yet.")
         return
     typed = (typed or "")[:MOST_CHARACTERS]
     corpus = task.corpus
@@ -54,9 +53,9 @@ def draw_tokens(task: Task | None, example: Pair | None) -> None:
         _row("As a question", typed or (example.source if example else ""), corpus.src, task.src_tokenizer)
         _row("As an answer", typed or (example.target if example else ""), corpus.tgt, task.tgt_tokenizer)
     st.caption(
-        "**How to read it:** a box for each token, its id below. Dashed and struck through: the vocabulary "
-        "does not know it, and the model reads **[UNK]** instead. ␣ is a space that belongs to its token; "
-        "[SOS] and [EOS] are where a text begins and ends."
+        "**How to read it:** each box is a token with its id. Dashed and struck through: not in the "
+        "vocabulary, so the model reads **[UNK]**. ␣ is a space inside a token; [SOS] and [EOS] mark the "
+        "start and the end."
     )
     _vocabularies(task, same)
 
@@ -95,10 +94,6 @@ def _vocabularies(task: Task, same: bool) -> None:
     for column, (name, tokenizer, texts) in zip(st.columns(2, gap="small"), sides, strict=False):
         with column:
             _vocabulary(name, tokenizer, texts, len(pairs))
-    st.caption(
-        f"**times**: in {len(pairs):,} training examples. The magnifying glass of a table searches, a click "
-        "on the name of a column sorts."
-    )
 
 
 def _vocabulary(name: str, tokenizer: TextTokenizer, texts: Sequence[str], n_examples: int) -> None:
@@ -112,8 +107,8 @@ def _vocabulary(name: str, tokenizer: TextTokenizer, texts: Sequence[str], n_exa
         width="stretch",
         column_config={
             "times": st.column_config.NumberColumn(
-                "times", help=f"How often it stands in {n_examples:,} training examples.", format="%d"
+                "times", help=f"Occurrences in {n_examples:,} training examples.", format="%d"
             )
         },
-        alt=f"{name}: token, id, and how often it stands in {n_examples:,} training examples.",
+        alt=f"{name}: token, id, and occurrences in {n_examples:,} training examples.",
     )

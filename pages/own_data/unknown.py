@@ -23,10 +23,7 @@ _KEYS = {name: key for key, name in SETS.items()}
 def auto_line(own: OwnPairs) -> str:
     """What *auto* reads these pairs in, and what it has measured."""
     read, written = own.unknown_words
-    return (
-        f"Tokens of *auto*: sources are read in {_reason(own.src, read)}; "
-        f"targets are written in {_reason(own.tgt, written)}."
-    )
+    return f"Tokens of *auto*: {_reason(own.src, read)} for sources, {_reason(own.tgt, written)} for targets."
 
 
 def warn_of_unknown(config: RunConfig | None) -> None:
@@ -44,14 +41,13 @@ def warn_of_unknown(config: RunConfig | None) -> None:
     if max(read, written) <= MOST_UNKNOWN:
         return
     st.warning(
-        f"Of the tokens of the held-out pairs **{read:.0%}** on the side of the sources and "
-        f"**{written:.0%}** on that of the targets are unknown: training does not have them, and the model "
-        "reads and writes [UNK] instead. Such pairs come out right by chance at best, and no head is scored "
-        "on them. "
+        f"In the held-out pairs, **{read:.0%}** of the source tokens and **{written:.0%}** of the target "
+        "tokens are unknown: they do not occur in training, and the model reads and writes [UNK] "
+        "instead. Such pairs are right only by chance, and no head is scored on them. "
         + (
-            "With other tokens they can be read."
+            "Other tokens leave fewer unknown."
             if better
-            else "No other tokens know more: bring more pairs with the same words."
+            else "No other tokens leave fewer unknown; add more pairs with the same words."
         ),
         icon=":material/warning:",
     )
@@ -62,7 +58,7 @@ def warn_of_unknown(config: RunConfig | None) -> None:
             icon=":material/token:",
             on_click=_change,
             args=(better,),
-            help=f"At most {MOST_UNKNOWN:.0%} of the held-out tokens is unknown then.",
+            help=f"Leaves at most {MOST_UNKNOWN:.0%} of the held-out tokens unknown.",
         )
 
 
@@ -75,13 +71,13 @@ def _measured(config: RunConfig) -> tuple[float, float, dict[str, Any] | None]:
 
 def _reason(writing: Writing, unknown: float) -> str:
     if writing.unit == CHARACTERS:
-        return f"**characters**, since of the held-out words {unknown:.0%} would be unknown"
+        return f"**characters** (words would leave {unknown:.0%} of the held-out ones unknown)"
     kind = (
-        "**words between spaces**, since most of them are signs"
+        "**words between spaces**, because most characters are signs"
         if writing.unit == BETWEEN_SPACES
         else ("**words**")
     )
-    return f"{kind} ({unknown:.0%} of the held-out ones unknown)"
+    return f"{kind} ({unknown:.0%} of the held-out words unknown)"
 
 
 def _change(settings: dict[str, Any]) -> None:

@@ -21,13 +21,13 @@ def open_run() -> None:
         if session.open_problem:
             refuse(session.open_problem)  # above: on a low screen what comes below the file is out of sight
         st.file_uploader(
-            "A run that was taken away as one file",
+            "A run saved as one file (ZIP)",
             type="zip",
             key="run_open",
             max_upload_size=most,
             on_change=_opened,
-            help=f"Up to {most:,} MB. The file is read and never executed. The run is yours here: look at "
-            "any step of it, ask it, or let it train on.",
+            help=f"Up to {most:,} MB. The file is read and never executed. You own the opened run: view "
+            "any step, ask it, or continue its training.",
         )
 
 

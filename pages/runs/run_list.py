@@ -48,9 +48,8 @@ def run_list(current: Watched) -> None:
         open_run()
         if thinned := len(REGISTRY.library.thinned):
             st.caption(
-                f"The runs fill the {REGISTRY.limits.disk_mb:,} MB of disk that they may take: of "
-                f"{thinned:,} that nobody has looked at for long, fewer steps can be asked. Every map is "
-                "still there."
+                f"The runs have reached the disk limit of {REGISTRY.limits.disk_mb:,} MB: {thinned:,} "
+                "runs not viewed recently keep the weights of fewer steps. All maps are kept."
             )
         if REGISTRY.problem:
             refuse(REGISTRY.problem)
@@ -77,8 +76,7 @@ def _name(run: Watched) -> None:
         label_visibility="collapsed",
         on_change=_named,
         args=(run.id,),
-        help=f"What this run is called in the list, at most {MAX_NAME} letters. Who has its link sees that "
-        "too. Press Enter.",
+        help=f"The name of this run, up to {MAX_NAME} letters. Anyone with its link sees it. Press Enter.",
     )
     of, problem = session.name_problem
     if of == run.id:

@@ -36,7 +36,7 @@ def share(run: Watched, config: RunConfig) -> None:
         query["preset"] = config.recipe
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
         if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
-            st.markdown("**This run, as it trains.** Who opens it watches, and cannot change it:")
+            st.markdown("**This run, live.** Viewers cannot change it:")
             link = _link({"run": run.id} | _beside(run))
             host = urlsplit(st.context.url or "").hostname
             with st.container(key="run_link"):
@@ -45,8 +45,8 @@ def share(run: Watched, config: RunConfig) -> None:
                 st.code(link, language=None, wrap_lines=True)
             if host in ALONE:
                 st.caption(
-                    "This address leads there on this machine only. For other devices, open the page by the "
-                    "machine's name in the network; docs/serving.md says how to start the app for that."
+                    "This address works on this machine only. For other devices, open the page by the "
+                    "machine's name in the network (see docs/serving.md)."
                 )
         st.markdown("**These settings**, ready to start:")
         st.code(_link(query), language=None, wrap_lines=True)
@@ -56,9 +56,9 @@ def share(run: Watched, config: RunConfig) -> None:
 
 def _owner_link(run: Watched) -> None:
     """Behind a press of its own, and gone with the next one: a projector shows what stands open."""
-    if not st.button("Show the link that commands it", key="owner_show", icon=":material/key:"):
+    if not st.button("Show the owner's link", key="owner_show", icon=":material/key:"):
         return
-    st.markdown("For another device of **your own**: who opens this one can stop and change the run.")
+    st.markdown("For **your own** devices: anyone with this link can stop and change the run.")
     with st.container(key="owner_link"):
         owner = {"run": run.id, "owner": keyring.token_of(run.id)}
         st.code(_link(owner), language=None, wrap_lines=True)
@@ -77,7 +77,7 @@ def _beside(run: Watched) -> dict[str, str]:
         f"With the {len(parents)} runs before it" if len(parents) > 1 else "With the run before it",
         key="share_parents",
         persist_state="session",
-        help="Off: the link opens this run and no other. On: also those that it was started from, with their "
+        help="Off: the link opens this run only. On: also the runs that it was started from, with their "
         "words and curves.",
     ):
         return {}

@@ -26,12 +26,12 @@ def take_away(run: Watched, word: str) -> None:
     view = run.view
     with st.sidebar, st.popover("Take it away", icon=":material/download:", width="stretch", key="take_away"):
         if view.frame is None or len(view.frames) < 2:
-            st.caption("Train first: there is nothing to take away yet.")
+            st.caption("Nothing to take away yet; train first.")
             return
         word = view.frame.probes[view.frame.row_of(word)].text  # of one that is no probe nothing is recorded
         st.caption(
-            f"Of this run up to now, for “{plain(word)}” and the head that is shown large. Page, GIF and "
-            "filmstrip say how many of its frames they hold."
+            f"This run so far, for “{plain(word)}” and the large head. Page, GIF and filmstrip state how "
+            "many frames they hold."
         )
         name = f"headlight-seed{view.config.seed}"
         of_word = name + "-" + re.sub(r"\W+", "-", word)[:40].strip("-")
@@ -44,7 +44,7 @@ def take_away(run: Watched, word: str) -> None:
             ("export_strip", "One head as a filmstrip (PNG)", f"{of_word}.png", "image/png"),
             ("export_csv", "The curves (CSV)", f"{name}.csv", "text/csv"),
             ("export_json", "The step on the screen (JSON)", f"{name}-step.json", "application/json"),
-            ("export_weights", "The weights nearest to it (safetensors)", f"{name}.safetensors", binary),
+            ("export_weights", "The nearest weights (safetensors)", f"{name}.safetensors", binary),
             ("export_script", "The experiment as a PyTorch script", f"{name}.py", "text/x-python"),
         ):
             st.download_button(
@@ -68,12 +68,10 @@ def take_away(run: Watched, word: str) -> None:
             type="tertiary",
             on_click="ignore",
             disabled=private,
-            help="It holds what the run's owner brought: only the owner takes it along." if private else None,
+            help="It holds the owner's own data; only the owner can download it." if private else None,
         )
         if any(moment.kind == "intervention" for moment in view.moments):
-            st.caption(
-                "The script trains the configuration from the start; what was taken away is not in it."
-            )
+            st.caption("The script trains the configuration from the start, without interventions.")
 
 
 def _file(what: str, run: Watched, on_screen: selection.OnScreen, word: str) -> str | bytes:

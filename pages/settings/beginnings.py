@@ -121,7 +121,7 @@ def preset_choice() -> None:
         key="preset_short",
         captions=[PRESETS[name].shows for name in offered],
         on_change=_short_preset_chosen,
-        help="A preset fills in all settings. More presets stand under All settings.",
+        help="A preset fills in all settings. More presets are under All settings.",
     )
 
 
@@ -148,7 +148,7 @@ def beginnings(form: Form) -> None:
         bind="query-params",
         on_change=_recipe_chosen,
         help="The architecture of a published from-scratch Transformer, or the app's own. Choosing one "
-        "fills in a size and a training that suit two cores.",
+        "fills in a size and training for two cores.",
     )
     st.selectbox(
         "Topology",
@@ -166,7 +166,7 @@ def beginnings(form: Form) -> None:
             key="as_published",
             bind="query-params",
             on_change=reset,
-            help="The size of the paper, and its training where it has one. Large models are slow on a CPU.",
+            help="The paper's size, and its training where given. Large models are slow on a CPU.",
         )
         st.caption(RECIPES[recipe].source)
     form.places["task"] = form.places["topology"] = st.container()

@@ -98,8 +98,8 @@ class Form:
                 refuse(in_words(str(problem)))
             elif ownership.only_watches():
                 st.info(
-                    "This run learns pairs that its owner brought, and the file stays with the owner. Bring "
-                    "your own on the page Your data, or choose another task."
+                    "This run learns its owner's own pairs, which are not shared. Upload your own on the "
+                    "page Your data, or choose another task."
                 )
             else:
                 st.info(plain(str(problem)))

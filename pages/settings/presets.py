@@ -75,22 +75,21 @@ PRESETS = {
                 "copy",
                 175,
                 "each letter is read in its place",
-                "Some head soon draws a diagonal: each letter is read where it stands.",
+                "A head soon becomes diagonal: each letter is read in its own place.",
             ),
             (
                 "Sort letters",
                 "sort",
                 475,
                 "each word has its own pattern",
-                "What a head reads depends on the letters, not on their places: no two words draw "
-                "the same picture.",
+                "Attention depends on the letters, not on their places, so every word has its own pattern.",
             ),
             (
                 "Caesar's cipher",
                 "caesar",
                 175,
                 "a diagonal; letters change on the way",
-                "A diagonal: each letter is read where it stands, and the feed-forward layers change it.",
+                "A diagonal: each letter is read in its own place, and the feed-forward layers change it.",
             ),
             (
                 "Dates",
@@ -137,7 +136,7 @@ PRESETS = {
                 "pairs",
                 None,
                 "upload them on Your data",
-                "No gold alignment is known here: see which tokens each row attends to.",
+                "No gold alignment is known: see which tokens each row attends to.",
             ),
         )
     },
@@ -165,7 +164,7 @@ def look_for(config: RunConfig) -> str:
     if config.recipe in PRESETS:
         return PRESETS[config.recipe].look_for
     if config.published:
-        return "At the size and with the training of the paper. This takes long on a CPU."
+        return "The size and training of the paper; slow on a CPU."
     if config.recipe in _TOPOLOGIES:
         return _TOPOLOGIES[config.recipe]
     recipe = RECIPES.get(config.recipe)

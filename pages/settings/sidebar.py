@@ -112,15 +112,14 @@ def _training(form: Form) -> None:
     form.number(
         "steps",
         "Steps",
-        "Planned steps. The learning rate falls to zero with them, so they shape the run; "
-        "the goal may end it sooner.",
+        "Planned steps. The learning rate falls to zero over them; the goal may end the run sooner.",
         at=left,
     )
     form.number(
         "seed",
         "Seed",
-        "Fixes the first weights and every batch: the same seed gives the same run. "
-        "Which head turns differs from seed to seed.",
+        "Sets the first weights and every batch: the same seed gives the same run. Which head turns "
+        "depends on the seed.",
         at=right,
     )
     form.place()
@@ -133,7 +132,7 @@ def _training(form: Form) -> None:
         step=0.001,
         format="%.4g",
     )
-    stops = "Stop as soon as this share of 1,000 held-out words is exactly right."
+    stops = "Stop when this share of 1,000 held-out words is exactly right."
     form.choice("goal", "Stop at goal", list(GOALS), stops, at=right)
     form.values["goal"] = GOALS.get(form.values["goal"], 0.99)
     form.place()
@@ -144,41 +143,41 @@ def _decoding(form: Form) -> None:
         "decoding",
         "Outputs are written by",
         ("greedy", "beam"),
-        "greedy: the most probable token each time. beam: the best of several tried beside each other; "
-        "evaluations take longer.",
+        "greedy: the most probable token each time. beam: the best of several hypotheses; evaluations "
+        "take longer.",
     )
     if form.values["decoding"] == "beam":
         form.number("beams", "Beams", "{limits}.")
-        penalised = "0: short outputs are favoured; {limits}."
+        penalised = "0 favours short outputs; {limits}."
         form.number("length_penalty", "Length penalty", penalised, step=0.1)
     form.place()
 
 
 def _machine(form: Form) -> None:
-    form.choice("device", "Device", DEVICES, "auto takes a GPU if there is one, and the CPU otherwise.")
+    form.choice("device", "Device", DEVICES, "auto uses a GPU if there is one, otherwise the CPU.")
     left, right = st.columns(2, gap="small")
     form.choice(
         "precision",
         "Precision",
         PRECISIONS,
-        "Of the products in a training step. bfloat16 is faster on most GPUs, seldom on a CPU. "
-        "Weights and whatever is looked at stay float32.",
+        "Precision of the matrix products in training. bfloat16 is faster on most GPUs, rarely on a CPU. "
+        "Weights are kept and maps computed in float32.",
         at=left,
     )
     known = speed()
     form.number(
         "threads",
         "CPU threads",
-        "Empty: the number that has been measured to be fastest on this machine, among those that leave "
-        "a core to the page. At most as many as the machine has.",
+        "Empty: the fastest number measured on this machine that leaves a core to the page. At most one "
+        "per processor.",
         at=right,
         placeholder=f"{known.threads}, measured" if known else "measured",
     )
     form.toggle(
         "cuda_graphs",
         "CUDA graphs",
-        "On a CUDA GPU: capture a whole training step once and replay it, which saves launching kernel "
-        "after kernel. Elsewhere it changes nothing.",
+        "On a CUDA GPU: capture a training step once and replay it, which saves kernel launches. No "
+        "effect elsewhere.",
     )
     form.place()
 

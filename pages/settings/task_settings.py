@@ -42,22 +42,22 @@ def task_settings(form: Form) -> None:
         )
         form.place()
     if task == "caesar":
-        form.number("shift", "Shift", "Places on in the alphabet, {limits}.")
+        form.number("shift", "Shift", "Places that each letter moves on in the alphabet, {limits}.")
         form.place()
     if task == "numbers":
         form.choice(
             "language",
             "Language",
             LANGUAGES,
-            "In which numbers are written: German says the last digit before the tens.",
+            "Language of the number words. German puts the last digit before the tens.",
         )
         form.place()
-        form.number("digits", "Digits", "Of the largest number, {limits}.")
+        form.number("digits", "Digits", "Digits of the largest number, {limits}.")
         form.place()
         form.toggle(
             "to_words",
             "From digits to words",
-            "Read 342, write its words; otherwise the other way round.",
+            "On: read digits and write words. Off: the reverse.",
         )
         form.place()
     if task in GRAMMARS:
@@ -66,7 +66,7 @@ def task_settings(form: Form) -> None:
         form.number(
             "adjectives",
             "Adjectives",
-            "Most adjectives in a sentence, {limits}: with more of them more words change places.",
+            "Most adjectives in a sentence, {limits}. With more adjectives, more words change places.",
         )
         form.place()
     if task == "pairs":
@@ -81,9 +81,9 @@ def tokenizer_settings(form: Form) -> None:
         "tokenizer_kind",
         "Tokens",
         TOKENIZERS,
-        "**auto**: as the task has it, words for sentences and characters otherwise; of your own pairs what "
-        "Your data says, measured on them. **bpe** is learned "
-        "from the task's own examples. **file** is a tokenizer.json of yours: bring it on Your data.",
+        "**auto**: words for sentences, characters otherwise; for your own pairs, chosen by measurement "
+        "(see Your data). **bpe**: learned from the task's examples. **file**: your tokenizer.json, "
+        "uploaded on Your data.",
     )
     form.place()
     if form.values["tokenizer"] == "file":
@@ -93,7 +93,7 @@ def tokenizer_settings(form: Form) -> None:
     form.number(
         "vocabulary",
         "Most tokens of a side",
-        "Special tokens included, {limits}; the most frequent stay. Empty: all, and 300 for bpe.",
+        "Special tokens included, {limits}; the most frequent are kept. Empty: all, or 300 for bpe.",
         step=50,
         placeholder="all",
     )
@@ -101,7 +101,7 @@ def tokenizer_settings(form: Form) -> None:
     form.number(
         "min_frequency",
         "Least frequency",
-        "Words that training has less often than this become [UNK], {limits}.",
+        "Words that occur less often in training become [UNK], {limits}.",
     )
     form.place()
 
@@ -116,7 +116,7 @@ def _patterns(task: str) -> tuple[str, ...] | None:
         key=key,
         persist_state="session",
         placeholder="all",
-        help="Kinds of sentences to draw from; none chosen: all. "
+        help="Patterns to train on; empty: all. "
         + " ".join(f"**{name}**: {look_for}" for name, look_for in known.items()),
     )
     return tuple(name for name in known if name in chosen) or None

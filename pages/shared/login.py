@@ -19,7 +19,7 @@ def login() -> None:
         _offer()
         st.stop()
     if not all(st.user.get(name) for name in headers):
-        st.error("Only the proxy of this server says who you are. Open the address of the proxy.")
+        st.error("This server is only available through its proxy. Open the address of the proxy.")
         st.stop()
     if known or headers:
         _who(
@@ -30,7 +30,7 @@ def login() -> None:
 def _offer() -> None:
     """A button for each provider that the secrets file names, or for its only one."""
     st.title("Headlight")
-    st.markdown("This server asks who you are before it shows anything.")
+    st.markdown("Log in to use this server.")
     section = st.secrets["auth"]
     named = [name for name, value in section.items() if isinstance(value, Mapping) and "client_id" in value]
     for name in named or [None]:
@@ -41,7 +41,7 @@ def _offer() -> None:
             on_click=st.login,
             args=(name,),
         )
-    st.caption("If you came by a link, open it again once you are logged in.")
+    st.caption("If you followed a link, open it again after logging in.")
 
 
 def _who(name: str) -> None:

@@ -55,7 +55,7 @@ def test_files_that_are_no_pairs_are_refused_in_place_and_the_good_ones_stay(wat
     picture, saved = tmp_path / "picture.png", tmp_path / "page.html"
     picture.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
     saved.write_text("<!doctype html><html><body>x</body></html>", encoding="utf-8")
-    for path, told in ((picture, "is no text in UTF-8"), (saved, "is a saved web page")):
+    for path, told in ((picture, "is not UTF-8 text"), (saved, "is a saved web page")):
         upload(watch, path)
         says(watch, "pairs_report", told)
         says(watch, "pairs_report", "The pairs of “mine.tsv” stay in use.")

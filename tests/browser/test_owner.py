@@ -109,9 +109,7 @@ def test_forged_presses_over_a_raw_connection_command_nothing(app, watch, starte
             await own.answered(own.press("run_step"))
             return own.alerts
 
-    assert in_a_loop(forge())[-1:] == [
-        plain("Only who has started this run may change it. Start one of your own beside it.")
-    ]
+    assert in_a_loop(forge())[-1:] == [plain("Only the owner of this run can change it. Start your own run.")]
     step = watch.number("live_map", "step")
     watch.until(lambda: watch.number("live_map", "step") > step)
     assert watch.state == "training"

@@ -183,7 +183,7 @@ def test_who_somebody_is_only_the_proxy_says(proxy, app):
         assert "run_start" in keys
     _, alerts, keys = looked(app)
     assert (len(alerts), keys) == (1, set())
-    assert alerts[0].startswith("Only the proxy of this server says who you are.")
+    assert alerts[0].startswith("This server is only available through its proxy.")
 
 
 def test_an_upload_is_limited_by_the_app_and_not_sooner_by_the_proxy(proxy):

@@ -88,7 +88,7 @@ def test_without_a_step_it_is_the_last_model_and_without_json_one_line_for_peopl
     output = asked(view.config, view.snapshots[-1], TAKEN).answer("ox").output
     assert output != "xo", "eight steps are too few to be right"
     said = command("attend", folder, "--text", " OX ")
-    assert said == (0, [f"step 60: ox -> {output} (wrong, it is xo)"], "")
+    assert said == (0, [f"step 60: ox -> {output} (wrong; the answer is xo)"], "")
     monkeypatch.setattr("transformer.asking.Answer.right", True)
     _, lines, _ = command("attend", folder, "--text", "ox")
     assert lines[0].endswith(" (right)")
@@ -108,15 +108,15 @@ def with_a_damaged_byte(folder):
 @pytest.mark.parametrize(
     ("damage", "text", "message"),
     [
-        (shutil.rmtree, "ox", "{} is no saved run: run.json cannot be read (No such file"),
-        (lambda f: (f / "run.json").write_text("{"), "ox", "{} is no saved run: run.json is damaged ("),
+        (shutil.rmtree, "ox", "{} is not a saved run: run.json cannot be read (No such file"),
+        (lambda f: (f / "run.json").write_text("{"), "ox", "{} is not a saved run: run.json is damaged ("),
         (with_another_configuration, "ox", "The weights of step 60 do not fit this model ("),
-        (lambda f: (f / "weights.bin").unlink(), "ox", "{} holds no weights that could be asked."),
-        (lambda f: (f / "weights.bin").write_bytes(b""), "ox", "{} holds no weights that could be asked."),
+        (lambda f: (f / "weights.bin").unlink(), "ox", "{} holds no weights to ask."),
+        (lambda f: (f / "weights.bin").write_bytes(b""), "ox", "{} holds no weights to ask."),
         (with_a_damaged_byte, "ox", "weights.bin is damaged at"),
         (lambda f: None, "naïve", "Only the letters a to z are in the alphabet, not “ï”. Try naive."),
-        (lambda f: None, "", "There is no word to ask; type one, such as banana."),
-        (lambda f: None, "a" * 500, "500 letters is too long; this run learns up to 5 letters"),
+        (lambda f: None, "", "The word is empty; type one, such as banana."),
+        (lambda f: None, "a" * 500, "The word has 500 letters; this run learns up to 5"),
     ],
 )
 def test_what_cannot_be_asked_is_exit_code_2_and_one_line(refused, saved_run, damage, text, message):

@@ -243,10 +243,10 @@ def test_a_run_that_cannot_go_on_is_exit_code_2_and_one_line(refused, train, com
     (damaged / "training.safetensors").write_bytes(b"")
     command("train", "--config", config_file(learning_rate=1e30), "--out", failed)
     for folder, message in (
-        (nowhere, f"{nowhere} is no saved run: run.json cannot be read ("),
+        (nowhere, f"{nowhere} is not a saved run: run.json cannot be read ("),
         (finished, f"The run in {finished} is finished: All 8 steps are done: "),
-        (failed, f"The run in {failed} cannot go on: At step "),
-        (damaged, f"The run in {damaged} cannot go on: damaged/training.safetensors cannot be read ("),
+        (failed, f"The run in {failed} cannot be resumed: At step "),
+        (damaged, f"The run in {damaged} cannot be resumed: damaged/training.safetensors cannot be read ("),
     ):
         before = {file: file.read_bytes() for file in folder.rglob("*.*")}
         assert refused("train", "--resume", folder).startswith(message)

@@ -47,8 +47,8 @@ def test_a_value_that_cannot_be_read_is_refused_with_what_is_allowed(text):
     with pytest.raises(InputError) as refused:
         Limits.from_environment({"HEADLIGHT_TRAINING": text})
     assert str(refused.value) == (
-        f"HEADLIGHT_TRAINING={text} cannot be used; choose a whole number from 1 to 64, or leave it out: it "
-        "is 2 then."
+        f"HEADLIGHT_TRAINING={text} cannot be used; choose a whole number from 1 to 64, or leave it out "
+        "for the default, 2."
     )
     assert refused.value.field == "training"
 

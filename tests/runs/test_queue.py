@@ -48,7 +48,7 @@ def test_waiting_and_pausing_take_nothing_off_the_minutes_and_looking_adds_none(
     clock[0] = 9
     state, why = second.over()
     assert state == "stopped"
-    assert "5 minutes at a stretch" in why
+    assert "5 minutes at a time" in why
     second.leave()
     clock[0] = 30
     second.look()
@@ -67,7 +67,7 @@ def test_a_run_that_nobody_looks_at_is_to_pause_and_a_look_keeps_it_going(clock)
     assert turn.unseen
     state, why = turn.over()
     assert state == "paused"
-    assert "nobody looked for 10 minutes" in why
+    assert "no page has shown it for 10 minutes" in why
     turn.look()
     assert turn.over() is None
 

@@ -203,7 +203,7 @@ def test_a_run_is_called_what_its_owner_says(tiny, make_run):
     assert run.view.name == ""
     run.rename("  eight   heads ").result(30)
     assert run.view.name == "eight heads"
-    with pytest.raises(InputError, match="A name of 41 letters is too long; take at most 40."):
+    with pytest.raises(InputError, match="The name has 41 letters; use at most 40."):
         run.rename(41 * "a")
     run.rename("").result(30)
     assert run.view.name == ""

@@ -100,14 +100,14 @@ def test_a_missing_device_is_refused_before_there_is_a_thread(tiny, monkeypatch)
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (lambda run: run.advance(0), "0 steps cannot be taken; choose from 1 to 100,000."),
-        (lambda run: run.advance(True), "True steps cannot be taken; choose from 1 to 100,000."),
+        (lambda run: run.advance(0), "0 steps are not possible; choose from 1 to 100,000."),
+        (lambda run: run.advance(True), "True steps are not possible; choose from 1 to 100,000."),
         (lambda run: run.set_pace(3.0), "A pace of 3.0 does not exist; choose from full, 20, 5, 1."),
         (lambda run: run.set_learning_rate(0.0), "learning_rate=0 cannot be used; choose more than 0."),
-        (lambda run: run.continue_for(200_000, 0.1), "200000 steps cannot be taken; choose from 1 to "),
+        (lambda run: run.continue_for(200_000, 0.1), "200000 steps are not possible; choose from 1 to "),
         (lambda run: run.continue_for(5, -1.0), "learning_rate=-1 cannot be used; choose more than 0."),
         (lambda run: run.add_word("é"), "Only the letters a to z are in the alphabet, not “é”. Try e."),
-        (lambda run: run.add_word(11 * "a"), "11 letters is too long; this run learns up to 5 letters"),
+        (lambda run: run.add_word(11 * "a"), "The word has 11 letters; this run learns up to 5"),
     ],
 )
 def test_a_command_that_cannot_be_obeyed_is_refused_to_who_gave_it(tiny, make_run, until, command, message):
@@ -120,7 +120,7 @@ def test_a_command_that_cannot_be_obeyed_is_refused_to_who_gave_it(tiny, make_ru
 
 
 def test_a_word_that_cannot_be_asked_is_refused_before_there_is_a_run(tiny, make_run):
-    with pytest.raises(InputError, match="^There is no word to ask; type one, such as banana.$"):
+    with pytest.raises(InputError, match="^The word is empty; type one, such as banana.$"):
         make_run(tiny(), words=("cat", " "))
 
 
@@ -196,7 +196,7 @@ def test_a_folder_is_let_go_even_where_the_end_of_its_run_cannot_be_kept(
     run.rename("mine").result(30)
     run.close()
     assert run.join()
-    assert "could not be kept" in run.view.unsaved
+    assert "could not be saved" in run.view.unsaved
     assert not is_held(tmp_path / "run")
     Claim(tmp_path / "run").release()  # another writer is let in
     assert "The end of run" in caplog.text

@@ -110,7 +110,7 @@ def test_a_run_that_nobody_looks_at_is_paused_says_so_and_goes_on_when_asked(ser
     run.lease.seen_at -= 10 * 60
     until(lambda: run.view.state == "paused")
     assert run.view.reason == (
-        f"Paused at step {run.view.step:,}: nobody looked for 10 minutes. Press Resume."
+        f"Paused at step {run.view.step:,}: no page has shown it for 10 minutes. Press Resume."
     )
     until(lambda: waits.view.state == "training")
     waits.close()
@@ -127,7 +127,7 @@ def test_a_run_whose_turn_comes_when_nobody_looks_any_more_leaves_it_to_the_next
     first.stop()
     until(lambda: third.view.state == "training")
     assert second.view.state == "paused"
-    assert second.view.reason.startswith("Paused at step 0: nobody looked for 10 minutes.")
+    assert second.view.reason.startswith("Paused at step 0: no page has shown it for 10 minutes.")
 
 
 def test_a_run_that_has_had_its_time_is_stopped_says_so_and_can_be_continued(server, begin, until):
@@ -136,8 +136,8 @@ def test_a_run_that_has_had_its_time_is_stopped_says_so_and_can_be_continued(ser
     run.lease.taken_at -= 30 * 60
     until(lambda: run.view.state == "stopped")
     assert run.view.reason == (
-        f"Stopped at step {run.view.step:,}: on this server a run trains for 30 minutes at a stretch. "
-        "Continue it if you like."
+        f"Stopped at step {run.view.step:,}: this server limits a run to 30 minutes at a time. "
+        "Press Continue to train on."
     )
     assert run.view.frame.step == run.view.step
     registry.continue_for(run, 5, 0.01)
@@ -151,7 +151,7 @@ def test_a_run_goes_on_up_to_the_limit_of_steps_and_not_beyond(server, tiny, unt
     registry.start(run)
     until(lambda: run.view.state == "finished")
     with pytest.raises(
-        InputError, match="^301 steps are too many for this server; choose at most 300 in all"
+        InputError, match="^301 steps are too many for this server; choose at most 300 in total"
     ):
         registry.continue_for(run, 297, 0.01)
     registry.continue_for(run, 296, 0.01)
@@ -162,7 +162,7 @@ def test_a_visitor_has_so_many_runs_that_have_not_ended_and_others_have_theirs(s
     registry = server(training=1, per_visitor=2)
     first, second = begin(registry, visitor="ann"), begin(registry, visitor="ann")
     third = registry.draft(slow, visitor="ann")
-    refused = "^You have as many runs that have not ended as this server allows: 2. Stop one first; "
+    refused = "^You have 2 of 2 unfinished runs allowed on this server. "
     with pytest.raises(InputError, match=refused):
         registry.start(third)
     assert third.view.state == "idle"

@@ -159,7 +159,7 @@ def test_a_folder_in_which_a_run_was_killed_before_it_was_kept_takes_another(tin
     folder = tmp_path / "run"
     first = Archive(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["run.lock", "writer.json"]
-    with pytest.raises(InputError, match="^Another process trains the run in "):
+    with pytest.raises(InputError, match="^Another process is training the run in "):
         Archive(folder)
     first.close()
     run = make_run(tiny(), archive=Archive(folder), every_step=False)

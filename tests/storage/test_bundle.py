@@ -93,7 +93,7 @@ def test_a_run_that_was_brought_along_shows_the_same_and_trains_on_to_the_same_l
     assert run.ready.wait(30)
     there, here = paused.view, run.view
     assert id_ == here.id != there.id
-    assert (here.state, here.reason) == ("paused", "Taken away as a file at step 5.")
+    assert (here.state, here.reason) == ("paused", "Saved as a file at step 5.")
     assert here.config == there.config
     assert here.frames.steps == there.frames.steps == tuple(range(6))
     for one, other in zip(here.frames, there.frames, strict=True):
@@ -127,7 +127,7 @@ def test_a_run_that_is_kept_nowhere_can_be_taken_along_without_its_training(serv
     replay = stage.get(id_)
     assert replay.view.frames.steps == tuple(range(tiny_run.train.steps + 1))
     assert [one.step for one in replay.view.snapshots] == [*replay.view.frames.steps]
-    with pytest.raises(InputError, match="is not trained here"):
+    with pytest.raises(InputError, match="is cannot be changed here"):
         stage.control(id_, "mine")
     time.sleep(FREE_SECONDS)
     assert stage.get(id_) is replay  # and is not read again at every look
@@ -164,7 +164,7 @@ def test_a_run_of_a_gpu_goes_on_where_there_is_none(servers, bundles):
         (saying(format=4), "has format 4; this version reads format 3"),
         (saying(step=13), "its numbers are none of a run"),
         (saying(words=["not4letters"]), "letters"),
-        (saying(words=["frog"] * 13), "This file asks 13 words; a run asks at most 12"),
+        (saying(words=["frog"] * 13), "This file has 13 tracked words; a run has at most 12"),
         (saying(reason=os.urandom(2_000_000).hex()), "run.json is too large"),
     ],
 )
@@ -208,7 +208,7 @@ def named(n):
     ids=["empty", "cut off", "text", "names"],
 )
 def test_what_is_no_archive_of_ours_is_refused_with_advice(data, why):
-    with pytest.raises(InputError, match=f"{why}.*Choose one that"):
+    with pytest.raises(InputError, match=f"{why}.*Choose a file of"):
         unpack(data, None)
 
 
@@ -217,13 +217,13 @@ def test_an_opened_run_counts_as_its_visitors(servers, paused):
     data = home.file_of(paused)
     for _ in range(Limits().per_visitor):
         bring(stage, data)
-    with pytest.raises(InputError, match="as many runs that have not ended as this server allows: 4"):
+    with pytest.raises(InputError, match="You have 4 of 4 unfinished runs"):
         bring(stage, data)
 
 
 def test_a_file_that_is_larger_than_the_server_allows_is_refused_unread(tmp_path):
     registry = Registry(Limits(upload_mb=1), Library(tmp_path))
-    with pytest.raises(InputError, match=r"This file has 1\.1 MB; this server opens files of up to 1 MB"):
+    with pytest.raises(InputError, match=r"This file has 1\.1 MB; this server allows 1 MB"):
         bring(registry, bytes(1_100_000))
 
 

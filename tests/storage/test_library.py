@@ -47,7 +47,7 @@ def test_a_run_is_commanded_with_its_token_and_watched_without(registry, finishe
     assert registry.control(run.id, token) is run
     for wrong in ("", token[:-1], token + "A", run.id, digest_of(token)):
         assert not registry.owners.is_owner(run.id, wrong)
-        with pytest.raises(InputError, match="Only who has started this run may change it"):
+        with pytest.raises(InputError, match="Only the owner of this run can change it"):
             registry.control(run.id, wrong)
     nobodys = registry.draft(tiny())
     assert not registry.owners.is_owner(nobodys.id, "")
@@ -115,7 +115,7 @@ def test_another_registry_of_the_same_folder_only_watches_what_the_first_one_kee
     watched = second.get(run.id)
     assert isinstance(watched, Remote)
     until(lambda: watched.view.state == "finished")
-    with pytest.raises(InputError, match="is not trained here"):
+    with pytest.raises(InputError, match="is cannot be changed here"):
         second.control(run.id, token)
 
 
@@ -137,7 +137,7 @@ def test_a_folder_that_cannot_be_made_leaves_the_run_in_memory_and_says_so(tiny,
     run = registry.draft(tiny())
     registry.start(run)
     until(lambda: run.view.state == "finished")
-    assert "is not kept on disk (Not a directory)" in run.view.unsaved
+    assert "is not saved on disk (Not a directory)" in run.view.unsaved
     run.close()
     run.join()
 

@@ -49,7 +49,7 @@ def test_a_run_whose_process_ended_is_paused_at_its_step_and_what_lies_beyond_is
     found = read_run(folder)
     read = found.view
     assert (read.state, found.can_go_on) == ("paused", False)
-    assert "the last step that was kept is 5" in read.reason
+    assert "the last saved step is 5" in read.reason
     assert read.metrics.column("step").tolist() == [1, 2, 3, 4, 5]
     assert read.metrics.column("loss").tolist() == view.metrics.column("loss").tolist()[:5]
     assert read.frames.steps == (0, 1, 2, 3, 4, 5)

@@ -107,7 +107,7 @@ def with_another_loss(path):
         (lambda path: path.write_bytes(b"PAR1 and nothing PAR1"), ""),
         (bomb, "10,000,000 rows in "),
         (of_texts, "its columns hold string"),
-        (out_of_order, "its steps are in no order"),
+        (out_of_order, "its steps are not in order"),
         (with_another_loss, "could not verify page integrity"),
     ],
     ids=["no table", "bomb", "texts", "order", "another number"],
@@ -135,8 +135,8 @@ def with_training_of_another(folder):
             lambda f: rewritten(f / "training.safetensors", '{"run": {}}'),
             "run/training.safetensors cannot be read (Object missing required field",
         ),
-        (with_training_of_another, "run/training.safetensors is of another run."),
-        (with_older_training, "run/training.safetensors is of step 8, and the run is not."),
+        (with_training_of_another, "run/training.safetensors belongs to another run."),
+        (with_older_training, "run/training.safetensors is at step 8, but the run is not."),
     ],
     ids=["cut off", "no facts", "of another run", "older"],
 )
@@ -153,7 +153,7 @@ def test_a_run_without_a_whole_training_can_be_looked_at_and_says_why_it_cannot_
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    assert refusal(tmp_path).startswith(f"{tmp_path} is no saved run: run.json cannot be read (")
+    assert refusal(tmp_path).startswith(f"{tmp_path} is not a saved run: run.json cannot be read (")
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
 def test_a_damaged_run_json_is_told(saved, text):
     _, folder = saved
     (folder / "run.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert refusal(folder).startswith(f"{folder} is no saved run: run.json is damaged (")
+    assert refusal(folder).startswith(f"{folder} is not a saved run: run.json is damaged (")
 
 
 def test_a_setting_whose_name_is_no_text_is_told(saved):

@@ -146,6 +146,6 @@ def test_letters_are_not_joined_where_the_task_is_about_single_ones(kind):
 
 
 def test_a_frequency_that_no_word_has_is_refused_with_the_number():
-    with pytest.raises(InputError, match="4 times in 12") as error:
+    with pytest.raises(InputError, match="4 times among 12") as error:
         made(min_frequency=4)
     assert error.value.field == "min_frequency"

@@ -211,7 +211,7 @@ def test_a_loss_that_is_no_number_ends_the_training_with_its_step(tiny):
     with pytest.raises(NotFinite) as ended:
         list(train(state))
     assert str(ended.value).startswith(f"At step {state.step} the loss is ")
-    assert str(ended.value).endswith("nothing more can be learned. Start again with a lower learning rate.")
+    assert str(ended.value).endswith("training cannot continue. Start again with a lower learning rate.")
     assert 1 < state.step < 8
 
 

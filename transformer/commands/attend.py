@@ -18,12 +18,12 @@ def add(commands: Any) -> None:
     attend = commands.add_parser(
         "attend", help="ask a saved run", description="Ask the model of any step of a saved run."
     )
-    attend.add_argument("folder", type=Path, metavar="DIR", help="a folder that `train --out` has written")
+    attend.add_argument("folder", type=Path, metavar="DIR", help="a folder written by `train --out`")
     attend.add_argument("--text", required=True, help="the word or sentence to ask")
     attend.add_argument(
-        "--step", type=int, help="which step's model; the nearest whose weights are kept (default: the last)"
+        "--step", type=int, help="step of the model; the nearest with saved weights (default: the last)"
     )
-    attend.add_argument("--json", action="store_true", help="maps and scores too, as one line of JSON")
+    attend.add_argument("--json", action="store_true", help="one line of JSON, with maps and scores")
     attend.set_defaults(run=run)
 
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         view = saved.view
         snapshot = view.snapshot_at(view.step if arguments.step is None else arguments.step)
         if snapshot is None:
-            raise InputError(f"{arguments.folder} holds no weights that could be asked.")
+            raise InputError(f"{arguments.folder} holds no weights to ask.")
         model = asked(view.config, snapshot, snapshot.interventions)
         said = model.answer(arguments.text)
     except InputError as error:
@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _judged(said: Any) -> str:
     if said.question.answer is None:
-        return "nobody here knows whether it is right"
-    return "right" if said.right else f"wrong, it is {said.question.answer}"
+        return "the right answer is not known"
+    return "right" if said.right else f"wrong; the answer is {said.question.answer}"
 
 
 def _listed(values: np.ndarray[Any, Any]) -> Any:

@@ -21,17 +21,19 @@ def add(commands: Any) -> None:
     data = commands.add_parser(
         "data",
         help="show examples, or read pairs",
-        description="Show generated examples with their alignment, or report what is read of your own pairs.",
+        description="Show generated examples with their alignment, or report on your own pairs.",
     )
     what = data.add_mutually_exclusive_group(required=True)
-    what.add_argument("--task", choices=TASKS[:-1], help="whose examples to draw")
+    what.add_argument("--task", choices=TASKS[:-1], help="the task to draw examples from")
     what.add_argument(
         "--pairs", type=Path, nargs="+", metavar="FILE", help="one file of pairs, or two aligned ones"
     )
     data.add_argument("--n", type=int, default=10, help="how many examples (default: 10)")
-    data.add_argument("--seed", type=int, default=0, help="which ones (default: 0)")
-    data.add_argument("--held-out", action="store_true", help="of those that training never sees")
-    data.add_argument("--adjectives", type=int, default=1, help="most adjectives in a sentence (default: 1)")
+    data.add_argument("--seed", type=int, default=0, help="seed of the examples (default: 0)")
+    data.add_argument("--held-out", action="store_true", help="held-out examples only")
+    data.add_argument(
+        "--adjectives", type=int, default=1, help="maximum adjectives in a sentence (default: 1)"
+    )
     data.add_argument(
         "--json", action="store_true", help="a line of JSON for each example, or one for the report"
     )

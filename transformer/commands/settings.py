@@ -62,7 +62,7 @@ def configuration(arguments: argparse.Namespace, held: Brought) -> RunConfig:
         name = arguments.recipe or "default"
         config = beginning(name, arguments.topology, published=arguments.paper)
     elif arguments.recipe is not None or arguments.paper:
-        raise InputError("--config and --recipe both say what to train; choose one of them.")
+        raise InputError("--config and --recipe exclude each other; choose one of them.")
     else:
         try:
             config = RunConfig.from_json(arguments.config.read_text(encoding="utf-8"))
@@ -71,7 +71,7 @@ def configuration(arguments: argparse.Namespace, held: Brought) -> RunConfig:
         config = with_topology(config, arguments.topology or config.model.topology)
     if held.pairs is not None:
         if arguments.task not in (None, "pairs"):
-            raise InputError(f"--task {arguments.task} has its own examples; leave it or --pairs out.")
+            raise InputError(f"--task {arguments.task} has its own examples; leave out --task or --pairs.")
         if config.train.task != "pairs":
             config = for_pairs(with_task(config, "pairs"), in_characters=held.pairs.in_characters)
         config = config.with_changes(pairs=held.pairs.digest)
@@ -92,7 +92,7 @@ def configuration(arguments: argparse.Namespace, held: Brought) -> RunConfig:
     for setting in arguments.set:
         name, equals, value = setting.partition("=")
         if not equals:
-            raise InputError(f"--set {setting} names no value; write it as NAME=VALUE.")
+            raise InputError(f"--set {setting} has no value; write it as NAME=VALUE.")
         try:
             read = json.loads(value)
         except ValueError:

@@ -37,19 +37,19 @@ def add(commands: Any) -> None:
     train.add_argument(
         "--task",
         metavar="|".join(TASKS),
-        help="what is learned, with the sizes that fit it (default: the configuration's, reverse)",
+        help="task to learn, with sizes that fit it (default: the configuration's, reverse)",
     )
     train.add_argument(
         "--pairs", type=Path, nargs="+", metavar="FILE", help="your own pairs: one file, or two aligned ones"
     )
-    train.add_argument("--swap", action="store_true", help="of pairs, learn from the second to the first")
+    train.add_argument("--swap", action="store_true", help="pairs: learn from the second side to the first")
     train.add_argument(
-        "--longest", type=int, nargs=2, metavar=("SOURCE", "TARGET"), help="of pairs, most words of each side"
+        "--longest", type=int, nargs=2, metavar=("SOURCE", "TARGET"), help="pairs: maximum words of each side"
     )
     train.add_argument(
-        "--least", type=int, default=1, metavar="N", help="of pairs, those whose words all occur N times"
+        "--least", type=int, default=1, metavar="N", help="pairs: keep those whose words all occur N times"
     )
-    train.add_argument("--most", type=int, metavar="N", help="of pairs, at most N, in random order")
+    train.add_argument("--most", type=int, metavar="N", help="pairs: keep at most N, at random")
     train.add_argument(
         "--tokenizer",
         metavar="KIND|FILE",
@@ -58,13 +58,13 @@ def add(commands: Any) -> None:
     train.add_argument(
         "--recipe",
         choices=list(RECIPES),
-        help="a published architecture, at sizes fit for two cores and trained the app's own way",
+        help="a published architecture, sized for two cores and trained as in the app",
     )
     train.add_argument("--paper", action="store_true", help="that recipe at paper size, trained as published")
     train.add_argument(
-        "--topology", choices=list(KINDS_OF), help="which stacks there are (default: the recipe's)"
+        "--topology", choices=list(KINDS_OF), help="stacks of the model (default: the recipe's)"
     )
-    train.add_argument("--seed", type=int, help="fixes first weights and every batch")
+    train.add_argument("--seed", type=int, help="sets the first weights and every batch")
     train.add_argument("--steps", type=int, help="planned steps; the schedule's decay ends with them")
     train.add_argument(
         "--target", type=float, help="stop at this share of exact held-out examples, e.g. 0.99"
@@ -78,14 +78,14 @@ def add(commands: Any) -> None:
         help="any other setting, its value as JSON; may be repeated",
     )
     train.add_argument(
-        "--tensorboard", action="store_true", help="curves for TensorBoard too, in the run's folder"
+        "--tensorboard", action="store_true", help="also write TensorBoard curves to the run's folder"
     )
-    train.add_argument("--out", type=Path, metavar="DIR", help="a new folder to keep the run in")
+    train.add_argument("--out", type=Path, metavar="DIR", help="a new folder for the run")
     train.add_argument(
         "--resume",
         type=Path,
         metavar="DIR",
-        help="go on with the run in this folder, as if it had never stopped",
+        help="resume the run in this folder",
     )
     train.add_argument(
         "--device", choices=DEVICES, help="where to train (default: the configuration's, auto)"
@@ -131,21 +131,21 @@ def run(arguments: argparse.Namespace) -> int:
 def _resumed(arguments: argparse.Namespace) -> int:
     """Go on with a saved run. Raises InputError."""
     if place() is not None:
-        raise InputError("--resume goes on in one process; start it without the launcher.")
+        raise InputError("--resume works in one process only; start it without the launcher.")
     from transformer.storage.archive import Archive
     from transformer.storage.saved import read_run
 
     values = vars(arguments) | {"least": None if arguments.least == 1 else arguments.least}
     given = [name for name, value in values.items() if not (value is None or value is False or value == [])]
     if others := sorted(set(given) - {"command", "run", "resume", "json"}):
-        raise InputError(f"--resume goes on with the settings of the run; leave out --{', --'.join(others)}.")
+        raise InputError(f"--resume uses the settings of the run; leave out --{', --'.join(others)}.")
     saved = read_run(arguments.resume)
     if saved.view.state == FINISHED:
         raise InputError(f"The run in {arguments.resume} is finished: {saved.view.reason}")
     if saved.view.state == FAILED or not saved.can_go_on:
         raise InputError(
-            f"The run in {arguments.resume} cannot go on: {saved.damage or saved.view.reason} "
-            "Start a new one with --config."
+            f"The run in {arguments.resume} cannot be resumed: {saved.damage or saved.view.reason} Start "
+            "a new one with --config."
         )
     archive = Archive(arguments.resume, resumed=True)
     saved = replace(saved, view=replace(saved.view, state=PAUSED))  # one that was stopped keeps its plan

@@ -112,11 +112,13 @@ class TrainConfig(Settings):
             or not self.patterns
             or not all(isinstance(pattern, str) for pattern in self.patterns)
         ):
-            raise InputError(f"patterns={self.patterns!r} are no names; choose at least one.", "patterns")
+            raise InputError(
+                f"patterns={self.patterns!r} is not a list of names; choose at least one.", "patterns"
+            )
         for name in ("pairs", "tokenizer_file"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, str) or not 0 < len(value) <= 64):
-                raise InputError(f"{name}={value!r} is no digest of a file.", name)
+                raise InputError(f"{name}={value!r} is not the digest of a file.", name)
         if (
             not isinstance(self.betas, tuple)
             or len(self.betas) != 2

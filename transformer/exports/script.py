@@ -48,7 +48,7 @@ def script(config: RunConfig) -> str:
 def script_problem(config: RunConfig) -> str | None:
     """Why there is no script of a configuration; None where there is one."""
     if config.train.task != "reverse":
-        return "The script is written for the reversal only, so far; choose that task."
+        return "The script supports the reversal only; choose that task."
     for name, written in _WRITTEN.items():
         value = getattr(config.train, name)
         if value not in written:

@@ -30,7 +30,7 @@ def check_start(config: RunConfig, *, kept: bool) -> None:
 def check_steps(steps: int) -> None:
     """Refuse what is not a number of steps to take. Raises InputError."""
     if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_CONTINUE:
-        raise InputError(f"{steps!r} steps cannot be taken; choose from 1 to {MAX_CONTINUE:,}.", "steps")
+        raise InputError(f"{steps!r} steps are not possible; choose from 1 to {MAX_CONTINUE:,}.", "steps")
 
 
 def check_rate(rate: float) -> None:
@@ -57,7 +57,7 @@ def check_pace(pace: float | None) -> None:
 def check_name(name: str) -> None:
     """Refuse a name that is too long. Raises InputError."""
     if len(name) > MAX_NAME:
-        raise InputError(f"A name of {len(name)} letters is too long; take at most {MAX_NAME}.", "name")
+        raise InputError(f"The name has {len(name)} letters; use at most {MAX_NAME}.", "name")
 
 
 def check_alive(view: RunView, asked: str, field: str) -> None:
@@ -100,6 +100,8 @@ def check_saved(saved: Saved, limits: Limits) -> None:
     limits.check_steps(view.planned)
     task = task_of(view.config)
     if len([task.question(word) for word in saved.words]) > MAX_WORDS:
-        raise InputError(f"This file asks {len(saved.words):,} words; a run asks at most {MAX_WORDS}.", FIELD)
+        raise InputError(
+            f"This file has {len(saved.words):,} tracked words; a run has at most {MAX_WORDS}.", FIELD
+        )
     if view.frames.nbytes > 2 * MEMORY_LIMIT:
-        raise InputError("This file holds more frames than a run keeps.", FIELD)
+        raise InputError("This file has more frames than a run can have.", FIELD)

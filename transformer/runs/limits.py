@@ -55,8 +55,8 @@ class Limits:
             value, (least, most) = getattr(self, limit.name), limit.metadata["range"]
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
                 raise InputError(
-                    f"{variable(limit.name)}={value} cannot be used; choose a whole number from {least} to "
-                    f"{most}, or leave it out: it is {limit.default} then.",
+                    f"{variable(limit.name)}={value} cannot be used; choose a whole number from {least} "
+                    f"to {most}, or leave it out for the default, {limit.default}.",
                     limit.name,
                 )
 
@@ -82,28 +82,28 @@ class Limits:
         self.check_steps(config.train.steps)
         if (config.threads or 0) > processors():
             raise InputError(
-                f"{config.threads} threads are too many for this server; it has {processors()} processors. "
-                "Choose at most as many, or leave it to the app, which measures what is fastest.",
+                f"{config.threads} threads are too many for this server; it has {processors()} "
+                "processors. Choose at most as many, or leave the setting empty.",
                 "threads",
             )
         model, needed = config.model, training_bytes(config) / 1e6
         if (parameters := parameter_count(model)) > self.parameters:
             raise InputError(
-                f"This model has {parameters:,} parameters; on this server a run may have "
-                f"{self.parameters:,}. Choose a smaller width or fewer layers.",
+                f"This model has {parameters:,} parameters; this server allows {self.parameters:,}. "
+                "Choose a smaller width or fewer layers.",
                 "d_model",
             )
         if model.max_len > self.tokens:
             letters = config.train.task in LETTER_TASKS
             raise InputError(
-                f"This model reads and writes up to {model.max_len:,} tokens; on this server it may be "
+                f"This model reads and writes up to {model.max_len:,} tokens; this server allows "
                 f"{self.tokens:,}. Choose {'shorter words' if letters else 'shorter examples'}.",
                 "max_letters" if letters else "task",
             )
         if needed > self.memory_mb:
             raise InputError(
-                f"This model needs about {needed:,.0f} MB to train; on this server a run may take "
-                f"{self.memory_mb:,} MB. Choose a smaller batch, a smaller width or fewer layers.",
+                f"This model needs about {needed:,.0f} MB to train; this server allows {self.memory_mb:,} "
+                "MB. Choose a smaller batch, a smaller width or fewer layers.",
                 "batch_size",
             )
 
@@ -111,7 +111,7 @@ class Limits:
         """Refuse a plan that is too long. Raises InputError."""
         if steps > self.steps:
             raise InputError(
-                f"{steps:,} steps are too many for this server; choose at most {self.steps:,} in all.",
+                f"{steps:,} steps are too many for this server; choose at most {self.steps:,} in total.",
                 "steps",
             )
 
@@ -119,7 +119,7 @@ class Limits:
         """Refuse a file of so many bytes before it is read. Raises InputError."""
         if size > 1_000_000 * self.upload_mb:
             raise InputError(
-                f"This file has {size / 1e6:,.1f} MB; this server opens files of up to {self.upload_mb:,} MB "
+                f"This file has {size / 1e6:,.1f} MB; this server allows {self.upload_mb:,} MB "
                 f"({variable('upload_mb')}).",
                 "run_open",
             )

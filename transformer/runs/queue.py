@@ -125,9 +125,9 @@ class Lease:
             return None
         if _minutes_since(self.taken_at) >= self.limits.minutes:
             limit = _minutes(self.limits.minutes)
-            return STOPPED, f"on this server a run trains for {limit} at a stretch. Continue it if you like."
+            return STOPPED, f"this server limits a run to {limit} at a time. Press Continue to train on."
         if self.unseen:
-            return PAUSED, f"nobody looked for {_minutes(self.limits.unseen_minutes)}. Press Resume."
+            return PAUSED, f"no page has shown it for {_minutes(self.limits.unseen_minutes)}. Press Resume."
         return None
 
 

@@ -222,5 +222,5 @@ def unpack(folder: Path, config: RunConfig) -> tuple[TrainState, Memory]:
     facts = read_training_facts(folder, {"run": RunFile, "progress": Progress, "memory": Memory})
     run, progress = facts["run"], facts["progress"]
     if (run.step, run.planned) != (progress.step, progress.stretch.last):
-        raise InputError(f"{folder.name}/{TRAINING} is of two different steps or plans.")
+        raise InputError(f"{folder.name}/{TRAINING} mixes two different steps or plans.")
     return unpacked(config, read_arrays(folder / TRAINING), progress), facts["memory"]

@@ -50,7 +50,7 @@ class Registry:
             self.limits = limits or Limits.from_environment()
         except InputError as error:
             self.limits = Limits()
-            self.problem = f"A limit of this server cannot be read. {error} Then start the server again."
+            self.problem = f"A limit of this server is invalid. {error} Then restart the server."
             LOG.error("%s", self.problem)
         self.library = library or Library(None)
         self.owners = Owners(lambda id_: self.library.owner(id_))
@@ -115,8 +115,8 @@ class Registry:
         going = sum(other.view.state not in ENDED for other in others)
         if going >= self.limits.per_visitor:
             raise InputError(
-                f"You have as many runs that have not ended as this server allows: {going}. Stop one first; "
-                "the list of runs, on the left, leads to them.",
+                f"You have {going} of {self.limits.per_visitor} unfinished runs allowed on this server. "
+                "Select one in the list of runs and stop it first.",
                 "run_start",
             )
 
@@ -234,7 +234,7 @@ class Registry:
             check = partial(check_saved, limits=self.limits)
             run = self.get(self.library.open_file(data, digest_of(token), processors(), check))
             if run is None:
-                raise InputError("This file holds a run that cannot be opened here.", FIELD)
+                raise InputError("The run in this file cannot be opened on this server.", FIELD)
         if isinstance(run, Run):
             run.visitor = visitor  # it counts as theirs from now on
         LOG.info("open %s", run.id[:6])
@@ -270,11 +270,11 @@ class Registry:
         """
         run = self.get(id_)
         if not isinstance(run, Run):
-            why = "is not here any more" if run is None else "is not trained here"
-            raise InputError(f"This run {why}. Start one of your own beside it.")
+            why = "is no longer on this server" if run is None else "cannot be changed here"
+            raise InputError(f"This run {why}. Start your own run.")
         if not self.owners.is_owner(id_, token):
             LOG.info("refuse command of %s", id_[:6])
-            raise InputError("Only who has started this run may change it. Start one of your own beside it.")
+            raise InputError("Only the owner of this run can change it. Start your own run.")
         return run
 
     def close(self) -> None:

@@ -204,8 +204,8 @@ class Runner(threading.Thread):
         try:
             self._keep()
         except Exception as error:
-            LOG.exception("The end of run %s is not kept", self._view.id[:6])
-            self._published.note(unsaved=f"The end of this run could not be kept: {explained(error)}")
+            LOG.exception("The end of run %s is not saved", self._view.id[:6])
+            self._published.note(unsaved=f"The end of this run could not be saved: {explained(error)}")
         finally:
             if self.archive is not None:
                 self.archive.close()

@@ -36,8 +36,8 @@ def keep_in_folder(run: Run, folder: Path, owner: str, written: Callable[[], Non
     except (InputError, OSError) as error:
         LOG.warning("%s is not kept on disk: %s", run.id[:6], error)
         cause = error.__cause__ if isinstance(error, InputError) else error
-        why = cause.strerror if isinstance(cause, OSError) else "its folder cannot be made"
-        run.live_in_memory(f"This run is not kept on disk ({why}). It lives as long as the server runs.")
+        why = cause.strerror if isinstance(cause, OSError) else "its folder cannot be created"
+        run.live_in_memory(f"This run is not saved on disk ({why}). It is lost when the server stops.")
         return
     archive.written = written
     run.keep_in(archive)

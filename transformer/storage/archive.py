@@ -89,7 +89,9 @@ class Archive:
                 raise InputError(f"The folder {folder} is not empty; choose a new one.", "out")
             self._claim = Claim(folder)
         except Timeout as error:
-            raise InputError(f"Another process trains the run in {folder}; watch it, or stop it.") from error
+            raise InputError(
+                f"Another process is training the run in {folder}; watch it or stop it."
+            ) from error
         except OSError as error:
             raise InputError(f"The folder {folder} cannot be written ({error.strerror}).", "out") from error
         self._changed = threading.Condition()
@@ -192,8 +194,8 @@ class Archive:
         except Exception as error:  # whatever it is, training goes on and the page says it
             why = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
             return (
-                f"What is new in this run is not on disk ({why}). It goes on in memory, and is kept as soon "
-                "as that is possible again."
+                f"The latest steps of this run are not on disk ({why}). Training goes on in memory, and "
+                "is saved when the disk can be written again."
             )
 
     def _keep(self, handed: _Handed) -> None:

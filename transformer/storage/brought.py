@@ -110,11 +110,13 @@ def saved_data(folder: Path, config: RunConfig) -> Brought:
         if train.task == "pairs":
             own = keep(from_tsv((folder / PAIRS).read_text(encoding="utf-8")))
             if own.digest != train.pairs:
-                raise InputError(f"{folder / PAIRS} holds other pairs than those of this run.")
+                raise InputError(f"{folder / PAIRS} does not hold the pairs of this run.")
         if train.tokenizer == "file":
             file = keep_tokenizer((folder / TOKENIZER).read_text(encoding="utf-8"))
             if file.digest != train.tokenizer_file:
-                raise InputError(f"{folder / TOKENIZER} is another tokenizer than that of this run.")
+                raise InputError(f"{folder / TOKENIZER} is not the tokenizer of this run.")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{folder} does not hold what its run was trained on ({error}).") from error
+        raise InputError(
+            f"{folder} does not hold the pairs or the tokenizer of its run ({error})."
+        ) from error
     return Brought(pairs=own, tokenizer=file)

@@ -128,11 +128,11 @@ def unpack(data: bytes, folder: Path) -> None:
                 raise ValueError(f"{RUN} is too large")
             for one in ours:
                 if one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise ValueError(f"{one.filename} is packed in another way than ours")
+                    raise ValueError(f"{one.filename} is packed in an unknown way")
                 with packed.open(one) as file:
                     found = file.read(one.file_size + 1)  # no more than was counted, whatever it holds
                 if len(found) != one.file_size:
-                    raise ValueError(f"{one.filename} is not as large as it says")
+                    raise ValueError(f"{one.filename} does not have the size that it declares")
                 (folder / one.filename).write_bytes(found)
     except OSError:
         raise
@@ -155,7 +155,7 @@ def settle(folder: Path, id_: str, processors: int) -> None:
     def settled(run: RunFile) -> RunFile:
         device = "cpu" if run.config.device == "cpu" else "auto"
         threads = run.config.threads and min(run.config.threads, processors)
-        reason = run.reason if run.state in ENDED else f"Taken away as a file at step {run.step:,}."
+        reason = run.reason if run.state in ENDED else f"Saved as a file at step {run.step:,}."
         return replace(
             run,
             id=id_,
@@ -175,4 +175,4 @@ def _bytes_of_names(data: bytes) -> int:
     return int.from_bytes(data[at + 12 : at + 16], "little") if at >= 0 else 0
 
 
-_ADVICE = "Choose one that “Take it away” has made of a whole run."
+_ADVICE = "Choose a file of a whole run made by “Take it away”."

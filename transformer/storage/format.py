@@ -77,13 +77,13 @@ def read_run_file(folder: Path) -> RunFile:
     try:
         text = (folder / RUN).read_bytes()
     except OSError as error:
-        raise InputError(f"{folder} is no saved run: {RUN} cannot be read ({error.strerror}).") from error
+        raise InputError(f"{folder} is not a saved run: {RUN} cannot be read ({error.strerror}).") from error
     try:
         said = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
         version = bytes(said["format"])
         run = msgspec.json.decode(text, type=RunFile) if version == str(FORMAT).encode() else None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{folder} is no saved run: {RUN} is damaged ({error}).") from error
+        raise InputError(f"{folder} is not a saved run: {RUN} is damaged ({error}).") from error
     if run is None:
         raise InputError(
             f"{folder} has format {version.decode(errors='replace')[:40]}; this version reads format "
@@ -133,7 +133,7 @@ def of_record(facts: bytes, body: bytes) -> Recorded:
     if kind == "chunk":
         return from_record(facts, body)
     if kind not in _KINDS:
-        raise ValueError(f"{kind!r} is nothing that is recorded")
+        raise ValueError(f"{kind!r} is not a kind of record")
     recorded = msgspec.json.decode(said.get("of", b""), type=_KINDS[kind], dec_hook=_array)
     if isinstance(recorded, Evaluation) and not _counts(recorded):
         raise ValueError("it counts more right than asked")

@@ -157,7 +157,7 @@ class Library:
         """
         if self.folder is None:
             raise InputError(
-                f"This server keeps no runs on disk, and so can open none. Start it with {ENVIRONMENT}=DIR.",
+                f"This server saves no runs on disk, so it cannot open one. Start it with {ENVIRONMENT}=DIR.",
                 FIELD,
             )
         id_ = new_token()
@@ -165,7 +165,7 @@ class Library:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._clear()
             if shutil.disk_usage(self.folder).free < ROOM + LARGER * len(data):
-                raise InputError("The disk of this server is nearly full: no run is opened on it.", FIELD)
+                raise InputError("The disk of this server is nearly full; no run can be opened.", FIELD)
             with TemporaryDirectory(prefix=OPENING, dir=self.folder) as opening:
                 folder = Path(opening) / id_
                 folder.mkdir()
@@ -175,7 +175,7 @@ class Library:
                 folder.rename(self.folder / id_)
         except OSError as error:
             raise InputError(
-                f"This server's disk does not take the run ({error.strerror}).", FIELD
+                f"The run cannot be written to this server's disk ({error.strerror}).", FIELD
             ) from error
         return id_
 

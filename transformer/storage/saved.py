@@ -87,7 +87,7 @@ class Reader:
         state, reason = run.state, run.reason
         if state not in ENDED:
             state = PAUSED
-            reason = reason or f"Its process ended; the last step that was kept is {run.step:,}."
+            reason = reason or f"Its process ended; the last saved step is {run.step:,}."
         try:
             self._weights.follow(run.step)
         except OSError as error:
@@ -173,9 +173,9 @@ def _newest(folder: Path) -> tuple[RunFile, str]:
         LOG.warning("%s", error)
         return run, str(error)
     if of_training.id != run.id:
-        return run, f"{folder.name}/{TRAINING} is of another run."
+        return run, f"{folder.name}/{TRAINING} belongs to another run."
     if of_training.kept < run.kept and run.state != FAILED:  # written first, it is never the older one
-        return run, f"{folder.name}/{TRAINING} is of step {of_training.step:,}, and the run is not."
+        return run, f"{folder.name}/{TRAINING} is at step {of_training.step:,}, but the run is not."
     return (of_training if of_training.kept > run.kept else run), ""
 
 
@@ -188,7 +188,7 @@ def read_training_facts(folder: Path, types: dict[str, Any]) -> dict[str, Any]:
     try:
         raw = msgspec.json.decode(read_facts(folder / TRAINING), type=dict[str, msgspec.Raw])
         if missing := types.keys() - raw.keys():
-            raise ValueError(f"nothing is said of {', '.join(sorted(missing))}")
+            raise ValueError(f"it lacks {', '.join(sorted(missing))}")
         return {name: msgspec.json.decode(raw[name], type=kind) for name, kind in types.items()}
     except InputError:
         raise
@@ -251,7 +251,7 @@ def read_metrics(path: Path) -> Metrics:
         rows = np.column_stack([np.array(table[name].to_pylist(), dtype=np.float64) for name in COLUMNS])
         rows = rows[~np.isnan(rows[:, 0])]
         if (np.diff(rows[:, 0]) <= 0).any():
-            raise ValueError("its steps are in no order")
+            raise ValueError("its steps are not in order")
     except Exception as error:  # Arrow has many names for what is wrong with a file
         raise InputError(f"{METRICS} of {path.parent.name} cannot be read ({str(error)[:200]}).") from error
     metrics.extend(rows)

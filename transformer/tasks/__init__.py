@@ -70,9 +70,7 @@ def corpus_of(config: TrainConfig) -> Corpus:
     """
     if config.task == "pairs":
         if config.pairs is None:
-            raise InputError(
-                "There are no pairs yet; upload or paste some on the page Your data, and come back.", "task"
-            )
+            raise InputError("There are no pairs yet; upload or paste some on the page Your data.", "task")
         return kept(config.pairs)
     _, settings = CORPORA[config.task]
     return _made(config.task, *(getattr(config, name) for name in settings))
@@ -99,8 +97,8 @@ def make_task(config: TrainConfig, topology: str, *, one_vocabulary: bool = Fals
     corpus = corpus_of(config)
     if topology == "encoder-only" and not corpus.same_length:
         raise InputError(
-            f"The task {config.task} has answers of other lengths than their questions, and encoder-only "
-            "writes one token in the place of each; choose encoder-decoder or decoder-only.",
+            f"In the task {config.task}, answers and questions differ in length, but encoder-only writes "
+            "one token for each token that it reads; choose encoder-decoder or decoder-only.",
             "topology",
         )
     key = (corpus, *(getattr(config, name) for name in _IN_TOKENS), topology, one_vocabulary)

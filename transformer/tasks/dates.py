@@ -185,7 +185,7 @@ class Dates(Corpus):
         source = re.sub(r" ?, ?", ", ", source)
         source = re.sub(r"\b0(?=[1-9][ ,snrt])", "", source)  # 05 march
         if not source:
-            raise InputError(f"There is no date to ask; type one, such as {FORMS[0].name}.", "probe_words")
+            raise InputError(f"The date is empty; type one, such as {FORMS[0].name}.", "probe_words")
         for form in FORMS:
             match = form.match(source)
             if match:
@@ -194,7 +194,7 @@ class Dates(Corpus):
         examples = "Type one like “{}”, “{}” or “{}”.".format(*(FORMS[i].name for i in (0, 1, 4)))
         advice = f"Try {offer}." if offer else examples
         raise InputError(
-            f"“{source[:60]}” is not written in a form that this task learns. {advice}", "probe_words", offer
+            f"“{source[:60]}” is not in a date format of this task. {advice}", "probe_words", offer
         )
 
     def find(self, source: str) -> Pair | None:
@@ -219,7 +219,7 @@ def _checked(source: str, form: Form, match: re.Match[str]) -> str:
     year, month, day = int(match["year"]), _month_number(match["month"]), int(match["day"])
     if not FIRST.year <= year <= LAST.year:
         raise InputError(
-            f"The year {match['year']} is not learned; choose one from {FIRST.year} to {LAST.year}.",
+            f"The year {match['year']} is out of range; choose one from {FIRST.year} to {LAST.year}.",
             "probe_words",
         )
     length = monthrange(year, month)[1]

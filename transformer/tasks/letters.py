@@ -111,12 +111,12 @@ class Letters(Corpus):
         """
         word = text.strip().lower()
         if not word:
-            raise InputError("There is no word to ask; type one, such as banana.", "probe_words")
+            raise InputError("The word is empty; type one, such as banana.", "probe_words")
         limit = 2 * self.longest
         if len(word) > limit:
             raise InputError(
-                f"{len(word)} letters is too long; this run learns up to {self.longest} letters and can be "
-                f"asked up to {limit}. Type a shorter word.",
+                f"The word has {len(word)} letters; this run learns up to {self.longest} and accepts up "
+                f"to {limit}. Type a shorter word.",
                 "probe_words",
             )
         if not re.fullmatch("[a-z]+", word):

@@ -28,7 +28,7 @@ class Pair:
 
     def __post_init__(self) -> None:
         if not self.source or not self.target:
-            raise ValueError(f"An empty side cannot be learned: {self.source!r}, {self.target!r}.")
+            raise ValueError(f"A pair needs text on both sides: {self.source!r}, {self.target!r}.")
 
 
 def token_links(

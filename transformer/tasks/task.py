@@ -201,8 +201,8 @@ class Task:
         n = self.n_tokens(clean)
         if n > self.limit:
             raise InputError(
-                f"{n} tokens are too many; this run learns up to {self.longest} and can be asked up to "
-                f"{self.limit}. Type something shorter.",
+                f"The text has {n} tokens; this run learns up to {self.longest} and accepts up to "
+                f"{self.limit}. Type a shorter one.",
                 "probe_words",
             )
         pair = self.pair(clean)

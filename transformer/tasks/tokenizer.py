@@ -171,7 +171,7 @@ def from_file(
     used = [i for i in sorted(counts, key=lambda i: -counts[i]) if i not in unknown]
     if not used:
         raise InputError(
-            "This tokenizer knows no token of the task's texts; choose another file.", "tokenizer"
+            "This tokenizer has no token for the task's texts; choose another file.", "tokenizer"
         )
     if most is not None:
         used = used[: most - len(SPECIALS) - separator]
@@ -210,7 +210,7 @@ def backend_of(content: str) -> Tokenizer:
         backend = Tokenizer.from_str(content)
     except Exception as error:  # the package raises this very class
         raise InputError(
-            f"This is no tokenizer.json of the tokenizers package ({str(error)[:120]}); save one with "
+            f"This is not a tokenizer.json of the tokenizers package ({str(error)[:120]}); save one with "
             "tokenizer.save(), or choose another kind.",
             "tokenizer",
         ) from error
@@ -229,8 +229,8 @@ def from_hub(name: str) -> str:
         backend = Tokenizer.from_pretrained(name)
     except Exception as error:  # of whatever class: not found, no network, damaged
         raise InputError(
-            f"The tokenizer “{name}” cannot be fetched ({str(error)[:120] or type(error).__name__}): it "
-            "needs a network and a name such as bert-base-uncased. Without one, upload its tokenizer.json.",
+            f"The tokenizer “{name}” cannot be downloaded ({str(error)[:120] or type(error).__name__}). "
+            "Check the network and the name, such as bert-base-uncased, or upload its tokenizer.json.",
             "tokenizer",
         ) from error
     return str(backend.to_str())

@@ -32,8 +32,8 @@ def tokenizers_of(
     if config.task in LETTER_TASKS:
         if config.tokenizer in ("bpe", "file"):
             raise InputError(
-                f"The task {config.task} is about single letters, and {config.tokenizer} would join some of "
-                "them; choose auto or characters.",
+                f"The task {config.task} needs a token for each letter, but {config.tokenizer} would "
+                "join letters; choose auto or characters.",
                 "tokenizer",
             )
         both = characters(string.ascii_lowercase, separator=separator)
@@ -74,8 +74,8 @@ def _ranked(counts: Counter[str], config: TrainConfig, separator: bool) -> list[
     enough = [unit for unit, n in counts.items() if n >= config.min_frequency]
     if not enough:
         raise InputError(
-            f"No word is there {config.min_frequency:,} times in {sum(counts.values()):,}; choose a lower "
-            "least frequency.",
+            f"No word occurs {config.min_frequency:,} times among {sum(counts.values()):,} words; choose "
+            "a lower least frequency.",
             "min_frequency",
         )
     ranked = sorted(enough, key=lambda unit: (-counts[unit], unit))

@@ -74,7 +74,7 @@ def unpacked(config: RunConfig, arrays: Mapping[str, Array], progress: Progress)
             if progress.step > 0:  # before that the optimiser remembers nothing
                 of_all[i] = {kind: torch.from_numpy(values) for kind, values in kinds.items()}
             if of_all and of_all[i].keys() != of_all[0].keys() or bool(kinds) != (progress.step > 0):
-                raise ValueError(f"of {name} the optimiser remembers {', '.join(kinds) or 'nothing'}")
+                raise ValueError(f"the optimiser state of {name} holds {', '.join(kinds) or 'nothing'}")
         groups = state.optimizer.state_dict()["param_groups"]
         state.optimizer.load_state_dict({"state": of_all, "param_groups": groups})
         state.dropout.set_state(torch.from_numpy(arrays[DROPOUT]))

@@ -109,8 +109,8 @@ def read_numbers(state: TrainState) -> tuple[tuple[float, ...], ...]:
     for i, (loss, _, norm) in enumerate(rows):
         if not (abs(loss) < float("inf") and abs(norm) < float("inf")):  # false for NaN too
             raise NotFinite(
-                f"At step {first + i} the loss is {loss:g} and the gradient {norm:g}: the numbers have left "
-                "the finite range, and nothing more can be learned. Start again with a lower learning rate."
+                f"At step {first + i} the loss is {loss:g} and the gradient {norm:g}: they are no longer "
+                "finite, so training cannot continue. Start again with a lower learning rate."
             )
     return (*zip(*rows, strict=True), rates)
 

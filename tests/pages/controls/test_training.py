@@ -74,7 +74,7 @@ def test_step_takes_as_many_steps_as_the_box_says_and_every_one_is_recorded(visi
 
 def test_a_number_of_steps_that_cannot_be_taken_is_refused_in_place(visit):
     visitor = visit().set("step_size", -1).press("run_step")
-    assert visitor.errors == ["-1 steps cannot be taken; choose from 1 to 100,000."]
+    assert visitor.errors == ["-1 steps are not possible; choose from 1 to 100,000."]
     assert visitor.run.view.step == 0
 
 
@@ -97,7 +97,7 @@ def test_a_run_that_has_ended_goes_on_at_a_stated_rate(visit):
     assert len(rates) == 7
     assert 0 < rates[3:].max() <= 0.001
     visitor.set("continue_steps", 0).press("run_continue")
-    assert visitor.errors == ["0 steps cannot be taken; choose from 1 to 100,000."]
+    assert visitor.errors == ["0 steps are not possible; choose from 1 to 100,000."]
     visitor.set("continue_steps", 5).set("continue_rate", -1.0).press("run_continue")
     assert visitor.errors == ["Learning rate: -1 cannot be used; choose more than 0."]
     assert visitor.run.view.state == "finished"
@@ -108,7 +108,7 @@ def test_editing_settings_in_mid_run_touches_nothing_and_lists_what_differs(visi
     config = visitor.run.config
     visitor.set("width", 16).set("learning_rate", 0.5).set("seed", 3)
     assert visitor.says(
-        "**Changed:** width 8 → 16, learning rate 0.005 → 0.5, seed 0 → 3. This run is not touched."
+        "**Changed:** width 8 → 16, learning rate 0.005 → 0.5, seed 0 → 3. This run keeps its settings."
     )
     assert visitor.at.button(key="run_start").label == "New run"
     assert visitor.enabled("run_start")
@@ -147,7 +147,7 @@ def test_the_learning_rate_can_be_applied_in_mid_run(visit, long, trained_alone)
     visitor = visit(long).set("step_size", 3).step()
     assert "run_learning_rate" not in visitor.keys
     visitor.set("learning_rate", 0.5)
-    assert visitor.says("**Changed:** learning rate 0.005 → 0.5. This run is not touched.")
+    assert visitor.says("**Changed:** learning rate 0.005 → 0.5. This run keeps its settings.")
     visitor.press("run_learning_rate").once(lambda: visitor.run.view.learning_rate == 0.5)
     visitor.step()
     config, rates = visitor.run.config, visitor.run.view.metrics.column("learning_rate")

@@ -41,7 +41,7 @@ def test_a_typed_word_is_lower_cased_and_becomes_the_one_that_is_shown(visit):
     [
         ("Café", "Only the letters a to z are in the alphabet, not “é”. Try cafe."),
         ("<b>", "Only the letters a to z are in the alphabet, not “<”, “>”. Try b."),
-        ("   ", "There is no word to ask; type one, such as banana."),
+        ("   ", "The word is empty; type one, such as banana."),
     ],
 )
 def test_a_word_that_cannot_be_asked_is_answered_in_place_and_stays_to_be_mended(visit, typed, message):

@@ -28,9 +28,9 @@ def test_pasted_pairs_are_reported_step_by_step_and_become_the_examples(bring):
     page = bring(text=TSV + "\n\t\nalone\t\n" + TSV.splitlines()[0])
     assert page.errors == []
     n = len(PAIRS)
-    assert page.says(f"**TSV, 2 columns**, what you pasted: **{n}** pairs read of {n + 3} lines")
+    assert page.says(f"**TSV, 2 columns**, pasted text: **{n}** pairs read of {n + 3} lines")
     skipped = page.at.table[0].value
-    assert "the same pair as before" in set(skipped["left out because of"])
+    assert "a repeated pair" in set(skipped["skipped because of"])
     assert any(f"line {n + 2}: alone" in text for text in skipped["such as"])
     own = page.value("brought").pairs
     assert page.says(f"{n} read")
@@ -64,8 +64,8 @@ def test_a_file_that_cannot_be_used_is_refused_in_place_and_the_last_good_pairs_
     own = page.value("brought").pairs
     upload(page, PICTURE)
     assert len(page.errors) == 1
-    assert "“picture.png” is no text" in page.errors[0]
-    assert page.says("The pairs of what you pasted stay in use.")
+    assert "“picture.png” is not UTF-8 text" in page.errors[0]
+    assert page.says("The pairs of pasted text stay in use.")
     assert page.value("brought").pairs is own
     assert page.enabled("pairs_train")
     upload(page)
@@ -74,7 +74,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_place_and_the_last_good_pairs_
 
 def test_more_than_may_be_pasted_is_refused_whatever_the_browser_says(bring):
     page = bring(text="The cat sees it.\tLe chat le voit.\n" * 4000)
-    assert "too much to paste" in page.errors[0]
+    assert "The pasted text has" in page.errors[0]
     assert "brought" not in page.at.session_state
 
 
@@ -115,7 +115,7 @@ def test_what_was_brought_and_its_caps_outlive_a_visit_to_another_page(bring):
     page.go("masks").go("data")
     assert (page.value("pairs_longest_target"), page.value("pairs_swap")) == (9, True)
     assert page.value("brought").pairs is own
-    assert page.says("what you pasted")
+    assert page.says("pasted text")
 
 
 def test_text_of_a_file_is_shown_as_text(bring):
@@ -204,7 +204,7 @@ def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_
     page = bring().press("pairs_train").go("train").set("steps", 2).press("run_start").until("finished")
     viewer = visit({"run": page.run.id})
     assert viewer.errors == []
-    assert viewer.says("This run learns pairs that its owner brought")
+    assert viewer.says("This run learns its owner's own pairs")
     assert viewer.news["newest"] == 2
     assert not viewer.enabled("run_start")
     assert next(b for b in viewer.at.get("download_button") if b.key == "run_download").proto.disabled
@@ -213,5 +213,5 @@ def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_
     assert "brought" not in viewer.at.session_state
     assert not any(source in text for text in viewer.texts for source, _ in PAIRS)
     forged = visit({"task": "pairs", "pairs": page.run.config.train.pairs}).go("data")
-    assert forged.says("Bring sentences with their translations")
+    assert forged.says("Upload sentences with their translations")
     assert "brought" not in forged.at.session_state

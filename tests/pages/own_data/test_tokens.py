@@ -90,14 +90,16 @@ def test_a_tokenizer_is_fetched_by_its_name_and_a_failure_is_said(data, monkeypa
     def from_hub(name):
         asked.append(name)
         if name == "nobody/nothing":
-            raise InputError("It cannot be fetched.", "tokenizer")
+            raise InputError("It cannot be downloaded.", "tokenizer")
         return tokenizer_json("the", "le")
 
     monkeypatch.setattr(own_tokenizer, "from_hub", from_hub)
     page = data(task="en-fr", tokenizer_kind="file")
     for name in ("", "../passwd", "https://example.org/x", "nobody/nothing"):
         page.set("tokenizer_name", name).press("tokenizer_fetch")
-        assert any("is no name" in error or "cannot be fetched" in error for error in page.errors)
+        assert any(
+            "is not a tokenizer name" in error or "cannot be downloaded" in error for error in page.errors
+        )
     assert asked == ["nobody/nothing"]
     page.set("tokenizer_name", "some/my_words").press("tokenizer_fetch")
     assert page.errors == []

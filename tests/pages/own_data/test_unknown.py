@@ -16,8 +16,8 @@ def warnings(page):
 
 def test_what_auto_reads_pairs_in_is_said_with_its_measure(bring):
     page = bring(text=NUMBERS)
-    assert page.says("sources are read in **characters**, since of the held-out words 100% would be unknown")
-    assert page.says("targets are written in **words** (0% of the held-out ones unknown)")
+    assert page.says("**characters** (words would leave 100% of the held-out ones unknown) for sources")
+    assert page.says("**words** (0% of the held-out words unknown) for targets")
     assert page.says("10** characters /")
     assert warnings(page) == []
 

@@ -54,7 +54,7 @@ def test_a_device_that_is_missing_is_refused_in_place_and_a_run_that_trains_goes
     assert visitor.run is training
     visitor.set("device", "auto")
     assert visitor.errors == []
-    assert visitor.says("**Changed:** device cpu → auto. This run is not touched.")
+    assert visitor.says("**Changed:** device cpu → auto. This run keeps its settings.")
 
 
 def test_a_device_in_the_link_that_is_missing_is_refused_and_can_be_mended(visit, monkeypatch):

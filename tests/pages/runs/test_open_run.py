@@ -56,7 +56,7 @@ def test_what_cannot_be_opened_is_said_beside_the_uploader_and_changes_nothing(v
     bring(visitor, b"no archive at all")
     (error,) = visitor.errors
     assert error.startswith("This file cannot be read")
-    assert error.endswith("Choose one that “Take it away” has made of a whole run.")
+    assert error.endswith("Choose a file of a whole run made by “Take it away”.")
     assert visitor.run is run
 
 

@@ -49,7 +49,7 @@ def test_who_comes_back_is_told_of_the_pause(visit, slow):
     visitor.run.lease.seen_at -= 10 * 60
     visitor.until("paused")
     assert visitor.headline.endswith(
-        f"Paused at step {visitor.run.view.step:,}: nobody looked for 10 minutes. Press Resume."
+        f"Paused at step {visitor.run.view.step:,}: no page has shown it for 10 minutes. Press Resume."
     )
     visitor.press("run_start").until("training")
     assert "nobody looked" not in visitor.headline
@@ -58,7 +58,12 @@ def test_who_comes_back_is_told_of_the_pause(visit, slow):
 @pytest.mark.parametrize(
     ("allowed", "key", "value", "message"),
     [
-        ({"steps": 300}, "steps", 301, "301 steps are too many for this server; choose at most 300 in all."),
+        (
+            {"steps": 300},
+            "steps",
+            301,
+            "301 steps are too many for this server; choose at most 300 in total.",
+        ),
         ({"memory_mb": 50}, "batch_size", 4096, "This model needs about "),
     ],
 )
@@ -88,7 +93,7 @@ def test_one_run_too_many_is_refused_in_place_builds_nothing_and_leaves_the_othe
     run, threads = visitor.run, threading.active_count()
     visitor.set("seed", 5).press("run_start")
     (answer,) = visitor.errors
-    assert answer.startswith("You have as many runs that have not ended as this server allows: 1. ")
+    assert answer.startswith("You have 1 of 1 unfinished runs allowed on this server. ")
     assert visitor.run is run
     assert run.view.state == "training"
     assert threading.active_count() <= threads
@@ -107,7 +112,7 @@ def test_a_page_that_is_loaded_anew_has_the_runs_whose_keys_its_browser_kept(vis
     again.send("keyring", "found", [[[visitor.run.id, token, 0]], "", None])
     other.send("keyring", "found", [[[visitor.run.id, "x" * 22, 0]], "", None])
     again.press("run_start")
-    assert again.errors[0].startswith("You have as many runs that have not ended as this server allows: 1. ")
+    assert again.errors[0].startswith("You have 1 of 1 unfinished runs allowed on this server. ")
     assert other.press("run_start").until("finished").errors == []  # another's token is none
     visitor.press("run_stop").until("stopped")
     assert again.press("run_start").until("finished").errors == []
@@ -119,7 +124,7 @@ def test_a_run_that_is_to_go_on_after_its_end_is_one_run_more(visit, slow, limit
     ended = visitor.run
     visitor.set("seed", 5).set("pace", "1 steps/s").set("steps", 300).press("run_start")
     visitor.until("training").press(f"show_{ended.id}").press("run_continue")
-    assert visitor.errors[0].startswith("You have as many runs")
+    assert visitor.errors[0].startswith("You have 1 of 1 unfinished runs")
     assert ended.view.state == "finished"
 
 
@@ -128,7 +133,7 @@ def test_a_step_by_hand_is_one_run_more(visit, slow, limits):
     visitor = visit(slow).set("seed", 3).press("run_start").until("training")
     again = visit(seed=7, session={"visitor": visitor.value("visitor")})
     again.press("run_step")
-    assert again.errors[0].startswith("You have as many runs")
+    assert again.errors[0].startswith("You have 1 of 1 unfinished runs")
     assert again.run.view.step == 0
     assert again.run.view.state == "idle"
 
@@ -137,8 +142,8 @@ def test_a_limit_that_cannot_be_read_is_said_on_the_page(visit, monkeypatch):
     monkeypatch.setenv("HEADLIGHT_TRAINING", "two")
     problem = Registry().problem
     assert problem == (
-        "A limit of this server cannot be read. HEADLIGHT_TRAINING=two cannot be used; choose a whole number "
-        "from 1 to 64, or leave it out: it is 2 then. Then start the server again."
+        "A limit of this server is invalid. HEADLIGHT_TRAINING=two cannot be used; choose a whole number "
+        "from 1 to 64, or leave it out for the default, 2. Then restart the server."
     )
     assert Registry().limits == Limits()
     monkeypatch.setattr(REGISTRY, "problem", problem)

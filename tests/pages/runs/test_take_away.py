@@ -47,7 +47,7 @@ def trained(revisit, offered):
 
 def test_before_the_first_step_the_menu_says_what_to_do(visit, offered):
     visitor = visit()
-    assert visitor.says("Train first: there is nothing to take away yet.")
+    assert visitor.says("Nothing to take away yet; train first.")
     assert offered == {}
 
 
@@ -59,7 +59,7 @@ def test_every_file_is_offered_and_made_only_when_it_is_asked_for(trained, offer
     for given in offered.values():
         assert callable(given["data"])
         assert given["on_click"] == "ignore"  # nothing on the page moves
-    assert trained.says("for “banana” and the head that is shown large")
+    assert trained.says("for “banana” and the large head")
 
 
 def test_each_button_makes_its_file_of_this_run(trained, offered):
@@ -143,7 +143,7 @@ def test_a_word_that_has_not_been_recorded_yet_names_no_file(trained, offered, m
     """The files are of a word that has been recorded, and say so."""
     monkeypatch.setattr(trained.run, "add_word", lambda word: word)  # its thread is busy
     trained.go("explore").set("explore_text", "zebra")
-    assert trained.says("for “banana” and the head that is shown large")
+    assert trained.says("for “banana” and the large head")
     assert offered["export_gif"]["file_name"] == "headlight-seed7-banana.gif"
     assert Image.open(io.BytesIO(offered["export_gif"]["data"]())).format == "GIF"
 
@@ -163,7 +163,7 @@ def test_what_cannot_be_made_is_not_offered_and_says_why(visit, offered, monkeyp
     visitor = visit(task="en-fr", steps=3).press("run_start").until("finished")
     assert visitor.errors == []
     assert offered["export_script"]["disabled"]
-    assert offered["export_script"]["help"].startswith("The script is written for the reversal only, so far")
+    assert offered["export_script"]["help"].startswith("The script supports the reversal only")
     for key in ("export_gif", "export_strip"):
         assert offered[key]["disabled"]
         assert offered[key]["help"].startswith("No font on this machine has é; install a font")

@@ -80,7 +80,7 @@ DAMAGE = {
     "too few random numbers": (changed(lambda a, f: a.update(dropout=np.zeros(9, dtype=np.uint8))), UNFIT),
     "another step": (
         changed(lambda a, f: f["progress"].update(step=3)),
-        "killed/training.safetensors is of two different steps or plans.",
+        "killed/training.safetensors mixes two different steps or plans.",
     ),
     "no memory": (changed(lambda a, f: f.pop("memory")), UNREADABLE),
 }

@@ -70,7 +70,7 @@ def test_whenever_it_is_killed_the_folder_is_a_whole_run(tiny, kept, go_on, witn
     began = next(i for i, copy in enumerate(witness.copies) if (copy / "run.json").exists())
     assert len(witness.copies) > began + 20
     for copy in witness.copies[:began]:
-        with pytest.raises(InputError, match="is no saved run: run.json cannot be read"):
+        with pytest.raises(InputError, match="is not a saved run: run.json cannot be read"):
             read_run(copy)
     for copy in witness.copies[began:]:
         saved = read_run(copy)
@@ -186,8 +186,10 @@ def test_who_goes_on_with_a_run_that_another_trains_is_refused_until_it_lets_go(
         program("--resume", folder), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"headlight: Another process trains the run in {folder}; watch it, or stop it.\n"
-    with pytest.raises(InputError, match="^Another process trains the run in "):
+    assert (
+        done.stderr == f"headlight: Another process is training the run in {folder}; watch it or stop it.\n"
+    )
+    with pytest.raises(InputError, match="^Another process is training the run in "):
         Archive(folder, resumed=True)
     with pytest.raises(InputError, match="is not empty; choose a new one"):
         Archive(folder)

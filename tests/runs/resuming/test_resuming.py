@@ -111,7 +111,7 @@ def test_a_run_goes_on_as_if_it_had_never_stopped(tiny, kept, go_on, killed, tmp
     again = go_on(folder)
     assert again.ready.wait(30)
     assert (again.view.state, again.view.step) == ("paused", 5)
-    assert again.view.reason == "Its process ended; the last step that was kept is 5."
+    assert again.view.reason == "Its process ended; the last saved step is 5."
     take(again, changes, 10)
     view, whole = again.view, run.view
     assert len(view.metrics) == 10
@@ -164,7 +164,7 @@ def test_own_pairs_with_word_tokenizers_come_back_with_the_folder_alone(
     folder = killed(run)
     whole = finish(run)
     monkeypatch.setattr(store_of_pairs, "_KEPT", WeakValueDictionary())  # as in another process
-    with pytest.raises(InputError, match="no longer here"):
+    with pytest.raises(InputError, match="no longer on this server"):
         store_of_pairs.kept(own.digest)
     view = finish(go_on(folder))
     assert numbers(view) == numbers(whole)

@@ -120,7 +120,7 @@ def test_pairs_are_shuffled_before_the_rest_is_cut_off():
 @pytest.mark.parametrize("name", ["longest_source", "longest_target", "min_frequency", "most_pairs"])
 @pytest.mark.parametrize("value", [0, -3, 2.5, True, "7"])
 def test_a_cap_that_is_no_whole_number_from_1_is_refused(name, value):
-    with pytest.raises(InputError, match=f"^{name}={value!r} is no whole number") as refused:
+    with pytest.raises(InputError, match=f"^{name}={value!r} is not a whole number") as refused:
         Caps(**{name: value})
     assert refused.value.field == name
 

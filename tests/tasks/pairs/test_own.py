@@ -104,7 +104,7 @@ def test_what_a_person_types_is_spelled_as_the_sources_are(own):
 @pytest.mark.parametrize("text", ["", " \u00a0\n", "\ufeff"])
 def test_an_empty_question_is_refused_with_an_example(own, text):
     corpus = own()
-    with pytest.raises(InputError, match="no sentence") as refused:
+    with pytest.raises(InputError, match="sentence is empty") as refused:
         corpus.read(text)
     assert refused.value.offer == corpus.probes()[0]
 
@@ -113,7 +113,7 @@ def test_a_question_may_be_twice_as_long_as_the_longest_source(own):
     corpus = own()
     assert (corpus.longest_source, corpus.longest_target) == (5, 6)
     assert corpus.read("cat " * 10) == " ".join(["cat"] * 10)
-    with pytest.raises(InputError, match="^11 words .* at most 10"):
+    with pytest.raises(InputError, match="^The sentence has 11 words.* at most 10"):
         corpus.read("cat " * 11)
 
 
@@ -122,7 +122,7 @@ def test_too_few_sources_to_hold_some_out_are_refused_with_the_numbers(found):
     unseen = [source for source in sources if is_held_out(source)]
     seen = [source for source in sources if not is_held_out(source)][:30]
     pairs = [(source, f"t {k}") for source in [*seen, *unseen[:4]] for k in (0, 1)]
-    with pytest.raises(InputError, match="^68 pairs with 34 different sources .* about 100 ") as refused:
+    with pytest.raises(InputError, match="^Of 68 pairs with 34 different sources .* about 100 ") as refused:
         OwnPairs(capped(found(pairs), Caps()))
     assert refused.value.field == "pairs_upload"
     assert len(OwnPairs(capped(found([*pairs, (unseen[4], "t")]), Caps())).held_out()) == 5

@@ -90,7 +90,9 @@ def test_a_quotation_mark_in_csv_that_nobody_closes_takes_no_other_line_along(re
     lines = [f"{quoted(s)},{t}" for s, t in some()]
     reading = read("\n".join([*lines[:9], '"Hello,Bonjour', *lines[9:]]))
     assert reading.pairs == tuple(some())
-    assert reading.skipped == (Skipped("another form than most lines", 1, (Example(10, '"Hello,Bonjour'),)),)
+    assert reading.skipped == (
+        Skipped("a different format than most lines", 1, (Example(10, '"Hello,Bonjour'),)),
+    )
 
 
 @pytest.mark.parametrize("sign", ["\x85", "\u2028", "\u2029", "\x0b", "\x0c", "\x1c", "\x1e"])
@@ -166,10 +168,10 @@ def test_every_defect_is_counted_with_its_first_examples(read, some):
     reading = read(text)
     assert reading.pairs == tuple(some())
     assert reading.skipped == (
-        Skipped("the same pair as before", 5, tuple(Example(40 + i, " ".join(some()[i])) for i in range(3))),
+        Skipped("a repeated pair", 5, tuple(Example(40 + i, " ".join(some()[i])) for i in range(3))),
         Skipped("an empty side", 3, (Example(34, "x"), Example(35, "y"), Example(36, "z"))),
         Skipped("an empty line", 2, (Example(31, ""), Example(39, ""))),
-        Skipped("another form than most lines", 2, (Example(32, "alone"), Example(33, "a b c"))),
+        Skipped("a different format than most lines", 2, (Example(32, "alone"), Example(33, "a b c"))),
         Skipped(
             "a sentence longer than 1,000 characters",
             2,
@@ -186,7 +188,9 @@ def test_what_is_no_pair_in_json_lines_is_counted(read, some):
     good = "".join(json.dumps({"src": s, "tgt": t}) + "\n" for s, t in some())
     reading = read("\n".join(bad) + "\n" + good)
     assert reading.pairs == tuple(some())
-    assert [(some.reason, some.count) for some in reading.skipped] == [("another form than most lines", 7)]
+    assert [(some.reason, some.count) for some in reading.skipped] == [
+        ("a different format than most lines", 7)
+    ]
 
 
 def test_what_is_odd_and_no_defect(read, some):

@@ -34,14 +34,14 @@ NESTED = '{"a":' * 1500 + "1" + "}" * 1500 + "\n"
 @pytest.mark.parametrize(
     ("content", "found"),
     [
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)), "no text in UTF-8, as line 1"),
-        (gzip.compress(LINES.encode()), "no text in UTF-8, as line 1"),
-        (LINES.encode() + b"a\0b", "no text in UTF-8, as line 41"),
-        (LINES.encode("utf-16-le"), "no text in UTF-8, as line 1"),
-        ((LINES + "\0").encode("utf-16"), "no text in UTF-8, as line 41"),
-        ("Go.\tVa !\nSummer\té\n".encode("latin-1"), "no text in UTF-8, as line 2"),
-        (b"Go.\tVa !\n\xc3", "no text in UTF-8, as line 2"),
-        (b"\xff\xfea\0b", "no text in UTF-8, as line 1"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)), "is not UTF-8 text (line 1)"),
+        (gzip.compress(LINES.encode()), "is not UTF-8 text (line 1)"),
+        (LINES.encode() + b"a\0b", "is not UTF-8 text (line 41)"),
+        (LINES.encode("utf-16-le"), "is not UTF-8 text (line 1)"),
+        ((LINES + "\0").encode("utf-16"), "is not UTF-8 text (line 41)"),
+        ("Go.\tVa !\nSummer\té\n".encode("latin-1"), "is not UTF-8 text (line 2)"),
+        (b"Go.\tVa !\n\xc3", "is not UTF-8 text (line 2)"),
+        (b"\xff\xfea\0b", "is not UTF-8 text (line 1)"),
         (b"", "“a.dat” is empty"),
         ("\ufeff \r\n\t\r\n", "“a.dat” is empty"),
         (PAGE, "“a.dat” is a saved web page (HTML)"),
@@ -50,13 +50,13 @@ NESTED = '{"a":' * 1500 + "1" + "}" * 1500 + "\n"
         ('<?xml version="1.0"?><tmx version="1.4"><tu/></tmx>', "XML"),
         ("Just a sentence\n" * 40, "such as “Just a sentence”"),
         ("<p>Go.</p>\n" * 40, "such as “<p>Go.</p>”"),
-        ("Go. | Va !\n" * 40, "one column only"),
-        ("Well, yes\nno\nor\n" * 20, "one column only"),
+        ("Go. | Va !\n" * 40, "only one column"),
+        ("Well, yes\nno\nor\n" * 20, "only one column"),
         (",".join(["a"] * 33) + "\n" * 40, "more than 32"),
-        ("a" * 20_001, "one column only"),
-        ("[" * 100_000 + "]" * 100_000, "one column only"),
-        (json.dumps(OBJECTS), "one column only"),
-        (json.dumps(OBJECTS, indent=2), "one column only"),
+        ("a" * 20_001, "only one column"),
+        ("[" * 100_000 + "]" * 100_000, "only one column"),
+        (json.dumps(OBJECTS), "only one column"),
+        (json.dumps(OBJECTS, indent=2), "only one column"),
         ("a\tb\tc\td\n" * 40, "not clear which two columns"),
         ("a,b,c,d,e\n" * 40, "not clear which two columns"),
         ('{"a": "b", "c": "d", "e": "f"}\n' * 40, "not clear which two columns"),
@@ -88,15 +88,15 @@ def test_fewer_than_20_pairs_are_refused_with_their_number_and_what_was_left_out
     lines = [f"s{i}\tt{i}\n" for i in range(20)]
     assert read("".join(lines)).read == 20
     said = complaint("".join(lines[:19]) + lines[0] * 3 + "x\t\n")
-    for part in ("19 pairs", "at least 20", "3 × the same pair as before; 1 × an empty side"):
+    for part in ("19 usable pairs", "at least 20", "3 × a repeated pair; 1 × an empty side"):
         assert part in said
 
 
 def test_two_files_must_have_as_many_lines_and_a_language_each(complaint):
     many, few = "word\n" * 31, "mot\n" * 29
     assert complaint(many, few).startswith("“a.dat” has 31 lines and “b.dat” has 29")
-    assert complaint(many, LINES).startswith("“b.dat” has columns")
-    assert complaint('{"src": "a", "tgt": "b"}\n' * 31, many).startswith("“a.dat” has columns")
+    assert complaint(many, LINES).startswith("“b.dat” has several columns")
+    assert complaint('{"src": "a", "tgt": "b"}\n' * 31, many).startswith("“a.dat” has several columns")
     assert "“b.dat” is empty" in complaint(many, "\n")
 
 
@@ -108,9 +108,9 @@ def test_no_file_and_three_files_are_refused(n):
 
 def test_files_of_20_mb_and_300_000_lines_are_the_largest(complaint):
     content = b"a" * 10_000_001
-    assert complaint(content, content).startswith("20.0 MB is too much; at most 20 MB can be read")
+    assert complaint(content, content).startswith("The upload has 20.0 MB; the limit is 20 MB")
     assert "too few" not in complaint(content[:-1]), "looked at"
-    assert "has 300,001 lines; at most 300,000 can be read" in complaint("a\tb\n" * 300_000 + "\n")
+    assert "has 300,001 lines; the limit is 300,000" in complaint("a\tb\n" * 300_000 + "\n")
     assert "has 1 pairs" in complaint("a\tb\n" * 300_000)
 
 

@@ -38,7 +38,7 @@ def test_pairs_are_gone_with_their_last_holder(fresh):
     del held
     gc.collect()
     assert trace() is None
-    with pytest.raises(InputError, match="no longer here") as refused:
+    with pytest.raises(InputError, match="no longer on this server") as refused:
         kept(digest)
     assert refused.value.field == "pairs_upload"
 

@@ -35,5 +35,5 @@ def test_other_contents_are_other_files():
 
 
 def test_what_is_no_tokenizer_is_refused():
-    with pytest.raises(InputError, match="^This is no tokenizer.json of the tokenizers package "):
+    with pytest.raises(InputError, match="^This is not a tokenizer.json of the tokenizers package "):
         keep_tokenizer("{}")

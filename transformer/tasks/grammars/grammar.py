@@ -46,8 +46,7 @@ def checked(
     mute = [name for name in patterns if not adjectives and name in about_an_adjective]
     if mute:
         raise InputError(
-            f"The pattern {', '.join(mute)} cannot be said without an adjective; allow at least 1, or leave "
-            "the pattern out.",
+            f"The pattern {', '.join(mute)} needs an adjective; allow at least 1, or remove the pattern.",
             "patterns",
         )
     return tuple(dict.fromkeys(patterns))
@@ -114,8 +113,7 @@ class Grammar(Corpus):
         units = self.src.units(cleaned)
         if not units:
             raise InputError(
-                f"There is nothing to translate in {text!r}; write at least one word, "
-                f"for example: {self._example}",
+                f"{text!r} contains no word; type at least one, for example: {self._example}",
                 "probe_words",
                 self._example,
             )
@@ -170,7 +168,7 @@ class Grammar(Corpus):
         nearest = {word: difflib.get_close_matches(word, sorted(self.words), n=1) for word in unknown}
         known = {word: near[0] for word, near in nearest.items() if near}
         named = ", ".join(f'"{word}"' for word in unknown)
-        message = f"{named}: not among the {len(self.words)} words that sentences are made of here. "
+        message = f"{named}: not among the {len(self.words)} words of this grammar. "
         if not known:
             return InputError(f"{message}Use those, for example: {self._example}", "probe_words")
         hints = ", ".join(f'"{near}" for "{word}"' for word, near in known.items())

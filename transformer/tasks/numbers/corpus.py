@@ -138,8 +138,8 @@ class Numbers(Corpus):
         number = language.number(words)
         if number is None:
             raise InputError(
-                f"“{language.writing.joined(words)[:60]}” does not say a number in {language.name}. "
-                f"Type one such as {example}.",
+                f"“{language.writing.joined(words)[:60]}” is not a number in {language.name}. Type one "
+                f"such as {example}.",
                 "probe_words",
             )
         return number

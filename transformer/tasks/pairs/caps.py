@@ -53,7 +53,7 @@ class Caps:
             if value is None and name != "min_frequency":
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name}={value!r} is no whole number from 1; choose at least 1.", name)
+                raise InputError(f"{name}={value!r} is not a whole number from 1; choose at least 1.", name)
 
 
 @dataclass(frozen=True)
@@ -160,20 +160,20 @@ def _kept(spelled: _Spelled, caps: Caps) -> Capped:
             steps.append(Step(cap, len(kept)))
         return kept
 
-    left = after("different once spelled alike", spelled.candidates)
+    left = after("different", spelled.candidates)
     if (longest := caps.longest_source) is not None:
-        cap = f"source of at most {longest:,} {spelled.src.named}"
+        cap = f"with sources of at most {longest:,} {spelled.src.named}"
         left = after(cap, [one for one in left if one.n_source <= longest])
     if (longest := caps.longest_target) is not None:
-        cap = f"target of at most {longest:,} {spelled.tgt.named}"
+        cap = f"with targets of at most {longest:,} {spelled.tgt.named}"
         left = after(cap, [one for one in left if one.n_target <= longest])
     least, most = caps.min_frequency, caps.most_pairs
     each = "word" if {spelled.src.named, spelled.tgt.named} == {"words"} else "token"
     if least > 1:
-        left = after(f"every {each} at least {least:,} times", frequent(left, least))
+        left = after(f"with every {each} at least {least:,} times", frequent(left, least))
     if most is not None and least > 1 and len(left) > most:
         few = frequent_few(left, least, most)
-        left = after(f"at most {most:,} pairs, every {each} still {least:,} times", few)
+        left = after(f"in at most {most:,} pairs with every {each} still {least:,} times", few)
     elif most is not None:
         left = after(f"at most {most:,} pairs", left[:most])
     return Capped(tuple(one.pair for one in left), caps, spelled.src, spelled.tgt, tuple(steps))

@@ -56,7 +56,7 @@ def layout_of(name: str, lines: Sequence[str]) -> Layout:
     separator, rows = _table(sample)
     if not rows or 2 * len(rows) < len(sample):
         raise refused(
-            f"{named(name)} has one column only, or more than {MAX_COLUMNS}, such as "
+            f"{named(name)} has only one column, or more than {MAX_COLUMNS}, such as "
             f"“{shortened((sample or lines)[0])}”. {EXPECTED}."
         )
     width = len(rows[0])
@@ -88,13 +88,13 @@ def aligned(names: tuple[str, str], files: tuple[Sequence[str], Sequence[str]]) 
         sample = _sample(lines)
         if _is_json(sample) or 2 * sum("\t" in line for line in sample) > len(sample):
             raise refused(
-                f"{named(name)} has columns. Of two files each must hold one language, a sentence a line; "
-                "upload a file that holds both by itself."
+                f"{named(name)} has several columns, but each of two files must hold one language, one "
+                "sentence per line. Upload a file with both languages by itself."
             )
     if len(sources) != len(targets):
         raise refused(
             f"{named(names[0])} has {len(sources):,} lines and {named(names[1])} has {len(targets):,}; "
-            "two files must have the same number, line by line a sentence and its translation."
+            "upload two files whose lines correspond, each sentence on the same line as its translation."
         )
 
     def sides(line: str) -> Sides:

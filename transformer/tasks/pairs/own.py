@@ -47,10 +47,9 @@ class OwnPairs(Corpus):
         n_sources = len(self._targets)
         if len(held_out) < LEAST_HELD_OUT or len(held_out) == n_sources:
             raise InputError(
-                f"{len(capped.pairs):,} pairs with {n_sources:,} different sources are left, of which "
-                f"{len(held_out):,} fall to the held-out ones (one in {ONE_IN}); at least {LEAST_HELD_OUT} "
-                f"must, so about {2 * LEAST_HELD_OUT * ONE_IN} different sources are needed. Loosen the caps "
-                "or upload more pairs.",
+                f"Of {len(capped.pairs):,} pairs with {n_sources:,} different sources, {len(held_out):,} "
+                f"sources are held out (one in {ONE_IN}); at least {LEAST_HELD_OUT} are needed, so about "
+                f"{2 * LEAST_HELD_OUT * ONE_IN} different sources. Loosen the caps or upload more pairs.",
                 FIELD,
             )
         unseen = set(held_out)
@@ -111,11 +110,11 @@ class OwnPairs(Corpus):
         source = self.src.clean(plain(text))
         if not source:
             example = shortened(self.probes()[0])
-            raise InputError(f"There is no sentence to ask; type one, such as “{example}”.", None, example)
+            raise InputError(f"The sentence is empty; type one, such as “{example}”.", None, example)
         length, limit = len(self.src.units(source)), TIMES_LONGEST * self.longest_source
         if length > limit:
             raise InputError(
-                f"{length:,} {self.src.named} are too long; these pairs have sources of up to "
+                f"The sentence has {length:,} {self.src.named}; the longest source of these pairs has "
                 f"{self.longest_source:,}. Use at most {limit:,}."
             )
         return source

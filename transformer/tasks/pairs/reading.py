@@ -19,9 +19,9 @@ EXAMPLES = 3
 """Shown for each reason."""
 EMPTY_LINE = "an empty line"
 EMPTY_SIDE = "an empty side"
-OTHER_FORM = "another form than most lines"
+OTHER_FORM = "a different format than most lines"
 LONG = f"a sentence longer than {MAX_SIDE:,} characters"
-AGAIN = "the same pair as before"
+AGAIN = "a repeated pair"
 
 
 class Example(NamedTuple):
@@ -75,8 +75,7 @@ def read_pairs(files: Sequence[tuple[str, bytes]]) -> Reading:
     size = sum(len(data) for _, data in files)
     if size > MAX_BYTES:
         raise refused(
-            f"{size / 1e6:.1f} MB is too much; at most {MAX_BYTES / 1e6:.0f} MB can be read. "
-            "Upload a part of it."
+            f"The upload has {size / 1e6:.1f} MB; the limit is {MAX_BYTES / 1e6:.0f} MB. Upload a part of it."
         )
     name, lines = files[0][0], lines_of(*files[0])
     if len(files) == 1:
@@ -113,8 +112,8 @@ def _read(name: str, layout: Layout, lines: Sequence[tuple[int, str]]) -> Readin
     if len(pairs) < MIN_PAIRS:
         reasons = "; ".join(f"{times:,} × {reason}" for reason, times in count.most_common())
         raise refused(
-            f"{named(name)}, read as {layout.format}, has {len(pairs)} pairs that can be used; at least "
-            f"{MIN_PAIRS} are needed{f' (left out: {reasons})' if reasons else ''}. Add more sentences."
+            f"{named(name)}, read as {layout.format}, has {len(pairs)} usable pairs; at least {MIN_PAIRS} "
+            f"are needed{f' (left out: {reasons})' if reasons else ''}. Add more sentences."
         )
     skipped = (Skipped(reason, times, tuple(examples[reason])) for reason, times in count.most_common())
     return Reading(tuple(pairs), layout.format, len(lines), tuple(skipped))

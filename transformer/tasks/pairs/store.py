@@ -32,5 +32,5 @@ def kept(digest: str) -> OwnPairs:
     with _LOCK:
         own = _KEPT.get(digest)
     if own is None:
-        raise InputError("The pairs of this run are no longer here: upload them again.", FIELD)
+        raise InputError("The pairs of this run are no longer on this server; upload them again.", FIELD)
     return own

@@ -12,8 +12,8 @@ FIELD = "pairs_upload"
 """The setting that every refusal is about."""
 MAX_LINES = 300_000
 EXPECTED = (
-    "Expected is UTF-8 text with a sentence and its translation on each line, separated by a tab (or CSV, or "
-    'JSON lines with "src" and "tgt", or two files with one sentence a line each)'
+    "Expected: UTF-8 text with a sentence and its translation per line, separated by a tab (or CSV, or "
+    'JSON lines with "src" and "tgt", or two files with one sentence per line each)'
 )
 _MARKUP = re.compile(r"\s*<([!?]|(html|head|body|table|div|tmx)\b)", re.IGNORECASE)
 _NO_SIGNS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\ud800-\udfff\ufeff\ufffe\uffff]+")
@@ -38,21 +38,21 @@ def lines_of(name: str, data: bytes) -> list[str]:
     if not text.strip():
         raise refused(f"{named(name)} is empty. {EXPECTED}.")
     if _MARKUP.match(text):
-        raise refused(f"{named(name)} is a saved web page (HTML) or XML: save its table as text. {EXPECTED}.")
+        raise refused(f"{named(name)} is a saved web page (HTML) or XML; save its table as text. {EXPECTED}.")
     # Before a line feed CR is a space at the end of a line, of no account.
     text = text.replace("\r", " " if "\n" in text else "\n").removesuffix("\n")
     n_lines = text.count("\n") + 1
     if n_lines > MAX_LINES:
         raise refused(
-            f"{named(name)} has {n_lines:,} lines; at most {MAX_LINES:,} can be read. Upload a part of it."
+            f"{named(name)} has {n_lines:,} lines; the limit is {MAX_LINES:,}. Upload a part of it."
         )
     return text.split("\n")
 
 
 def _no_text(name: str, n_lines_before: int) -> InputError:
     return refused(
-        f"{named(name)} is no text in UTF-8, as line {n_lines_before + 1:,} shows. Unpack an archive, save a "
-        f"table as “CSV UTF-8”, and text with the encoding UTF-8. {EXPECTED}."
+        f"{named(name)} is not UTF-8 text (line {n_lines_before + 1:,}). Unpack archives, save tables as "
+        f"“CSV UTF-8” and text as UTF-8. {EXPECTED}."
     )
 
 

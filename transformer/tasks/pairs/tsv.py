@@ -45,10 +45,10 @@ def from_tsv(text: str) -> OwnPairs:
         pairs = tuple(_pair(line) for line in rest.removesuffix("\n").split("\n"))
         own = OwnPairs(Capped(pairs, caps, src, tgt))
         if own.digest != head["digest"]:
-            raise ValueError("its digest is another one")
+            raise ValueError("its digest differs")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InputError(
-            f"The saved pairs are damaged ({error!r:.100}): upload the pairs again.", FIELD
+            f"The saved pairs are damaged ({error!r:.100}); upload the pairs again.", FIELD
         ) from error
     return own
 
