@@ -33,7 +33,7 @@ parts = walk_controls(seen, word)
 
 
 def live(view: RunView) -> int | None:
-    """The stage that is looked at, in the model of the nearest snapshot."""
+    """Draw the chosen stage, in the model of the nearest snapshot."""
     snapshot = asked_snapshot(view)
     stage, refused = None, view.reason if view.state == FAILED else ""
     try:

@@ -1,4 +1,4 @@
-"""Ask: any word, any step. Spell it letter by letter, take heads away, measure what they do."""
+"""Ask: the output of any word at any step, without some heads, with beams, and the scores of heads."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
 
 TABS = {
-    "Spell": ":material/spellcheck: Spell: how it writes",
-    "Break": ":material/content_cut: Break: take something away",
-    "Beams": ":material/account_tree: Beams: several answers side by side",
-    "Measure": ":material/straighten: Measure: what each head does",
+    "Spell": ":material/spellcheck: Spell: letter by letter",
+    "Break": ":material/content_cut: Break: switch heads off",
+    "Beams": ":material/account_tree: Beams: beam search",
+    "Measure": ":material/straighten: Measure: scores of heads",
 }
 CONTROLS = {
     "Spell": spell_controls,
@@ -40,7 +40,7 @@ DRAW = {"Spell": draw_spell, "Break": draw_break, "Beams": draw_beams, "Measure"
 
 style()
 run = selection.chosen_run() or exhibited(drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
-selection.kind(run.config.model)  # takes the link's, and gives up one that this model does not have
+selection.kind(run.config.model)  # from the link, if this model has it
 run_list(run)
 lost_run(ELSEWHERE)
 
@@ -52,18 +52,18 @@ problem = st.container(key="explore_problem")
 tabs = dict(zip(TABS, st.tabs(list(TABS.values()), key="explore_tab", on_change="rerun"), strict=True))
 chosen = next((name for name, tab in tabs.items() if tab.open), "Spell")
 with tabs[chosen]:
-    # The widgets and places of the open tab alone: what nobody sees is not asked.
+    # Only the open tab is drawn and computed.
     parts = CONTROLS[chosen](run, word)
 draw = DRAW[chosen]
 
 
 def fixed(view: RunView) -> tuple[object, ...]:
-    """What the widgets depend on besides."""
+    """The state that the widgets depend on."""
     return (None if session.playing else selection.step(),)
 
 
 def live(view: RunView) -> int | None:
-    """Everything that moves, from one look at the run."""
+    """Draw everything that changes with the run."""
     snapshot = asked_snapshot(view)
     answer, refused = None, view.reason if view.state == FAILED else ""
     try:
@@ -77,7 +77,7 @@ def live(view: RunView) -> int | None:
         elif wanted is not None and wanted > view.step:
             st.markdown(f"The run is at step {view.step:,}: the model of step **{snapshot.step:,}** answers.")
         elif wanted is not None and wanted != snapshot.step:
-            st.markdown(f"The weights of step {wanted:,} are not kept: step **{snapshot.step:,}** answers.")
+            st.markdown(f"Step {wanted:,} has no snapshot: the model of step **{snapshot.step:,}** answers.")
         else:
             st.markdown(f"The model of step **{snapshot.step:,}** answers.")
     with problem:

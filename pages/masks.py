@@ -1,4 +1,4 @@
-"""Masks: scores before the mask, the mask, scores after it, weights; and what breaks without it."""
+"""Masks: the scores before and after the mask, the weights, and runs without a mask."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ PANELS = {
     "mask_after": ("masked", "Scores after"),
     "mask_weights": ("weights", "Weights"),
 }
-"""Key of each picture to the stage of the forward pass that it shows, and how it is called here."""
+"""Key of each picture to the stage of the forward pass that it shows, and its title."""
 TALL = "max(270px, calc(100vh - 470px))"
 
 
 def compared_with(run: Watched) -> RunView | None:
-    """The run beside which this one was started, where the masks are all that differs."""
+    """The run that this one was started from, if only their masks differ."""
     parent = known.parent_of(run.view)
     found = None if parent is None else REGISTRY.get(parent.id)
     if found is None or found.view.frame is None or found.config.model.masks == run.config.model.masks:
@@ -71,7 +71,7 @@ before = compared_with(run)
 if session.word is None and "word" not in st.query_params:
     session.word = min((question.text for question in run.questions), key=len)  # with padding
 
-lost_run("Another model stands here; press Start to train it.")
+lost_run("This page shows another model. Press Start to train it.")
 seen = run.view
 controls(run, seen, {}, config, buttons_row(), start=beside(run))
 control = st.container(key="step_control")
@@ -89,9 +89,8 @@ with st.sidebar:
     head_choice(seen, selection.shown_frame(seen), kind, key="mask_head", label="Head")
     st.caption(explained(kind, seen.masks))
     st.caption(
-        "Words of different lengths travel in one batch, so the shorter ones are filled up with [PAD]: the "
-        "longer the longest word, the more padding the others carry. Hover a row of the mask: it says what "
-        "that row may look at, and why not at the rest."
+        "All words of a batch are padded with [PAD] to the length of the longest one. Hover over a row of "
+        "the mask to see which tokens it may look at, and which mask blocks the others."
     )
     with st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
         probe_words(run)
@@ -106,12 +105,12 @@ run_list(run)
 
 
 def fixed(view: RunView) -> tuple[object, ...]:
-    """What the switches and the choice of heads depend on besides."""
+    """The state that the switches depend on."""
     return (masks_pending(view),)
 
 
 def live(view: RunView) -> int | None:
-    """The stages around the mask, of the newest snapshot or of the step that is looked at."""
+    """Draw the stages around the mask, of the newest snapshot or of the chosen step."""
     frame, snapshot = selection.shown_frame(view), asked_snapshot(view)
     said, refused = "", view.reason if view.state == FAILED else ""
     drawn = {}
@@ -125,7 +124,7 @@ def live(view: RunView) -> int | None:
         except InputError as error:
             refused = str(error)
         if selection.step() is not None and frame.interventions.masks != view.interventions.masks:
-            said += " The switches show the run as it is now."
+            said += " The switches show the masks at the newest step."
     with sentence:
         st.html(f"<div>{said}</div>")
     with two:
@@ -154,11 +153,11 @@ def live(view: RunView) -> int | None:
             refuse(refused)
         elif drawn:
             st.caption(
-                ":gray-background[ ╱ ] the **causal** mask: it lies in the future &nbsp; "
-                ":orange-background[ • ] the **padding** mask: it is no letter &nbsp; plain: allowed. "
+                ":gray-background[ ╱ ] blocked by the **causal** mask &nbsp; "
+                ":orange-background[ • ] blocked by the **padding** mask. "
                 f"“{plain(word)}” in its batch of {len(run.questions)} words · "
                 f"{full_head_name(site, head)} · model of step {snapshot.step:,} · seed {view.config.seed}. "
-                "In the weights every row adds up to 100 % over its allowed cells."
+                "Each row of weights adds up to 100%."
             )
         else:
             st.markdown("")
@@ -170,9 +169,9 @@ def live(view: RunView) -> int | None:
             file_name=f"headlight-masks-seed{view.config.seed}",
         )
     with written:
-        st.caption("The batch as the model reads it, filled up to its longest word:")
+        st.caption("The batch, padded to its longest word:")
         st.html(batch_table(run, word))
-        st.caption("Written by the model alone:")
+        st.caption("Free-running output:")
         if frame is not None:
             st.html(outputs(frame, word))
     selection.keep_in_link()

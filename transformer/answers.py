@@ -1,4 +1,4 @@
-"""What a model answers when it is asked: tokens, maps and probabilities, as it read and as it wrote."""
+"""The answer of a model: tokens, maps and probabilities, teacher-forced and free-running."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformer.tasks import Question
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ForwardPass:
-    """One word and the letters fed to the model, as that of one step read them."""
+    """One forward pass of the model of one step: a word and the decoder's input."""
 
     src_tokens: tuple[str, ...]
     """What the encoder reads."""
@@ -35,8 +35,7 @@ class ForwardPass:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reading(ForwardPass):
-    """A forward pass of which the maps are kept; where an answer was searched for with beams, `predicted` is
-    what it wrote."""
+    """A forward pass with its maps; with beam search, `predicted` is the answer that was found."""
 
     writing: tuple[int, ...]
     """Positions that write: the first token of the answer, the second, and so on."""
@@ -44,7 +43,7 @@ class Reading(ForwardPass):
     """Site to (H, Q, K) float32; NaN where a mask or an intervention blocks."""
 
     def to_write(self, answer: tuple[str, ...]) -> tuple[str, ...]:
-        """What each position is to write, given the tokens of an answer; empty where that is nothing."""
+        """The token that each position has to write, given an answer; empty if none."""
         at = dict(zip(self.writing, answer, strict=False))  # the model may write more, or less
         return tuple(at.get(i, "") for i in range(len(self.predicted)))
 
@@ -56,7 +55,7 @@ class Reading(ForwardPass):
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the model of one step says to one word."""
+    """The answer of the model of one step to one word."""
 
     step: int
     """Of the snapshot that answers."""
@@ -66,14 +65,14 @@ class Answer:
     forced: Reading
     """With the right tokens as input; where these are not known, the same as `free`."""
     free: Reading
-    """With the letters that the model has written itself, each row as it was when it wrote."""
+    """With the model's own output as input, each row from the pass that wrote it."""
     output: str
     stopped: bool
     """Whether the output ended by itself."""
     accepted: bool
     """Whether the output counts as right."""
     pieces: tuple[str, ...]
-    """The output as its tokens write it; joined they are the output."""
+    """The output, split by tokens."""
     n_read: int
     """Tokens of the question, special ones left out."""
     links: Links | None
@@ -105,7 +104,7 @@ class LengthReport:
 
 
 def as_written(reading: Reading, tokens: tuple[str, ...]) -> Reading:
-    """With what each position has written in the place of what it holds likeliest."""
+    """With the written token of each position in place of its most probable one."""
     predicted = list(reading.predicted)
     for place, token in zip(reading.writing, tokens, strict=False):  # what no longer fits was not read
         predicted[place] = token
@@ -113,10 +112,10 @@ def as_written(reading: Reading, tokens: tuple[str, ...]) -> Reading:
 
 
 def each_in_its_time(readings: list[Reading]) -> Reading:
-    """One reading whose row i is that of the moment when it wrote; what came later it could not see.
+    """One reading whose row i comes from the pass that wrote it, without later tokens.
 
     Args:
-        readings: of ever one more token, the first ending with the prompt.
+        readings: each of one more token; the first ends with the prompt.
     """
     last = readings[-1]
     prompt = len(readings[0].tgt_tokens)

@@ -277,7 +277,7 @@ ENCODER_ONLY: RunConfig = with_topology(_OWN, "encoder-only").with_changes(
 )
 """The app's own architecture with an encoder alone: the self-attention of its last layer turns anti-diagonal.
 
-At the default's rate it stays stuck half-way: after 800 steps 6 % of the words are right."""
+At the default's rate it stays stuck half-way: after 800 steps 6% of the words are right."""
 DECODER_ONLY: RunConfig = with_topology(_OWN, "decoder-only").with_changes(recipe="Decoder only", steps=500)
 """The app's own architecture with a decoder alone: one stack reads the word and then writes the answer.
 

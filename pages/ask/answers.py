@@ -1,4 +1,4 @@
-"""Answers in words, as the tabs of Ask show them."""
+"""Answers as text, for the tabs of Ask."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ RIGHT = {True: "<b class='yes'>✓ right</b>", False: "<b class='not'>✗ wrong<
 
 
 def short(token: str) -> str:
-    """A token where there is little room."""
+    """A token, shortened."""
     return "end" if token == "[EOS]" else token
 
 
 def as_written(text: str, stopped: bool) -> str:
-    """An output; one that did not end by itself goes on."""
+    """An output, with an ellipsis if it was cut off."""
     return text if stopped else f"{text}…"
 
 
 def answered_otherwise(before: Asked, after: Asked) -> str:
-    """How many held-out words are answered in another way, and some of them: those first that were right."""
+    """How many held-out words have a different output, and some of them, those first that were right."""
     pairs = [(word, *was, *after.held_out[word]) for word, was in before.held_out.items()]
     changed = sorted((pair for pair in pairs if pair[1] != pair[3]), key=lambda pair: pair[4] - pair[2])
     some = " · ".join(
         f"{html.escape(word)} → {_marked(was, was_right)} then {_marked(now, now_right)}"
         for word, was, was_right, now, now_right in changed[:NAMED]
     )
-    count = f"<b>{len(changed)} of {len(pairs)}</b> held-out words are answered in another way"
+    count = f"<b>{len(changed)} of {len(pairs)}</b> held-out words have a different output"
     return f"<div class='hl-changed' data-changed='{len(changed)}'>{count}{': ' if some else ''}{some}.</div>"
 
 
@@ -42,7 +42,7 @@ def _marked(text: str, right: bool) -> str:
 
 
 def verdict(name: str, answer: Answer, exact: tuple[int, int]) -> str:
-    """What a word is answered, and how many held-out words are right."""
+    """The answer to a word, and how many held-out words are right."""
     right = f"{exact[0]} / {exact[1]} held-out words right"
     written = as_written(answer.output, answer.stopped)
     return (

@@ -1,4 +1,4 @@
-"""What is asked on the Ask page: a word, a step, and the model of that step."""
+"""The question of the Ask page: a word, a step, and the model of that step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ask_word(run: Watched, page: str) -> str:
     """Draw the box for any word; returns the last word that can be asked.
 
     Args:
-        page: where it stands: the box of another page is another box, which knows nothing of this one.
+        page: the page of the box; each page has its own.
     """
     words = [question.text for question in run.questions]
     word, chosen = st.session_state.get("asked_word_text"), session.word
@@ -45,7 +45,7 @@ def ask_word(run: Watched, page: str) -> str:
         placeholder="any word…",
         width="stretch",
         persist_state="session",
-        help=f"{what_to_type(run)} Not only the run's own.",
+        help=what_to_type(run),
     )
     try:
         word = run.task.question(typed or "").text
@@ -77,7 +77,7 @@ def _take(word: str) -> None:
 
 
 def asked_snapshot(view: RunView) -> Snapshot | None:
-    """The snapshot that answers: the nearest to the step of the screen, or the newest."""
+    """The snapshot nearest to the chosen step, or the newest."""
     at = selection.step()
     if at is None:
         st.session_state.pop("answered", None)
@@ -93,7 +93,7 @@ def asked_snapshot(view: RunView) -> Snapshot | None:
 
 
 def model_of(view: RunView, snapshot: Snapshot, more: Interventions | None = None) -> Asked:
-    """The model of a snapshot as it was, or with more taken away from it."""
+    """The model of a snapshot, with its interventions and perhaps more."""
     from transformer.asking import asked
 
     taken = snapshot.interventions if more is None else snapshot.interventions | more

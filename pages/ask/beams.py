@@ -1,4 +1,4 @@
-"""Beams: several answers written side by side, as a tree; beside them what greedy decoding would answer."""
+"""Beams: beam search as a tree, and the greedy answer for comparison."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def beam_controls(run: Watched, word: str) -> BeamParts:
     """Draw the widgets of the tab."""
     train = run.config.train
     with st.sidebar:
-        # No limits in the widgets: they are said in words, to any value that is sent.
+        # No limits in the widgets: a value outside them is refused in words.
         width = st.number_input(
             "Beams",
             value=train.beam_width,
             step=1,
             key="beam_width",
             bind="query-params",
-            help="How many answers are written side by side, 1 to 16. One beam is greedy decoding.",
+            help="Number of beams, 1 to 16. One beam is greedy decoding.",
         )
         penalty = st.number_input(
             "Length penalty",
@@ -60,9 +60,8 @@ def beam_controls(run: Watched, word: str) -> BeamParts:
             format="%.4g",
             key="beam_penalty",
             bind="query-params",
-            help="0 to 2. Every token makes an answer less probable, so short ones are favoured. The score "
-            "makes up for it: it is the log-probability divided by ((5 + length) / 6) to this power "
-            "(Wu et al., 2016). 0: it does not.",
+            help="0 to 2. The score is the log-probability divided by ((5 + length) / 6) to this power "
+            "(Wu et al., 2016). At 0, short answers are favoured.",
         )
         problem = st.container(key="beam_problem")
     return BeamParts(
@@ -78,7 +77,7 @@ def beam_controls(run: Watched, word: str) -> BeamParts:
 def draw_beams(
     run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BeamParts
 ) -> None:
-    """Show what beam search makes of the word with the model of one step."""
+    """Draw the beam search of the word in the model of one step."""
     found, refused = None, ""
     try:
         if answer is not None and snapshot is not None:
@@ -122,14 +121,14 @@ def draw_beams(
             ),
             hide_index=True,
             column_config={
-                "probability": st.column_config.NumberColumn(format="%.3g %%"),
+                "probability": st.column_config.NumberColumn(format="%.3g%%"),
                 "score": st.column_config.NumberColumn(format="%.3f"),
             },
         )
 
 
 def _verdict(found: Beams) -> str:
-    """Both answers, one beside the other."""
+    """Both answers side by side."""
     said = f"{_beams_of(found.width)} → {_said(found.outputs[0])}"
     beside = _said(found.greedy) if found.found_more else "<b>the same</b>"
     return (
@@ -150,19 +149,15 @@ def _beams_of(width: int) -> str:
 def _how_to_read(found: Beams, at_once: bool) -> str:
     if at_once:
         return (
-            "An encoder alone writes every token at once, none knowing the others: there is nothing to "
-            "search, so it has one beam, which is greedy decoding."
+            "An encoder predicts all tokens at once, so there is nothing to search: its one beam is greedy "
+            "decoding."
         )
     if found.width == 1:
-        return (
-            "One beam is greedy decoding: at each place the likeliest token, with its probability in the "
-            "box. With more beams other beginnings are followed too."
-        )
-    ended = "" if found.outputs[0].stopped else " None has ended in time: the likeliest is shown."
+        return "One beam is greedy decoding: the most probable token at each position."
+    ended = "" if found.outputs[0].stopped else " No beam has ended: the most probable one is shown."
     return (
-        f"Each column is one token more: of all continuations the {found.width} likeliest stay, the best in "
-        "the top row, each with the probability of its own token. The answer is the finished beam with the "
-        f"best score; it may go through a token that was not the likeliest.{ended}"
+        f"Each column adds one token and keeps the {found.width} most probable continuations, best first. "
+        f"The answer is the finished beam with the highest score.{ended}"
     )
 
 

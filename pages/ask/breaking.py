@@ -1,4 +1,4 @@
-"""Break: take heads or single looks away, see what that does; if wanted, in the running training too."""
+"""Break: switch heads off or block cells, in a copy of the model or in the running training."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     from transformer.asking import Asked
 
 TALL = "max(300px, calc(100vh - 470px))"
-WHAT = {"cell": "one cell", "column": "its whole column", "token": "every such token"}
-WHERE = {"head": "in this head", "site": "in all heads of its layer", "kind": "in every layer"}
+WHAT = {"cell": "one cell", "column": "its column", "token": "all columns of its token"}
+WHERE = {"head": "in this head", "site": "in all heads of this layer", "kind": "in all heads of every layer"}
 SWITCHES = (
-    ("shown", "This head", "The head on the maps: the clearest one, unless another was chosen."),
-    ("turned", "All that turned", "Every head that has a clear pattern at this step."),
-    ("others", "All others of its layer", "Every head of the layer but the one on the maps."),
-    ("none", "None", "Every head is on."),
+    ("shown", "This head", "Switch off the head on the maps."),
+    ("turned", "Clear heads", "Switch off every head with a clear pattern at this step."),
+    ("others", "Other heads of its layer", "Switch off all heads of the layer except the one on the maps."),
+    ("none", "None", "Switch all heads on."),
 )
-"""Key, label and help of what can be switched off with one press."""
+"""Key, label and help of each button."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """Where the model before, or after, is shown."""
+    """The place of one model, before or after the change."""
 
     name: str
     text: DeltaGenerator
@@ -54,7 +54,7 @@ class Side:
 
 @dataclass(frozen=True)
 class BreakParts:
-    """What was chosen, and where the pictures go."""
+    """The choices, and the places of the pictures."""
 
     kind: str
     taken: Interventions
@@ -77,7 +77,7 @@ def break_controls(run: Watched, word: str) -> BreakParts:
             key="ablate_heads",
             placeholder="choose heads…",
             persist_state="session",
-            help="Their output counts as zero, as if their slice of the output projection were removed.",
+            help="The output of a switched-off head is replaced by zero.",
         )
         with st.container(horizontal=True, gap="xsmall"):
             for key, label, tip in SWITCHES:
@@ -100,10 +100,10 @@ def break_controls(run: Watched, word: str) -> BreakParts:
 
 
 def _block_controls(run: Watched, word: str) -> None:
-    """Choosing a cell, or clicking on one of the left map, and what of it is blocked."""
+    """Draw the widgets that block a cell, and the list of what is blocked."""
     with st.container(key="block_cell"):
-        st.markdown("**Block a look**: click on the left map, or choose a cell")
-        # Put back, as another tab has dropped them.
+        st.markdown("**Block a cell**: click on the left map, or enter a row and a column")
+        # Restored, since other tabs drop them.
         for name, place in (("block_row", 1), ("block_column", 2)):
             kept = st.session_state.get(name)
             st.session_state[name] = place if kept is None else kept
@@ -133,16 +133,16 @@ def _block_controls(run: Watched, word: str) -> None:
 
 
 def _in_training(run: Watched, word: str, view: RunView, taken: Interventions) -> None:
-    """The same in the run itself, which then trains on without it."""
+    """Draw the buttons that apply the change to the run itself."""
     if view.interventions:
-        st.caption(f"In force in the run: {plain(view.interventions.text())}.")
+        st.caption(f"Active in the run: {plain(view.interventions.text())}.")
     with st.container(key="break_training"):
         own = ownership.owns(run)
         ended = view.state in ENDED
-        rate = f"{MORE_STEPS} steps, freshly warmed up to {taken_away.continuing_rate(run):g}"
-        # A run that has ended stays as it is: a head off is an answer here, until it is to train without it.
+        rate = f"{MORE_STEPS} steps, learning rate up to {taken_away.continuing_rate(run):g}"
+        # Switching a head off above changes the answers only; this button changes the run.
         st.button(
-            f"Continue with it off: {rate}" if ended else "Do this to the running training too",
+            f"Continue with these changes: {rate}" if ended else "Apply to the running training",
             key="intervene_run",
             icon=":material/play_arrow:" if ended else ":material/content_cut:",
             disabled=not own or view.state in (IDLE, FAILED) or not taken,
@@ -151,7 +151,7 @@ def _in_training(run: Watched, word: str, view: RunView, taken: Interventions) -
         )
         if own and view.interventions:
             st.button(
-                f"Continue with everything back: {rate}" if ended else "Give everything back to the run",
+                f"Continue without changes: {rate}" if ended else "Undo all changes in the run",
                 key="intervene_none",
                 on_click=taken_away.give_back,
                 args=(run,),
@@ -163,7 +163,7 @@ def _in_training(run: Watched, word: str, view: RunView, taken: Interventions) -
 def draw_break(
     run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BreakParts
 ) -> None:
-    """The same map before and after, with what the model writes and how many held-out words are right."""
+    """Draw the map, the answer and the accuracy on held-out words, before and after the change."""
     if answer is None or snapshot is None or view.frame is None:
         _draw_side(parts.before, view, None, None, parts.kind)
         _draw_side(parts.after, view, None, None, parts.kind)
@@ -194,11 +194,8 @@ def draw_break(
 
 
 def _said(taken: Interventions, before: Interventions) -> str:
-    there = f" (there already: {plain(before.text())})" if before else ""
-    return (
-        f"Taken away here: {plain(taken.text()) if taken else 'nothing yet'}. The left side is the model of "
-        f"this step as it was{there}; held-out words are the 200 of the live curve."
-    )
+    there = f" (already {plain(before.text())})" if before else ""
+    return f"Left: the model of this step{there}. Right: {plain(taken.text()) if taken else 'no change'}."
 
 
 def _draw_side(
@@ -209,7 +206,7 @@ def _draw_side(
     kind: str,
     on_click: Callable[[int, object], None] | None = None,
 ) -> None:
-    """What one model answers and where its head looks; an empty place where there is no answer."""
+    """Draw the answer and the map of one model, or a placeholder."""
     if model is None or answer is None:
         side.text.markdown("")
         side.picture.skeleton(height=300)
@@ -229,8 +226,8 @@ def _draw_side(
 
 
 def _block_clicked(run: Watched, word: str, point: object) -> None:
-    """A click on a cell of the left map blocks what the boxes say of it."""
+    """Block a clicked cell of the left map, as the boxes are set."""
     if isinstance(point, tuple):
         st.session_state["block_row"], st.session_state["block_column"] = point[0] + 1, point[1] + 1
         taken_away.block(run, word)
-        session.page_is_stale = True  # the list of what is blocked stands outside the part that is drawn now
+        session.page_is_stale = True  # the list of blocked cells is drawn elsewhere

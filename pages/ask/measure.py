@@ -1,4 +1,4 @@
-"""Measure: what each head does in numbers, how that came about, and how well letters are written where."""
+"""Measure: the scores of each head over training, and the accuracy by length and position."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from transformer.tasks.unknown import mostly_known
 if TYPE_CHECKING:
     from transformer.answers import Answer
 
-_ALL_UNKNOWN = "Here all are 0: the held-out examples are unknown tokens, and no head is scored on such maps."
+_ALL_UNKNOWN = "All scores are 0: the held-out examples consist of unknown tokens, which are not scored."
 TALL = "max(300px, calc(100vh - 460px))"
 
 
 @dataclass(frozen=True)
 class MeasureParts:
-    """What was chosen, and where the pictures go."""
+    """The choices, and the places of the pictures."""
 
     score: str
     curves: DeltaGenerator
@@ -51,11 +51,11 @@ def measure_controls(run: Watched, word: str) -> MeasureParts:
             key="measure_score",
             format_func=SCORES.get,
             persist_state="session",
-            help="Of each head, on 64 held-out words, at each step at which this was measured.",
+            help="Score of each head on 64 held-out words, at every measured step.",
         )
     with right:
-        st.markdown("**Right by place**: length of the question down, place in the answer across")
-        st.caption("As the model writes by itself; “all right” needs every token, and the end in its place.")
+        st.markdown("**Accuracy by length and position**")
+        st.caption("Free-running. “All right” requires every token and the end to be right.")
         lengths = st.container(key="length_report")
     return MeasureParts(
         score=score if score in names else names[0],
@@ -66,7 +66,7 @@ def measure_controls(run: Watched, word: str) -> MeasureParts:
 
 
 def _names(frame: Frame | None) -> list[str]:
-    """The scores that heads of this model have, in reading order."""
+    """The scores of this model's heads, in display order."""
     sites = frame.head_scores.values() if frame else ()
     return [name for name in SCORES if frame is None or any(name in scores for scores in sites)]
 
@@ -74,7 +74,7 @@ def _names(frame: Frame | None) -> list[str]:
 def draw_measure(
     run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: MeasureParts
 ) -> None:
-    """Show the newest scores at the step on the screen, their past, and the report of its model."""
+    """Draw the scores up to the chosen step, and the accuracy of its model."""
     frame = selection.shown_frame(view)
     if frame is None or snapshot is None:
         for place in (parts.curves, parts.lengths, parts.table):
@@ -105,10 +105,9 @@ def draw_measure(
         )
     with parts.table:
         st.caption(
-            f"Scores at step {frame.measurement.step:,}, on 64 held-out words. Rows of special tokens are "
-            "left out everywhere; [SOS] and [EOS] are the share that letters put on them; entropy is over "
-            f"the letters alone, 0 for one letter and 1 for all alike. A role is named from {THRESHOLD:g} "
-            "on; below it: no clear pattern."
+            f"Scores at step {frame.measurement.step:,}, on 64 held-out words, without the rows of special "
+            "tokens. Entropy is 0 if all weight is on one letter and 1 if all letters get the same weight. A "
+            f"head has the role of its highest score from {THRESHOLD:g} on."
             + ("" if mostly_known(run.task, run.task.held_out(), 1) else f" {_ALL_UNKNOWN}")
         )
         names = _names(frame)

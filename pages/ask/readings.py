@@ -1,4 +1,4 @@
-"""From an answer of the Ask page to its pictures: which head, which labels, which numbers."""
+"""Pictures of an answer on the Ask page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def labels(answer: Answer, reading: Reading, site: str) -> MapAxes:
-    """Rows read "after reading X → writes Y": the right Y, or what the model itself goes on with."""
+    """Labels "after reading X → writes Y": the right Y, or the one that the model has written."""
     answered = answer.expected if reading is answer.forced else reading.written
     to_write = reading.to_write(answered)
     return map_axes(reading.axes[site], reading.src_tokens, reading.tgt_tokens, to_write)
@@ -38,7 +38,7 @@ class ShownMap:
     pool: str = "head"
     """head, mean, max or rollout."""
     lit: int | None = None
-    """The row that is being written."""
+    """The highlighted row."""
 
     @property
     def weights(self) -> Array:
@@ -49,13 +49,13 @@ class ShownMap:
         if self.pool != "rollout":
             return pooled(maps[self.site], self.pool)
         through = rollout(maps)[axes.kind].astype(np.float32)
-        if axes.causal:  # of the future nothing can have come, whatever was taken away
+        if axes.causal:  # later tokens cannot contribute
             through[~np.tri(len(through), dtype=bool)] = np.nan
         return through
 
     @property
     def name(self) -> str:
-        """Of the head, or of what is shown in its place."""
+        """The name of the head or of the pooled map."""
         if self.pool == "head":
             return short_head_name(self.site, self.head)
         if self.pool == "rollout":
@@ -64,12 +64,12 @@ class ShownMap:
         return f"{self.pool} over the heads of {stack} {int(layer) + 1}"
 
     def large(self, seed: int, note: str = "") -> Picture:
-        """The map, large, with wrong predictions where the right answer was read."""
+        """The large map, with wrong predictions if teacher-forced."""
         answer, reading, axes = self.answer, self.reading, self.reading.axes[self.site]
         wrong = {}
         if reading is answer.forced:
             wrong = wrong_predictions(axes, reading.to_write(answer.expected), reading.predicted)
-        # Where nobody knows the right answer both readings are one, and free.
+        # Without a known right answer, both readings are the free-running one.
         fed = "free-running" if reading is answer.free else "teacher-forced"
         asked = f"“{escaped(shortened(answer.question.text))}” · step {answer.step:,}"
         return large_map(

@@ -1,4 +1,4 @@
-"""Spell: one word, letter by letter; where every head looks, and what the model holds likely next."""
+"""Spell: one word letter by letter, with the maps of all heads and the next-token probabilities."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from transformer.answers import Answer, Reading
 
 POOLS = {"head": "one head", "mean": "mean", "max": "max", "rollout": "rollout"}
-INPUTS = {"forced": "the right answer", "free": "its own"}
+INPUTS = {"forced": "the right answer", "free": "its own output"}
 POOLED = {
-    "mean": "The mean over the heads of this layer; its rows still add up to 100 %.",
-    "max": "The highest weight that any head of this layer gives; its rows need not add up to 100 %.",
-    "rollout": "Attention followed through all layers: where information can have come from, no more.",
+    "mean": "Mean over the heads of this layer. Each row adds up to 100%.",
+    "max": "Maximum over the heads of this layer. Rows can add up to more than 100%.",
+    "rollout": "Attention followed through all layers: where information can come from.",
 }
 ROW = 17
-"""Pixels that a row of the maps needs at least."""
+"""Minimum height of a row of the maps, in pixels."""
 BARS_TALL = "max(200px, 19vh)"
 
 
 @dataclass(frozen=True)
 class SpellParts:
-    """What was chosen, and where the pictures go."""
+    """The choices, and the places of the pictures."""
 
     kind: str
     pool: str
@@ -72,11 +72,10 @@ def spell_controls(run: Watched, word: str) -> SpellParts:
             required=True,
             format_func=POOLS.get,
             persist_state="session",
-            help="One head; the mean or the maximum over the heads of its layer; or rollout: attention "
-            "followed through all layers, half of each taken to come from the residual stream "
-            "(Abnar and Zuidema, 2020).",
+            help="One head, the mean or the maximum over the heads of its layer, or attention rollout "
+            "through all layers (Abnar and Zuidema, 2020).",
         )
-        at_once = run.config.model.topology == "encoder-only"  # it reads the word and nothing else
+        at_once = run.config.model.topology == "encoder-only"  # it has no decoder input
         fed = (
             None
             if at_once
@@ -88,8 +87,7 @@ def spell_controls(run: Watched, word: str) -> SpellParts:
                 required=True,
                 format_func=INPUTS.get,
                 persist_state="session",
-                help="The right answer so far, as in training (teacher-forced), or what it has written "
-                "itself (free-running).",
+                help="The right answer, as in training (teacher-forced), or its own output (free-running).",
             )
         )
         look_inside_link()
@@ -116,7 +114,7 @@ def spell_controls(run: Watched, word: str) -> SpellParts:
 
 
 def _move(by: int) -> None:
-    """One letter on or back; beyond the end it begins again."""
+    """Move by letters; the last is followed by the first."""
     n = max(1, st.session_state.get("spell_rows", 1))
     st.session_state["spell_row"] = (st.session_state.get("spell_row", 0) + by) % n
 
@@ -144,14 +142,14 @@ def draw_spell(
     name = f"headlight-{answer.question.text}-step{answer.step}-seed{view.config.seed}"
     tall = f"max({max(245, 105 + ROW * len(reading.tokens(axes.query)))}px, calc(100vh - 575px))"
     with parts.position:
-        st.markdown(f"writing **{row + 1}** of {n_rows}")
+        st.markdown(f"output **{row + 1}** of {n_rows}")
     with parts.maps:
         live_figure(
             shown.large(view.config.seed),
             key="explore_map_figure",
             height=tall,
             file_name=f"{name}-{site}",
-            # What is explained there is one head, the right letters as its input.
+            # Look inside explains one head, teacher-forced.
             on_click=(lambda _trace, point: look_at_cell(parts.kind, site, head, point))
             if parts.pool == "head" and reading is answer.forced
             else None,
@@ -186,7 +184,7 @@ def draw_spell(
                 tokens,
                 expected=run.task.tgt_tokenizer.id_of(answer.expected[row]) if last else None,
                 most=4,
-                title=f"output {row + 1}: what comes next · step {answer.step:,}",
+                title=f"output {row + 1}: next token · step {answer.step:,}",
                 step=answer.step,
             ),
             key="explore_bars_figure",
@@ -196,7 +194,7 @@ def draw_spell(
 
 
 def _next(reading: Reading, row: int) -> Array | None:
-    """(V,) how probable each token is to be written there; None where nothing was written any more."""
+    """(V,) the probability of each token there; None beyond the end of the output."""
     return reading.probabilities[reading.writing[row]] if row < len(reading.writing) else None
 
 
@@ -214,7 +212,7 @@ def _narration(answer: Answer, reading: Reading, site: str, head: int, lit: int 
 
 
 def _pin(point: object, sites: list[str], axes: MapAxes) -> None:
-    """A click on a small map shows it large and keeps it there; a second click lets go."""
+    """Pin the clicked small map as the large one; a second click unpins it."""
     found = tile_at(point, axes) if isinstance(point, tuple) else None
     if found is not None:
         picked = sites[found[0]], found[1]
@@ -222,19 +220,19 @@ def _pin(point: object, sites: list[str], axes: MapAxes) -> None:
 
 
 def _spelled(answer: Answer, row: int) -> str:
-    """Both ways of writing the word, up to the letter that is being written, which is lit."""
+    """The right answer and both outputs, with the current letter highlighted."""
     known = answer.question.answer is not None
-    lines = {"given its own": _written_cells(answer, answer.free, row)}
+    lines = {"free-running": _written_cells(answer, answer.free, row)}
     if known:
         lines = {
             "right answer": "".join(f"<td>{html.escape(short(token))}</td>" for token in answer.expected),
-            "given the right answer": _written_cells(answer, answer.forced, row),
+            "teacher-forced": _written_cells(answer, answer.forced, row),
         } | lines
-    mark = RIGHT[answer.right] if known else "? nobody here knows the right answer"
+    mark = RIGHT[answer.right] if known else "? right answer not known"
     text = html.escape(as_written(answer.output, answer.stopped))
     rows = "".join(f"<tr><th>{name}</th>{cells}</tr>" for name, cells in lines.items())
     return (
-        "<div class='hl-spelled hl-wide' tabindex='0' role='group' aria-label='What the model writes'>"
+        "<div class='hl-spelled hl-wide' tabindex='0' role='group' aria-label='Output of the model'>"
         f"<p>{html.escape(answer.question.text)} → <b>{text}</b><br>{mark}</p>"
         f"<table data-step='{answer.step}' data-row='{row}'>{rows}</table></div>"
     )

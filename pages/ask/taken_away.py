@@ -1,6 +1,6 @@
-"""What is chosen to be taken away on the tab Break, and what its buttons do.
+"""The interventions chosen on the tab Break, and the callbacks of its buttons.
 
-They do it in their callbacks, which Streamlit never breaks off: the next click may lead to another page.
+Callbacks, since Streamlit never interrupts them: the next click may lead to another page.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from transformer.runs.watched import Watched
 
 PROBLEMS = ("block_problem", "intervene_problem")
 MORE_STEPS = 100
-"""For which a run that has ended trains on without its heads."""
+"""Steps that an ended run trains on."""
 
 
 def forget_problems() -> None:
-    """What was said of an earlier press is no longer true."""
+    """Forget the errors of earlier presses."""
     for problem in PROBLEMS:
         st.session_state.pop(problem, None)
 
@@ -39,25 +39,25 @@ def head_options(view: RunView) -> dict[str, tuple[str, int]]:
 
 
 def blocks(run: Watched, word: str) -> tuple[Block, ...]:
-    """Blocked looks; they belong to one run and one word, whose places they name."""
+    """The blocked cells of one run and one word."""
     owner, found = st.session_state.get("blocks", (None, ()))
     return found if owner == (run.id, word) else ()
 
 
 def taken(run: Watched, word: str) -> Interventions:
-    """What is chosen to be taken away."""
+    """The chosen interventions."""
     options = head_options(run.view)
     chosen = [options[name] for name in st.session_state.get("ablate_heads") or () if name in options]
     return Interventions(ablated=tuple(chosen), blocked=blocks(run, word))
 
 
 def continuing_rate(run: Watched) -> float:
-    """The highest learning rate with which a run that has ended trains on."""
+    """The highest learning rate of an ended run that trains on."""
     return run.config.train.learning_rate / 2
 
 
 def switch_off(run: Watched, what: str) -> None:
-    """Callback: the heads that a button means are off, and all others on."""
+    """Callback: switch off the heads of a button, and all others on."""
     forget_problems()
     if shown := _shown(run.view):
         meant = _meant(what, run.view, shown)
@@ -67,7 +67,7 @@ def switch_off(run: Watched, what: str) -> None:
 
 
 def block(run: Watched, word: str | None = None) -> None:
-    """Callback: block what the boxes say.
+    """Callback: block the cell of the boxes.
 
     Args:
         word: of the map that was clicked; by default the one in its box.
@@ -82,7 +82,7 @@ def block(run: Watched, word: str | None = None) -> None:
 
 
 def unblock(run: Watched, word: str, number: int) -> None:
-    """Callback: a blocked look is free again."""
+    """Callback: unblock a cell."""
     forget_problems()
     left = tuple(one for i, one in enumerate(blocks(run, word)) if i != number)
     st.session_state["blocks"] = (run.id, word), left
@@ -108,7 +108,7 @@ def _meant(what: str, view: RunView, shown: tuple[str, int]) -> list[tuple[str, 
 
 
 def _block(run: Watched, word: str, shown: tuple[str, int]) -> None:
-    """Block what the boxes mean too; raises InputError where that cannot be."""
+    """Add the blocks of the boxes; raises InputError if that is not possible."""
     more = Interventions(blocked=_asked_blocks(run.view, word, shown))
     both = Interventions(blocked=blocks(run, word)) | more
     model_of(run.view, run.view.snapshots[-1], both).answer(word)
@@ -116,7 +116,7 @@ def _block(run: Watched, word: str, shown: tuple[str, int]) -> None:
 
 
 def _asked_blocks(view: RunView, word: str, shown: tuple[str, int]) -> tuple[Block, ...]:
-    """The blocks that the boxes mean. Raises InputError for a cell that is not on the map."""
+    """The blocks of the boxes. Raises InputError for a cell that is not on the map."""
     reading = model_of(view, view.snapshots[-1]).answer(word).forced
     site, head = shown
     axes = reading.axes[site]
@@ -127,7 +127,7 @@ def _asked_blocks(view: RunView, word: str, shown: tuple[str, int]) -> tuple[Blo
             raise InputError(f"{name} {value} is not on this map; choose from 1 to {most}.", "block_cell")
     if np.isnan(reading.maps[site][head, row - 1, column - 1]):
         raise InputError(
-            f"Row {row} may not look at column {column} anyway: a mask blocks it. Choose another cell.",
+            f"Row {row}, column {column} is already blocked. Choose another cell.",
             "block_cell",
         )
     what, where = st.session_state.get("block_what"), st.session_state.get("block_where")
@@ -144,19 +144,19 @@ def _asked_blocks(view: RunView, word: str, shown: tuple[str, int]) -> tuple[Blo
 
 
 def take_from_run(run: Watched, word: str) -> None:
-    """Callback: take from the run itself what was shown: all that is taken away already, and this too."""
+    """Callback: add the chosen interventions to those of the run."""
     _intervene(run, run.view.interventions | taken(run, word))
 
 
 def give_back(run: Watched) -> None:
-    """Callback: the run has everything again."""
+    """Callback: end all interventions in the run."""
     _intervene(run, NOTHING)
 
 
 def _intervene(run: Watched, wanted: Interventions) -> None:
-    """Have a run trained without what is taken away.
+    """Train a run with these interventions.
 
-    A run that has ended then trains on, and the screen follows it.
+    An ended run trains on, and the screen follows it.
     """
     forget_problems()
     ended = run.view.state in ENDED

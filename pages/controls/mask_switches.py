@@ -1,4 +1,4 @@
-"""Switching the masks off and on: of a run before it begins or while it trains, or for another beside it."""
+"""Switches for the masks of a run, or of a second run once the first has ended."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from transformer.recording.view import ENDED, FAILED, IDLE, RunView
 from transformer.runs.watched import Watched
 
 _HELP = {
-    "causal": "Keeps each row from reading what comes after it. Without it the model has the right answer "
-    "before its eyes while it trains.",
-    "padding": "Hides [PAD], which fills shorter words up to the longest of their batch.",
+    "causal": "Blocks attention to later tokens. Without it, training shows the model the right answer.",
+    "padding": "Blocks attention to [PAD], which pads the words of a batch to the same length.",
 }
-_OF_ENDED = " A run that has ended stays as it is: Start trains one as the switches say, beside it."
+_OF_ENDED = " This run has ended: switch a mask to train a second run."
 
 
 def to_train(run: Watched) -> RunConfig:
-    """What Start trains on this page: the run's settings, with the masks as the switches show them."""
+    """The settings that Start trains: those of the run, with the masks of the switches."""
     view, configured = run.view, run.config.model.masks
     if view.state == IDLE:  # its own model has them already
         return run.config
@@ -34,15 +33,15 @@ def to_train(run: Watched) -> RunConfig:
 
 
 def beside(run: Watched) -> str:
-    """What the large button says where the switches ask for another run than the one that has ended."""
+    """The label of Start if the switches differ from the masks of an ended run; else empty."""
     view, shown = run.view, _shown(run.view)
     if view.state not in ENDED or shown == view.masks:
         return ""
     off = [mask for mask in MASKS if view.masks[mask] and not shown[mask]]
     on = [mask for mask in MASKS if shown[mask] and not view.masks[mask]]
     if len(off) + len(on) == 1:
-        return f"Train one {'without' if off else 'with'} it"
-    return "Train one with these masks"
+        return f"Train {'without' if off else 'with'} it"
+    return "Train with these masks"
 
 
 def mask_switches(run: Watched) -> None:
@@ -50,7 +49,7 @@ def mask_switches(run: Watched) -> None:
     view, own = run.view, ownership.owns(run)
     for mask, on in _shown(view).items():
         key = f"mask_{mask}_on"
-        st.session_state[key] = on  # whoever has switched it
+        st.session_state[key] = on  # also if another visitor has switched it
         st.toggle(
             f"{mask.capitalize()} mask",
             key=key,
@@ -62,7 +61,7 @@ def mask_switches(run: Watched) -> None:
 
 
 def masks_pending(view: RunView) -> bool:
-    """Whether the run has yet to obey a switch: evaluating a large model takes a while."""
+    """Whether a switch has not taken effect yet: evaluating a large model takes a while."""
     if view.state in ENDED:
         return False
     pending = _shown(view) != view.masks
@@ -72,13 +71,13 @@ def masks_pending(view: RunView) -> bool:
 
 
 def mask_problem() -> None:
-    """Why a mask could not be switched, until the next one is."""
+    """Show why the last switch failed."""
     if session.mask_problem:
         refuse(session.mask_problem)
 
 
 def _shown(view: RunView) -> dict[str, bool]:
-    """How the switches stand: as the run has the masks, or as somebody has asked for since."""
+    """The states of the switches: the masks of the run, or those requested since."""
     return {mask: _wanted(view).get(mask, view.masks[mask]) for mask in MASKS}
 
 
@@ -88,7 +87,7 @@ def _wanted(view: RunView) -> dict[str, bool]:
 
 
 def _switch(run: Watched, mask: str) -> None:
-    """Callback: the run goes on as the switch says; for one that has ended this is only noted."""
+    """Callback: switch a mask of the run; for an ended run, only remember it."""
     session.mask_problem = session.problem = session.word_problem = None
     on = st.session_state.get(f"mask_{mask}_on")
     if on is None:  # the page has been left meanwhile

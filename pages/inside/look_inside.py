@@ -1,4 +1,4 @@
-"""From a cell of a map to the page that shows how its number came about."""
+"""Links from a cell of a map to Look inside, which explains its number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformer.anatomy.panels import Focus
 
 
 def look_at_cell(kind: str, site: str, head: int, point: object) -> None:
-    """A click on a cell of a map: Look inside opens on it."""
+    """Choose a clicked cell for Look inside."""
     if isinstance(point, tuple):
         selection.choose_kind(kind)
         session.pinned = site, head
@@ -19,11 +19,10 @@ def look_at_cell(kind: str, site: str, head: int, point: object) -> None:
 
 
 def look_inside_link() -> None:
-    """Draw the way to that page."""
+    """Draw the link to Look inside."""
     st.page_link(
         "anatomy.py",
-        label="How a cell came about",
+        label="Explain a cell",
         icon=":material/biotech:",
-        help="Look inside: one forward pass of this model, stage by stage. Click a cell of the map first: "
-        "that one is explained.",
+        help="Opens Look inside: the forward pass stage by stage. Click a cell of the map to choose it.",
     )

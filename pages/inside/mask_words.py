@@ -1,4 +1,4 @@
-"""What a mask that is off does to a run, in words made from its numbers."""
+"""The effects of the masks on a run, in sentences made from its numbers."""
 
 from __future__ import annotations
 
@@ -11,29 +11,26 @@ from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.runs.watched import Watched
 
-_WHO = {
-    "cross": "**Cross-attention** reads the finished word, so nothing lies in the future",
-    "encoder": "**Encoder self-attention** may look both ways along the word",
-    "decoder": "**Decoder self-attention** is to write letters one by one",
-    "sequence": "**Self-attention over question and answer** is to write letters one by one",
+_NAMES = {
+    "cross": "Cross-attention",
+    "encoder": "Encoder self-attention",
+    "decoder": "Decoder self-attention",
+    "sequence": "Self-attention over question and answer",
 }
 
 
 def explained(kind: str, masks: Mapping[str, bool]) -> str:
-    """Who looks at whom in one kind of attention, and what the masks that are on hide from it."""
-    hidden = []
-    if masks["causal"] and kind in ("decoder", "sequence"):
-        hidden.append("a row may not read what comes after it")
-    if masks["padding"]:
-        hidden.append("no row may read padding")
-    return f"{_WHO[kind]}; {' and '.join(hidden) if hidden else 'nothing is hidden from it now'}."
+    """What the masks that are on block in one kind of attention."""
+    blocked = ["later tokens"] if masks["causal"] and kind in ("decoder", "sequence") else []
+    blocked += ["[PAD]"] if masks["padding"] else []
+    return f"**{_NAMES[kind]}**: its masks block {' and '.join(blocked) or 'nothing'}."
 
 
 def two_losses(frame: Frame | None) -> str:
-    """The loss of held-out words twice, side by side: reading the right answer, and writing freely."""
+    """The loss of held-out words, teacher-forced and free-running."""
     losses = {
-        "reading the right answer": frame.evaluation.loss if frame else None,
-        "writing by itself": frame.evaluation.free_loss if frame else None,
+        "teacher-forced": frame.evaluation.loss if frame else None,
+        "free-running": frame.evaluation.free_loss if frame else None,
     }
     at = "" if frame is None else f" at step {frame.evaluation.step:,}"
     shown = (
@@ -44,7 +41,7 @@ def two_losses(frame: Frame | None) -> str:
 
 
 def learned_with(view: RunView) -> str:
-    """What a mask does not teach that was switched in the middle of a training; empty where none was."""
+    """A note about a mask that was switched during training; empty if none was."""
     configured = view.config.model.masks
     switched = [mask for mask, on in view.masks.items() if on != configured[mask]]
     if not switched or not view.step:
@@ -55,20 +52,19 @@ def learned_with(view: RunView) -> str:
     how = "with" if configured[switched[0]] else "without"
     other = "without" if configured[switched[0]] else "with"
     return (
-        f"It has learned {how} the {switched[0]} mask up to step {when:,}: what it does now is not what a "
-        f"model learns {other} it. For that, train one {other} it from the first step, beside this one."
+        f"This run trained {how} the {switched[0]} mask up to step {when:,}. To see what a model learns "
+        f"{other} it, train another run {other} it from the first step."
     )
 
 
 def compared(before: RunView, now: RunView, chosen: str) -> str:
-    """A run beside the one that it was started from, where the masks are all that differs: losses, words
-    right, outputs."""
+    """A table of a run and the one that it was started from, if only their masks differ."""
     frames = [view.frame for view in (before, now) if view.frame is not None]
     masks = [view.config.model.masks for view in (before, now)]
     rows = "".join(_compared_row(frame, on, chosen) for frame, on in zip(frames, masks, strict=True))
     return (
-        "<table class='hl-both'><tr><th></th><th>loss reading the right answer</th>"
-        f"<th>loss writing by itself</th><th>words right</th><th>writes</th></tr>{rows}</table>"
+        "<table class='hl-both'><tr><th></th><th>teacher-forced loss</th>"
+        f"<th>free-running loss</th><th>words right</th><th>output</th></tr>{rows}</table>"
         f"<p>{_lesson(frames, masks)}</p>"
     )
 
@@ -88,23 +84,23 @@ def _compared_row(frame: Frame, masks: Mapping[str, bool], chosen: str) -> str:
 
 
 def _lesson(frames: Sequence[Frame], masks: Sequence[Mapping[str, bool]]) -> str:
-    """One sentence on what is seen, from the numbers of both."""
+    """What the two runs show, from their numbers."""
     by_mask = {on["causal"]: frame.evaluation for frame, on in zip(frames, masks, strict=True)}
     writes_alone = any(axes.writes and axes.kind != "encoder" for axes in frames[0].axes.values())
-    # Where a letter is predicted in the place of each, both losses are one, and no row writes what it reads.
+    # An encoder predicts each letter at its own position: both losses are equal.
     if len(by_mask) == 2 and writes_alone and by_mask[False].loss < 0.5 * by_mask[False].free_loss:
         without, with_it = by_mask[False], by_mask[True]
         return (
-            f"Without the causal mask a row reads the very letter that it is to write: its loss falls to "
-            f"{without.loss:.3f} while it learns nothing to write with. By itself it gets "
-            f"{without.counted[0]:,} of {without.counted[1]:,} words right, the run with the mask "
+            "Without the causal mask, each row reads the letter that it has to predict. The teacher-forced "
+            f"loss is {without.loss:.3f}, but the free-running output is right for "
+            f"{without.counted[0]:,} of {without.counted[1]:,} words. With the mask, it is right for "
             f"{with_it.counted[0]:,} of {with_it.counted[1]:,}."
         )
-    return "Each row is what one run has learned; the masks are all that differs between them."
+    return "The two runs differ only in their masks."
 
 
 def batch_table(run: Watched, chosen: str) -> str:
-    """The probes as one batch of tokens; [PAD] told apart by its look."""
+    """The tracked words as one batch of tokens, with [PAD] marked."""
     words = [question.text for question in run.questions]
     batch = run.task.encode(words, filled=not run.view.masks["padding"])
     rows = []

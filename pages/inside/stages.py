@@ -27,7 +27,7 @@ def trace_of(
     beside: tuple[str, ...] = (),
     config: RunConfig | None = None,
 ) -> ForwardTrace:
-    """The forward pass of a word through the model of a snapshot, perhaps arranged in another way.
+    """The forward pass of a word through the model of a snapshot, perhaps with other settings.
 
     Raises:
         InputError: a word that cannot be asked.

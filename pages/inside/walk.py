@@ -1,4 +1,4 @@
-"""The walk of Look inside: which chapter and stage, on to the next, and the stage as it is drawn."""
+"""The walk of Look inside: its chapters and stages, the widgets, and the drawing of a stage."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from transformer.recording.weights import Snapshot
 POSITIONS = "positions"
 TALL = "max(300px, calc(100vh - 400px))"
 MOST_MOVES = 60
-"""Steps of which it is shown how far positions have moved; the weights of each are read from a file."""
+"""Snapshots that the stage on moved positions reads, at most; each is read from a file."""
 WHAT_IF = {"norm_placement": ("pre", "post", "branch"), "score_scale": ("sqrt_d_head", "sqrt_d_model")}
-"""Settings that may be changed under trained weights: these fit either way."""
+"""Settings that can change without changing the shapes of the weights."""
 
 
 @dataclass(frozen=True)
 class WalkParts:
-    """What was chosen, and where it is drawn."""
+    """The chosen stage, and the places where it is drawn."""
 
     chapter: str
     stage: str
@@ -50,7 +50,7 @@ def _stages_of(chapter: str, model: ModelConfig) -> dict[str, str]:
 
 
 def _at(model: ModelConfig) -> tuple[str, str]:
-    """Chapter and stage that are looked at; the kind of attention is the one chosen on any page."""
+    """The chosen chapter and stage; the kind of attention is shared by all pages."""
     if session.at_positions is None:
         session.at_positions = st.query_params.get("chapter") == POSITIONS
     if session.at_positions:
@@ -71,10 +71,9 @@ def _go(chapter: str, stage: str) -> None:
 
 
 def _move(model: ModelConfig, by: int) -> None:
-    """One stage on or back; beyond the end of a chapter comes the next one, and after the last the first."""
+    """Move by stages, across chapters; the last stage is followed by the first."""
     every = [(chapter, stage) for chapter in chapters(model.kinds) for stage in _stages_of(chapter, model)]
-    # From what was drawn last: who presses fast may send the list's value of the stage before, and it has
-    # been taken for a choice by now.
+    # From what was drawn last: on fast presses the select box may still send the previous stage.
     at = st.session_state.get("walk_at")
     _go(*every[(every.index(at if at in every else _at(model)) + by) % len(every)])
 
@@ -113,7 +112,7 @@ def walk_controls(view: RunView, word: str) -> WalkParts:
             args=(model,),
             width=330,
         )
-        # Buttons, for one that was pressed leaves the arrow keys to the walk.
+        # Buttons, since a focused button leaves the arrow keys to the walk.
         for name in chapters(model.kinds):
             st.button(
                 KIND_NAMES.get(name, "Positions"),
@@ -130,8 +129,8 @@ def walk_controls(view: RunView, word: str) -> WalkParts:
         changes = _what_if(model)
         _cell_boxes()
         st.caption(
-            "Go on with **Next** or the right arrow key, back with the left one. Click a cell, and the "
-            "formula shows how that number came about, the rows below the picture what it was made from."
+            "Use the left and right arrow keys to change the stage. Click a cell to see how its value is "
+            "computed; the rows below the picture show the inputs."
         )
     return WalkParts(
         chapter=chapter,
@@ -144,7 +143,7 @@ def walk_controls(view: RunView, word: str) -> WalkParts:
 
 
 def _what_if(model: ModelConfig) -> dict[str, str]:
-    """Draw what can be arranged in another way under the same weights; returns what differs."""
+    """Draw the settings of `WHAT_IF`; returns those that differ from the model's own."""
     changes = {}
     for name, options in WHAT_IF.items():
         own = getattr(model, name)
@@ -160,17 +159,17 @@ def _what_if(model: ModelConfig) -> dict[str, str]:
             format_func=lambda option: {"sqrt_d_head": "√ head width", "sqrt_d_model": "√ width"}.get(
                 option, option
             ),
-            help="The same trained weights, arranged in another way: the walk shows what that changes.",
+            help="Apply the trained weights with another value of this setting.",
         )
         if chosen in options and chosen != own:
             changes[name] = chosen
     if changes:
-        st.caption(":material/warning: Not as this model was trained.")
+        st.caption(":material/warning: The model was not trained with this setting.")
     return changes
 
 
 def _cell_boxes() -> None:
-    """The cell by its numbers, for who has no pointer; without a column it is the one looked at most."""
+    """Draw number boxes for the focused cell; an empty column means the one with the highest weight."""
     at = focus()
     with st.container(horizontal=True, gap="xsmall"):
         for name, label in (("row", "Row"), ("column", "Column"), ("feature", "Feature")):
@@ -188,7 +187,7 @@ def _cell_boxes() -> None:
 
 
 def _cell_chosen() -> None:
-    """A visitor can send any number; beyond the last cell means the last."""
+    """Set the focus; a number beyond the last cell means the last."""
 
     def chosen(name: str) -> int | None:
         value = st.session_state.get(f"focus_{name}")
@@ -198,7 +197,7 @@ def _cell_chosen() -> None:
 
 
 def walked(view: RunView, snapshot: Snapshot, word: str, parts: WalkParts) -> Stage:
-    """The stage that is looked at, of a word in the model of a snapshot.
+    """The chosen stage, of a word in the model of a snapshot.
 
     Raises:
         InputError: a word that cannot be asked.
@@ -211,7 +210,7 @@ def walked(view: RunView, snapshot: Snapshot, word: str, parts: WalkParts) -> St
     else:
         frame = selection.shown_frame(view)
         if frame is None:
-            raise InputError("There is nothing to look into yet: the untrained model is being built.")
+            raise InputError("The untrained model is still being built.")
         site, head = selection.head(frame, sites_of(frame.axes, parts.chapter))
         trace = trace_of(view, snapshot, word, config=_config(view, parts))
         found = stages(trace, site, head, focus(), only=(parts.stage,))

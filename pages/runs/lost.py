@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.shared.session import session
 
-ELSEWHERE = "Another model stands here; on Watch, press Start for one of your own."
+ELSEWHERE = "This page shows another model. To train your own, press Start on Watch."
 """For the pages that have no Start button."""
 
 

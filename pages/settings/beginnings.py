@@ -16,7 +16,7 @@ from transformer.fitting import for_pairs, with_task
 from transformer.recipes import RECIPES, beginning
 from transformer.runs.watched import Watched
 
-GOALS = {"none": None, "90 %": 0.9, "95 %": 0.95, "99 %": 0.99, "100 %": 1.0}
+GOALS = {"none": None, "90%": 0.9, "95%": 0.95, "99%": 0.99, "100%": 1.0}
 OWN = "default"
 """The app's own recipe, which the presets vary."""
 
@@ -25,7 +25,7 @@ def values_of(config: RunConfig) -> dict[str, Any]:
     """What the widgets show for a configuration."""
     values = config.flat()
     return {key: values[name] for key, name in SETS.items()} | {
-        "goal": next((name for name, share in GOALS.items() if share == config.train.goal), "99 %"),
+        "goal": next((name for name, share in GOALS.items() if share == config.train.goal), "99%"),
         "recipe": config.recipe if config.recipe in RECIPES else OWN,
         "as_published": config.published,
     }

@@ -25,7 +25,7 @@ def expected(config: RunConfig | None, pace: float | None = None) -> tuple[str, 
         return "", False
     known = [preset.reaches for preset in PRESETS.values() if preset.reaches and _same(config, preset.config)]
     if known and config.train.goal is not None:
-        steps, what = known[0], f"to {100 * config.train.goal:g} %"
+        steps, what = known[0], f"to {100 * config.train.goal:g}%"
     else:
         steps, what = config.train.steps, f"for {config.train.steps:,} steps"
     seconds = speed.run_seconds(config, steps)

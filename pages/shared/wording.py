@@ -101,7 +101,7 @@ def said(name: str, value: Any) -> str:
     if name == "causal_mask" and value is None:
         return "on"  # as the topology has it: a stack that reads alone has no future to hide
     if name == "goal" and value is not None:
-        return f"{100 * value:g} %"
+        return f"{100 * value:g}%"
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list | tuple):

@@ -63,5 +63,5 @@ def test_without_positions_there_is_one_stage_that_says_so(made):
     config, snapshot = made("no positions")
     (stage,) = positions(config, snapshot.weights, Focus(99, 99, 99))
     assert position_table(config, snapshot.weights) is None
-    assert "adds nothing for the position" in stage.sentence
+    assert "adds no position vectors" in stage.sentence
     assert not stage.panels[0].values.any()

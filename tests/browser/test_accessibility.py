@@ -98,7 +98,7 @@ def test_the_keyboard_reaches_every_head_and_the_map_says_its_strongest_cell(wat
     said = large.get_attribute("aria-label")
     assert f"row {row + 1} (" in said
     assert f"column {column + 1} (" in said
-    assert said.endswith(f"{round(100 * weights[row][column])} %")
+    assert said.endswith(f"{round(100 * weights[row][column])}%")
 
 
 def focus_by_tab(watch, key, most=60):

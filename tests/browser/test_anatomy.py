@@ -68,7 +68,7 @@ def test_a_cell_of_the_large_map_leads_to_how_it_came_about(watch):
     weight = watch.plot("live_map", "gd.data[0].z[3][2]")
     watch.press("live_map", 2, 3)
     watch.until(lambda: "stage=weights" in watch.page.url, what="the cell in the link")
-    watch.page.get_by_role("link", name="How a cell came about").click()
+    watch.page.get_by_role("link", name="Explain a cell").click()
     watch.page.wait_for_selector(".st-key-anatomy_picture svg.main-svg")
     watch.until(lambda: "Softmax " in shown_title(watch), what="the softmax")
     formula = watch.page.locator(".st-key-anatomy_formula annotation")

@@ -74,7 +74,7 @@ def test_a_head_that_is_off_is_drawn_as_off_large_and_among_the_small_maps(watch
     watch.page.get_by_role("option").click()
     expect(watch.page.locator(".st-key-ablate_heads")).to_contain_text("dec 1 cross · head 2")
     watch.click("intervene_run")
-    watch.page.get_by_text("In force in the run").wait_for()
+    watch.page.get_by_text("Active in the run").wait_for()
     watch.page.get_by_role("link", name="Watch", exact=True).click()
     watch.page.wait_for_selector(".st-key-live_map .live-figure[data-off='1']")
     watch.page.wait_for_selector(".st-key-live_maps .live-figure[data-off='1']")

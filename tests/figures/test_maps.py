@@ -79,7 +79,7 @@ def test_a_weight_has_the_same_colour_in_every_map_and_the_scale_is_shown(weight
     trace, legend = drawn(large(weights)).data
     tiles = drawn(strip(2, 2)).data[0]
     bar = legend.marker.colorbar
-    assert bar.ticktext == ("0", "1", "5", "25", "50", "100 %")
+    assert bar.ticktext == ("0", "1", "5", "25", "50", "100%")
     for one in (trace, tiles):
         assert (one.zmin, one.zmax) == (0, 1)
         assert one.showscale is False
@@ -108,7 +108,7 @@ def test_what_lies_in_the_future_is_drawn_as_blocked_and_never_as_zero():
             assert blocked.text[row][column] == ""
     assert {color for _, color in blocked.colorscale} == {colors.CAUSAL}
     assert not blocked.showscale
-    assert "in the future" in blocked.hovertemplate
+    assert "causal mask" in blocked.hovertemplate
 
 
 @pytest.mark.parametrize("axes", [CROSS, CAUSAL])

@@ -92,11 +92,11 @@ def test_without_codes_a_number_that_is_not_there_was_blocked_by_hand():
 
 def test_the_legend_names_the_reasons_that_occur_and_no_others():
     (legend,) = (a for a in drawn(picture(weights())).layout.annotations if "■" in a.text)
-    for name in ("in the future", "padding", "padding in the future", "blocked by hand"):
+    for name in ("causal mask", "padding mask", "causal and padding mask", "blocked by hand"):
         assert name in legend.text
     only_future = picture(weights(codes=np.minimum(CODES, 1)))
     texts = [a.text for a in drawn(only_future).layout.annotations]
-    assert any("in the future" in text for text in texts)
+    assert any("causal mask" in text for text in texts)
     assert not any("padding" in text or "by hand" in text for text in texts)
     assert not any("■" in a.text for a in drawn(picture(numbers(3, 3))).layout.annotations)
 
@@ -215,7 +215,7 @@ def test_the_pointer_says_the_labels_the_value_the_reason_and_the_rows_sentence(
     (by_hand,) = (trace for trace in blocked if trace.z[3][1] is not None)
     assert by_hand.hovertext[3][1] == "[PAD] · a<br><b>blocked by hand</b><br>about [PAD]"
     future = next(trace for trace in blocked if trace.z[0][1] is not None)
-    assert "blocked: in the future" in future.hovertext[0][1]
+    assert "blocked: causal mask" in future.hovertext[0][1]
 
 
 def test_very_large_tables_are_sent_without_a_text_for_each_cell():

@@ -133,13 +133,13 @@ def test_finished_ones_are_filled_and_fallen_ones_dotted_and_faint():
 def test_the_pointer_tells_all_numbers_of_a_hypothesis():
     found = labels(drawn(tree()))
     assert found[1, 1][2] == (
-        "<b>a</b><br>60 % for a after what stands before it<br>6.25 % for all of it, score -1.500"
+        "<b>a</b><br>60% for a after what stands before it<br>6.25% for all of it, score -1.500"
         "<br>place 1 · fell out of the beam"
     )
-    assert found[2, 3][2].startswith("<b>b &lt;e&gt;</b><br>25 % for &lt;e&gt; after")
+    assert found[2, 3][2].startswith("<b>b &lt;e&gt;</b><br>25% for &lt;e&gt; after")
     assert found[3, 2][2].endswith("place 2 · finished")
     tiny = tree([Grown(1, 1, None, "chosen", log_probability=-20.0, total=-20.0)], ["a"])
-    assert "2.06e-07 % for all of it" in labels(drawn(tiny))[1, 1][2]
+    assert "2.06e-07% for all of it" in labels(drawn(tiny))[1, 1][2]
 
 
 def test_probabilities_stand_in_the_boxes_as_long_as_there_is_room():

@@ -34,53 +34,53 @@ def say(kind, at, cells, row=None):
 
 SAID = {
     "cross": [
-        (0, {5: 0.91}, "For output 1", "91 % on letter 5 (“n”): the mirrored letter."),
-        (1, {2: 0.6}, "For output 2", "60 % on letter 2 (“r”): the letter at the same place."),
+        (0, {5: 0.91}, "For output 1", "91% on letter 5 (“n”): the mirrored letter."),
+        (1, {2: 0.6}, "For output 2", "60% on letter 2 (“r”): the letter at the same place."),
         (
             2,
             {3: 1.0},
             "For output 3",
-            "100 % on letter 3 (“a”): the mirrored letter and the letter at the same place.",
+            "100% on letter 3 (“a”): the mirrored letter and the letter at the same place.",
         ),
-        (1, {3: 0.4}, "For output 2", "40 % on letter 3 (“a”)."),
-        (2, {6: 0.8}, "For output 3", "80 % on [EOS]: a special token, no letter."),
-        (5, {1: 0.7}, "For output 6", "70 % on letter 1 (“t”)."),  # it writes [EOS], which has no role
+        (1, {3: 0.4}, "For output 2", "40% on letter 3 (“a”)."),
+        (2, {6: 0.8}, "For output 3", "80% on [EOS]: a special token."),
+        (5, {1: 0.7}, "For output 6", "70% on letter 1 (“t”)."),  # it writes [EOS], which has no role
     ],
     "encoder": [
-        (2, {2: 0.7}, "For letter 2 (“r”)", "70 % on letter 2 (“r”): itself."),
-        (2, {1: 0.7}, "For letter 2 (“r”)", "70 % on letter 1 (“t”): the letter before."),
-        (2, {4: 0.7}, "For letter 2 (“r”)", "70 % on letter 4 (“i”): the mirrored letter."),
-        (1, {0: 0.7}, "For letter 1 (“t”)", "70 % on [SOS]: a special token, no letter."),
-        (6, {5: 0.7}, "For [EOS]", "70 % on letter 5 (“n”)."),
+        (2, {2: 0.7}, "For letter 2 (“r”)", "70% on letter 2 (“r”): itself."),
+        (2, {1: 0.7}, "For letter 2 (“r”)", "70% on letter 1 (“t”): the letter before."),
+        (2, {4: 0.7}, "For letter 2 (“r”)", "70% on letter 4 (“i”): the mirrored letter."),
+        (1, {0: 0.7}, "For letter 1 (“t”)", "70% on [SOS]: a special token."),
+        (6, {5: 0.7}, "For [EOS]", "70% on letter 5 (“n”)."),
     ],
     "decoder": [
         (
             3,
             {3: 0.625},
             "After reading “a”, for output 4,",
-            "62 % on output 3 (“a”): the letter that it has just read.",
+            "62% on output 3 (“a”): the letter just read.",
         ),
         (
             3,
             {2: 0.7},
             "After reading “a”, for output 4,",
-            "70 % on output 2 (“i”): the letter before that.",
+            "70% on output 2 (“i”): the letter before that.",
         ),
-        (4, {2: 0.7}, "After reading “r”, for output 5,", "70 % on output 2 (“i”)."),
-        (0, {0: 1.0}, "After reading [SOS], for output 1,", "100 % on [SOS]: a special token, no letter."),
+        (4, {2: 0.7}, "After reading “r”, for output 5,", "70% on output 2 (“i”)."),
+        (0, {0: 1.0}, "After reading [SOS], for output 1,", "100% on [SOS]: a special token."),
     ],
     # Row 6 is [SEP], which writes output 1, and letter i of the answer stands at 6 + i.
     "sequence": [
-        (6, {5: 0.91}, "After reading [SEP], for output 1,", "91 % on letter 5 (“n”): the mirrored letter."),
+        (6, {5: 0.91}, "After reading [SEP], for output 1,", "91% on letter 5 (“n”): the mirrored letter."),
         (
             7,
             {2: 0.6},
             "After reading “n”, for output 2,",
-            "60 % on letter 2 (“r”): the letter at the same place.",
+            "60% on letter 2 (“r”): the letter at the same place.",
         ),
-        (9, {8: 0.7}, "After reading “a”, for output 4,", "70 % on output 2 (“i”)."),
-        (9, {6: 0.7}, "After reading “a”, for output 4,", "70 % on [SEP]: a special token, no letter."),
-        (3, {2: 0.7}, "For letter 3 (“a”)", "70 % on letter 2 (“r”)."),
+        (9, {8: 0.7}, "After reading “a”, for output 4,", "70% on output 2 (“i”)."),
+        (9, {6: 0.7}, "After reading “a”, for output 4,", "70% on [SEP]: a special token."),
+        (3, {2: 0.7}, "For letter 3 (“a”)", "70% on letter 2 (“r”)."),
     ],
 }
 
@@ -96,30 +96,30 @@ def test_it_names_the_weight_the_cell_and_what_the_cell_is(kind, at, cells, open
 def test_the_row_with_the_highest_weight_is_chosen_and_among_equals_the_first():
     weights = np.full((6, 7), 0.1)
     weights[[1, 3], [4, 2]] = 0.6
-    assert narrate(weights, "cross", TGT, SRC, n_letters=N).startswith("For output 2 this head puts 60 %")
+    assert narrate(weights, "cross", TGT, SRC, n_letters=N).startswith("For output 2 this head puts 60%")
     weights[3, 2] = 0.7
-    assert narrate(weights, "cross", TGT, SRC, n_letters=N).startswith("For output 4 this head puts 70 %")
+    assert narrate(weights, "cross", TGT, SRC, n_letters=N).startswith("For output 4 this head puts 70%")
 
 
 def test_a_row_is_chosen_among_those_of_letters_only():
     assert say("cross", 5, {6: 1.0}).startswith("For output 1 this head looks everywhere")  # it writes [EOS]
-    assert say("cross", 0, {5: 0.9}).startswith("For output 1 this head puts 90 %")
+    assert say("cross", 0, {5: 0.9}).startswith("For output 1 this head puts 90%")
     assert say("encoder", 0, {2: 1.0}).startswith("For letter 1 (“t”) this head looks everywhere")
     assert say("encoder", 6, {2: 1.0}).startswith("For letter 1 (“t”) this head looks everywhere")
-    assert say("encoder", 5, {2: 0.9}).startswith("For letter 5 (“n”) this head puts 90 %")
+    assert say("encoder", 5, {2: 0.9}).startswith("For letter 5 (“n”) this head puts 90%")
     assert say("decoder", 0, {0: 1.0}).startswith("After reading “n”")
-    assert say("decoder", 5, {5: 0.9}).startswith("After reading “t”, for output 6, this head puts 90 %")
+    assert say("decoder", 5, {5: 0.9}).startswith("After reading “t”, for output 6, this head puts 90%")
     assert say("sequence", 3, {1: 1.0}).startswith("After reading [SEP], for output 1, this head looks every")
     assert say("sequence", 11, {3: 1.0}).startswith("After reading [SEP], for output 1, this head looks ever")
-    assert say("sequence", 10, {1: 0.9}).startswith("After reading “r”, for output 5, this head puts 90 %")
+    assert say("sequence", 10, {1: 0.9}).startswith("After reading “r”, for output 5, this head puts 90%")
 
 
 def test_a_row_without_a_high_weight_looks_everywhere():
     assert say("cross", 2, {3: 0.16}, row=2) == (
-        "For output 3 this head looks everywhere: nothing gets more than 16 %."
+        "For output 3 this head looks everywhere: nothing gets more than 16%."
     )
     assert "looks everywhere" in say("cross", 2, {3: 0.29}, row=2)
-    assert "puts 31 %" in say("cross", 2, {3: 0.31}, row=2)
+    assert "puts 31%" in say("cross", 2, {3: 0.31}, row=2)
 
 
 def test_an_output_that_ended_at_once_still_has_a_sentence():
@@ -128,7 +128,7 @@ def test_an_output_that_ended_at_once_still_has_a_sentence():
         "After reading [SOS]"
     )
     assert narrate(np.eye(1, 7, 5), "cross", TGT[:1], SRC, n_letters=N) == (
-        "For output 1 this head puts 100 % on letter 5 (“n”): the mirrored letter."
+        "For output 1 this head puts 100% on letter 5 (“n”): the mirrored letter."
     )
 
 
@@ -157,28 +157,28 @@ def say_of_tokens(kind, at, cells, *, links=LINKS, row=None):
 @pytest.mark.parametrize(
     ("kind", "at", "cells", "opening", "said"),
     [
-        ("cross", 0, {2: 0.9}, "For output 1", "90 % on token 2 (“cat”): what this row needs."),
-        ("cross", 0, {3: 0.9}, "For output 1", "90 % on token 3 (“sees”)."),
-        ("cross", 1, {1: 0.9}, "For output 2", "90 % on token 1 (“the”)."),
-        ("cross", 2, {3: 0.9}, "For output 3", "90 % on token 3 (“sees”)."),
-        ("cross", 0, {5: 0.9}, "For output 1", "90 % on [EOS]: a special token."),
-        ("encoder", 3, {2: 0.7}, "For token 3 (“sees”)", "70 % on token 2 (“cat”): the token before."),
+        ("cross", 0, {2: 0.9}, "For output 1", "90% on token 2 (“cat”): an aligned token."),
+        ("cross", 0, {3: 0.9}, "For output 1", "90% on token 3 (“sees”)."),
+        ("cross", 1, {1: 0.9}, "For output 2", "90% on token 1 (“the”)."),
+        ("cross", 2, {3: 0.9}, "For output 3", "90% on token 3 (“sees”)."),
+        ("cross", 0, {5: 0.9}, "For output 1", "90% on [EOS]: a special token."),
+        ("encoder", 3, {2: 0.7}, "For token 3 (“sees”)", "70% on token 2 (“cat”): the token before."),
         (
             "decoder",
             2,
             {2: 0.7},
             "After reading “chat”, for output 3,",
-            "70 % on output 2 (“chat”): the token that it has just read.",
+            "70% on output 2 (“chat”): the token just read.",
         ),
         (
             "sequence",
             5,
             {2: 0.8},
             "After reading [SEP], for output 1,",
-            "80 % on token 2 (“cat”): what this row needs.",
+            "80% on token 2 (“cat”): an aligned token.",
         ),
-        ("sequence", 6, {1: 0.8}, "After reading “le”, for output 2,", "80 % on token 1 (“the”)."),
-        ("sequence", 7, {6: 0.8}, "After reading “chat”, for output 3,", "80 % on output 1 (“le”)."),
+        ("sequence", 6, {1: 0.8}, "After reading “le”, for output 2,", "80% on token 1 (“the”)."),
+        ("sequence", 7, {6: 0.8}, "After reading “chat”, for output 3,", "80% on output 1 (“le”)."),
     ],
 )
 def test_of_tokens_it_says_whether_the_cell_is_what_the_row_needs(kind, at, cells, opening, said):
@@ -187,15 +187,15 @@ def test_of_tokens_it_says_whether_the_cell_is_what_the_row_needs(kind, at, cell
 
 def test_without_an_alignment_nothing_is_said_to_be_needed():
     assert say_of_tokens("cross", 1, {2: 0.9}, links=None) == (
-        "For output 2 this head puts 90 % on token 2 (“cat”)."
+        "For output 2 this head puts 90% on token 2 (“cat”)."
     )
 
 
 def test_of_tokens_the_rows_are_those_of_the_answer_and_not_as_many_as_the_question_has():
     """Row 3 of cross-attention writes [EOS]: it is a row of a token only where the answer has four."""
     assert say_of_tokens("cross", 3, {1: 1.0}).startswith("For output 1 this head looks everywhere")
-    assert say_of_tokens("cross", 2, {1: 1.0}).startswith("For output 3 this head puts 100 %")
-    assert say_of_tokens("encoder", 4, {1: 1.0}).startswith("For token 4 (“him”) this head puts 100 %")
+    assert say_of_tokens("cross", 2, {1: 1.0}).startswith("For output 3 this head puts 100%")
+    assert say_of_tokens("encoder", 4, {1: 1.0}).startswith("For token 4 (“him”) this head puts 100%")
     assert say_of_tokens("sequence", 4, {1: 1.0}).startswith("After reading [SEP], for output 1")
     assert say_of_tokens("sequence", 7, {1: 1.0}).startswith("After reading “chat”, for output 3")
     assert say_of_tokens("sequence", 8, {1: 1.0}).startswith("After reading [SEP], for output 1")
@@ -204,8 +204,8 @@ def test_of_tokens_the_rows_are_those_of_the_answer_and_not_as_many_as_the_quest
 def test_letters_are_told_to_be_needed_where_that_is_asked_for():
     weights = np.eye(6, 7, 1)
     links = tuple((i + 1,) for i in range(5))
-    plain = "For output 2 this head puts 100 % on letter 2 (“r”): "
+    plain = "For output 2 this head puts 100% on letter 2 (“r”): "
     assert narrate(weights, "cross", TGT, SRC, n_letters=N, row=1) == f"{plain}the letter at the same place."
     assert (
-        narrate(weights, "cross", TGT, SRC, n_letters=N, links=links, row=1) == f"{plain}what this row needs."
+        narrate(weights, "cross", TGT, SRC, n_letters=N, links=links, row=1) == f"{plain}an aligned letter."
     )

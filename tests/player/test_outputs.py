@@ -102,9 +102,9 @@ def test_samples_are_the_held_out_sentences_of_the_newest_evaluation(untrained):
 @pytest.mark.parametrize(
     ("lengths", "expected"),
     [
-        ({3: (0, 40), 4: (20, 40), 12: (40, 40)}, "3 0 % 4 50 % 12 100 %"),
-        ({n: (n, 10) for n in range(1, 10)}, "1–3 20 % 4–6 50 % 7–9 80 %"),
-        ({2: (999, 1000)}, "2 99 %"),  # not all of them
+        ({3: (0, 40), 4: (20, 40), 12: (40, 40)}, "3 0% 4 50% 12 100%"),
+        ({n: (n, 10) for n in range(1, 10)}, "1–3 20% 4–6 50% 7–9 80%"),
+        ({2: (999, 1000)}, "2 99%"),  # not all of them
     ],
 )
 def test_words_right_by_length_are_shares_of_a_few_groups_of_lengths(untrained, lengths, expected):
@@ -116,9 +116,7 @@ def test_all_held_out_examples_everyday_words_and_scores_stand_beside_the_length
     known = replace(untrained.evaluation, by_length={3: (1, 2)}, live=(31, 200), right=151, total=1000)
     known = replace(known, everyday=(7, 9), bleu=12.34, chrf=30.25)
     text = re.sub("<[^>]*>", "", by_length(replace(untrained, evaluation=known)))
-    assert text == (
-        "right by length 3 50 % all held-out 151 / 1,000 everyday words 7 / 9 BLEU 12.3 chrF 30.2"
-    )
+    assert text == ("right by length 3 50% all held-out 151 / 1,000 everyday words 7 / 9 BLEU 12.3 chrF 30.2")
 
 
 def test_without_lengths_nothing_is_said(untrained):

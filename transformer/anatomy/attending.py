@@ -16,7 +16,7 @@ from transformer.insight.blocking import OPEN
 
 
 def projections(spot: Spot) -> Stage:
-    """Three views of what goes in."""
+    """Query, key and value."""
     attention, d_head, i, j = spot.attention, spot.model.d_head, spot.row, spot.column
     f, h = spot.head_feature, spot.head
     source = "m" if spot.cross else r"\hat{x}"
@@ -28,8 +28,8 @@ def projections(spot: Spot) -> Stage:
     }
     return Stage(
         key="qkv",
-        sentence=f"Three learned matrices turn what goes in into a query (what {spot.query_token} looks "
-        f"for), a key (what {spot.key_token} offers to be found by) and a value (what it hands over).",
+        sentence=f"Three learned matrices compute a query (what {spot.query_token} looks for), a key (what "
+        f"{spot.key_token} offers) and a value (what it passes on).",
         shape=spot.shape("K"),
         panels=tuple(
             replace(vector_strip(f"{role} of {token}", vector, role), rows=(role,))
@@ -41,8 +41,8 @@ def projections(spot: Spot) -> Stage:
         cell=linear(
             f"q{at(i, f)}",
             float(attention.query[h, i, f]),
-            vector_strip(f"what “{spot.query}” brings in", attention.reads[i]),
-            f"the weights of query feature {f + 1}",
+            vector_strip(f"input of “{spot.query}”", attention.reads[i]),
+            f"weights of query feature {f + 1}",
             *spot.weights_of(f"{attention.module}.to_query", h * d_head + f),
         ),
     )
@@ -65,7 +65,7 @@ def _dot_product(spot: Spot) -> Cell:
 
 
 def scores_row(spot: Spot) -> Stage:
-    """One query held against every key."""
+    """The scores of one query."""
     i = spot.row
     row = Panel(
         name=f"scores of {spot.query_token}",
@@ -78,21 +78,20 @@ def scores_row(spot: Spot) -> Stage:
     )
     return Stage(
         key="scores_row",
-        sentence=f"The query of {spot.query_token} is multiplied with every key, feature by feature, and "
-        "added up: the better the two match, the higher the score.",
+        sentence=f"Each score is the dot product of the query of {spot.query_token} and one key: the better "
+        "they match, the higher the score.",
         shape=spot.shape("S"),
-        panels=(row, spot.of_keys("all keys", spot.attention.key[spot.head], "key")),
+        panels=(row, spot.of_keys("keys", spot.attention.key[spot.head], "key")),
         formula=r"q_i \cdot k_j = \sum_f q_{i,f} \, k_{j,f} \quad \text{for all } j",
         cell=_dot_product(spot),
     )
 
 
 def scores(spot: Spot) -> Stage:
-    """Every query held against every key."""
+    """The scores of all queries."""
     return Stage(
         key="scores",
-        sentence="The same for every query at once is one product of two matrices: a row per query, a column "
-        "per key.",
+        sentence="One matrix product computes all scores: a row per query, a column per key.",
         shape=spot.shape("Q", "S"),
         panels=(spot.map("query · key", _products(spot), "scores"),),
         formula=r"Q K^\top, \quad (Q K^\top)_{ij} = q_i \cdot k_j",
@@ -101,11 +100,11 @@ def scores(spot: Spot) -> Stage:
 
 
 def scale(spot: Spot) -> Stage:
-    """Scores kept from growing with the width."""
+    """Scores divided by the root of the width."""
     model, i, j = spot.model, spot.row, spot.column
     if model.score_scale == "sqrt_d_model":
         width, symbol = model.d_model, "d_{model}"
-        after = "the whole width, which keeps attention soft"
+        after = "the width of the model"
     else:
         width, symbol, after = model.d_head, "d_{head}", "the width of a head"
     products, scaled = _products(spot), spot.attention.scores[spot.head]
@@ -117,8 +116,8 @@ def scale(spot: Spot) -> Stage:
     )
     return Stage(
         key="scale",
-        sentence=f"Every score is divided by √{width}, the root of {after}: longer sums would grow larger, "
-        "and the softmax would see only the largest.",
+        sentence=f"Every score is divided by √{width}, the root of {after}, so that scores do not grow "
+        "with the width and saturate the softmax.",
         shape=spot.shape("Q", "S"),
         panels=(spot.map("scaled scores", scaled, "scores"),),
         formula=rf"s_{{ij}} = \frac{{q_i \cdot k_j}}{{\sqrt{{{symbol}}}}}",
@@ -131,7 +130,7 @@ def scale(spot: Spot) -> Stage:
 
 
 def weights(spot: Spot) -> Stage:
-    """Scores made into shares."""
+    """The softmax of each row of scores."""
     i, j, codes = spot.row, spot.column, mask_codes(spot, spot.head)[spot.row]
     open_to, found = codes == OPEN, spot.attention.weights[spot.head]
     scores = np.where(open_to, spot.attention.scores[spot.head, i], np.float32("nan"))
@@ -145,9 +144,9 @@ def weights(spot: Spot) -> Stage:
     strongest = int(np.nanargmax(np.where(open_to, found[i], np.nan)))
     return Stage(
         key="weights",
-        sentence="The softmax makes each row of scores a row of weights that add up to 1: "
-        f"{spot.query_token} looks most at “{spot.keys[strongest]}” (position {strongest + 1}), "
-        f"with {found[i, strongest]:.0%}.",
+        sentence="The softmax turns each row of scores into weights that add up to 100%; the highest weight "
+        f"of {spot.query_token} is {found[i, strongest]:.0%}, on “{spot.keys[strongest]}” (position "
+        f"{strongest + 1}).",
         shape=spot.shape("Q", "S"),
         panels=(masked_map(spot, "weights", found, "weights"),),
         formula=r"w_{ij} = \frac{e^{\tilde{s}_{ij}}}{\sum_{j'} e^{\tilde{s}_{ij'}}}",
@@ -156,19 +155,19 @@ def weights(spot: Spot) -> Stage:
 
 
 def mixed(spot: Spot) -> Stage:
-    """What this head read."""
+    """The weighted sum of the values."""
     attention, h, i, f = spot.attention, spot.head, spot.row, spot.head_feature
     codes = mask_codes(spot, h)[i]
     row = np.where(codes == OPEN, attention.weights[h, i], np.float32("nan"))
-    read = spot.of_queries("what the head read", attention.mixed[h], "value")
+    read = spot.of_queries("output of the head", attention.mixed[h], "value")
     said = ""
     if spot.is_off(h):
         read = replace(read, off=((0, spot.model.d_head),))
-        said = " The head is switched off: zeros go on in place of this."
+        said = " The head is switched off: the next stage gets zeros instead."
     return Stage(
         key="mixed",
-        sentence=f"Each row now takes that much of every value: what this head has read for "
-        f"{spot.query_token} is a mean of the values, weighted by where it looks.{said}",
+        sentence=f"The output of this head for {spot.query_token} is the mean of the values, weighted by its "
+        f"row of weights.{said}",
         shape=spot.shape("Q", "K"),
         panels=(
             read,

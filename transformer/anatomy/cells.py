@@ -47,9 +47,9 @@ def linear(
 
 
 def _with_products(left: Panel, right: Panel) -> tuple[Panel, ...]:
-    """Two strips and their products; of each every cell matters, not only the focused one."""
+    """Two strips and their products, without a focused cell."""
     products = replace(
-        left, name="their products, which add up", values=left.values * right.values, role="plain"
+        left, name="products, which add up to the value", values=left.values * right.values, role="plain"
     )
     return tuple(replace(panel, axes=("", "")) for panel in (left, right, products))
 

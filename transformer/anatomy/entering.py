@@ -1,4 +1,4 @@
-"""The stages before an attention: tokens, embeddings, positions, a comparison, and what goes in."""
+"""The stages before an attention: tokens, embeddings, positions, a comparison, and the input."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from transformer.anatomy.spot import LENGTHS, SIDE_TITLES, Spot
 from transformer.insight.names import site_name
 
 READERS = {"src": "encoder", "tgt": "decoder", "seq": "decoder"}
-"""Who reads a side."""
+"""The stack that reads a side."""
 
 
 def tokens(spot: Spot) -> Stage:
-    """What the model reads, as numbers."""
+    """The token ids that the model reads."""
     sides = {spot.axes.query: "row"} | ({spot.axes.key: "column"} if spot.cross else {})
     n_tokens = {side: len(spot.trace.tokens(side)) for side in sides}
     panels = [
         Panel(
-            name=f"what the {READERS[side]} reads",
+            name=f"{READERS[side]} input",
             values=np.array([spot.trace.ids(side)], dtype=np.float32),
             rows=("id",),
             columns=spot.trace.tokens(side),
@@ -38,8 +38,7 @@ def tokens(spot: Spot) -> Stage:
     token_id = spot.trace.ids(spot.axes.query)[spot.row]
     return Stage(
         key="tokens",
-        sentence=f"{read[0].upper()}{read[1:]} tokens, and to the model each is only a number in "
-        "its vocabulary.",
+        sentence=f"{read[0].upper()}{read[1:]} tokens, each as its index in the vocabulary.",
         shape=", ".join(f"{LENGTHS[side]} = {n}" for side, n in n_tokens.items()),
         panels=tuple(panels),
         formula=r"t_i = \mathrm{id}(\text{token}_i)",
@@ -51,7 +50,7 @@ def tokens(spot: Spot) -> Stage:
 
 
 def _embedded(spot: Spot, stack_name: str) -> Array:
-    """(Q, D), token vectors of one stack, scaled where it scales them."""
+    """(Q, D), token vectors of one stack, scaled if the model scales them."""
     stack = spot.trace.stacks[stack_name]
     root = np.float32(math.sqrt(spot.model.d_model) if stack.scaled else 1.0)
     return stack.embedded * root
@@ -65,7 +64,7 @@ def embedding(spot: Spot) -> Stage:
     cell = f"x{at(i, f)} = E[{latex.text(spot.query)}]{at(f)}"
     if stack.scaled:
         name, formula = "embedded and scaled", r"x_i = E[t_i] \, \sqrt{d_{model}}"
-        times = f" times √{d_model}, so that it is not drowned by the positions"
+        times = f", multiplied by √{d_model} so that positions do not dominate"
         numbers = told(
             rf"{cell} \cdot \sqrt{{{d_model}}}",
             lambda digits: [digits(raw) * digits(math.sqrt(d_model))],
@@ -78,13 +77,13 @@ def embedding(spot: Spot) -> Stage:
         panels.append(spot.of_keys("the encoder's side", _embedded(spot, "encoder")))
     return Stage(
         key="embedding",
-        sentence=f"Each token is looked up in a learned table: its row of {d_model} numbers{times}.",
+        sentence=f"Each token becomes its row of a learned table: {d_model} numbers{times}.",
         shape=spot.shape("Q", "D"),
         panels=tuple(panels),
         formula=formula,
         cell=Cell(
             numbers=numbers,
-            sources=(vector_strip(f"the table's row of “{spot.query}”", stack.embedded[i]),),
+            sources=(vector_strip(f"row of “{spot.query}” in the table", stack.embedded[i]),),
             result=value,
         ),
     )
@@ -104,7 +103,7 @@ def sinusoid_numbers(position: int, feature: int, d_model: int) -> str:
 
 
 def positions(spot: Spot) -> Stage:
-    """What tells one place from another."""
+    """Position vectors, added to the embeddings."""
     model, stack, i, f = spot.model, spot.stack, spot.row, spot.feature
     before, added = _embedded(spot, spot.stack_name), stack.positions
     value = float(stack.entered[i, f])
@@ -112,22 +111,22 @@ def positions(spot: Spot) -> Stage:
     sources = [vector_strip(f"“{spot.query}” embedded", before[i])]
     cell = f"x{at(i, f)} = e{at(i, f)}"
     if model.positions == "none":
-        sentence = "Nothing is added for the position here, so equal tokens enter as equal vectors."
+        sentence = "This model adds no position vectors, so equal tokens have equal vectors."
         formula, numbers = "x_i = e_i", f"{cell} = {number(value)}"
     else:
         if model.positions == "sinusoid":
-            kind, what = "of sines and cosines", sinusoid_numbers(i, f, model.d_model)
+            kind, what = "vector of sines and cosines", sinusoid_numbers(i, f, model.d_model)
             formula = rf"x_i = e_i + p_i, \quad {SINUSOID}"
         else:
-            kind, what, formula = "that was learned", f"P[{i + 1}]{at(f)}", "x_i = e_i + P[i]"
-        sentence = f"A vector {kind} is added for each position, because attention alone knows no order."
+            kind, what, formula = "learned vector", f"P[{i + 1}]{at(f)}", "x_i = e_i + P[i]"
+        sentence = f"A {kind} is added for each position, because attention itself ignores order."
         numbers = told(
             f"{cell} + {what}",
             lambda digits: [digits(float(before[i, f])) + digits(float(added[i, f]))],
             value,
         )
-        panels.append(spot.of_queries("what is added", added))
-        sources.append(vector_strip(f"the vector of position {i + 1}", added[i]))
+        panels.append(spot.of_queries("position vectors", added))
+        sources.append(vector_strip(f"vector of position {i + 1}", added[i]))
     if spot.cross:
         panels.append(spot.of_keys("the encoder's side", spot.trace.stacks["encoder"].entered))
     return Stage(
@@ -141,7 +140,7 @@ def positions(spot: Spot) -> Stage:
 
 
 def plain(spot: Spot) -> Stage:
-    """Attention without any learned matrix, scale or mask: a comparison, no part of the model."""
+    """Attention without learned matrices, scale or mask: a comparison, not part of the model."""
     i, j = spot.row, spot.column
     x = spot.stack.entered.astype(np.float64)
     y = spot.trace.stacks["encoder"].output.astype(np.float64) if spot.cross else x
@@ -151,11 +150,11 @@ def plain(spot: Spot) -> Stage:
     read, other = ("y", "the encoder's outputs") if spot.cross else ("x", "the inputs")
     return Stage(
         key="plain",
-        sentence="For comparison only, the bare idea, without a learned matrix, scale or mask: weights are "
-        f"the softmax of plain dot products, and out comes the weighted mean of {other}.",
+        sentence="For comparison only, attention without learned matrices, scaling or mask: the mean of "
+        f"{other}, weighted by the softmax of dot products.",
         shape=spot.shape("Q", "S"),
         panels=(
-            spot.map("weights of plain dot products", weights.astype(np.float32), "weights"),
+            spot.map("softmax of dot products", weights.astype(np.float32), "weights"),
             spot.of_queries(f"weighted mean of {other}", (weights @ y).astype(np.float32)),
         ),
         formula=rf"w'_{{ij}} = \frac{{e^{{x_i \cdot {read}_j}}}}{{\sum_{{j'}} e^{{x_i \cdot {read}_{{j'}}}}}}"
@@ -165,17 +164,19 @@ def plain(spot: Spot) -> Stage:
             float(weights[i, j]),
             products[i],
             j,
-            spot.score_strip(f"plain dot products of “{spot.query}” with all", products[i]),
+            spot.score_strip(f"dot products of “{spot.query}”", products[i]),
         ),
     )
 
 
 def entering(spot: Spot) -> Stage:
-    """Where queries, keys and values come from."""
+    """The input of queries, keys and values."""
     attention, i, f = spot.attention, spot.row, spot.feature
     value, stream = float(attention.reads[i, f]), attention.stream[i]
     place, cell = site_name(spot.site), rf"\hat{{x}}{at(i, f)}"
-    panels = [spot.of_queries("what queries are made of" if spot.cross else "what goes in", attention.reads)]
+    panels = [
+        spot.of_queries("input of the queries" if spot.cross else "input of the attention", attention.reads)
+    ]
     if spot.model.norm_placement == "pre":
         what = f"the norm of the residual stream in {place}"
         panels.append(spot.of_queries("residual stream before the norm", attention.stream))
@@ -187,11 +188,11 @@ def entering(spot: Spot) -> Stage:
     if spot.cross:
         panels.append(spot.of_keys("the encoder's output", attention.memory))
         sentence = (
-            f"Queries are made of {what}, keys and values of the encoder's output: "
-            "this is where the decoder reads the word."
+            f"Queries are computed from {what}, keys and values from the encoder's output: here the decoder "
+            "reads the input."
         )
     else:
-        sentence = f"Queries, keys and values are all made of {what}, which therefore reads itself."
+        sentence = f"Queries, keys and values are all computed from {what}: this is self-attention."
     return Stage(
         key="input",
         sentence=sentence,

@@ -1,8 +1,7 @@
-"""Formulas with numbers put in: LaTeX that holds to the last digit that is printed.
+"""Formulas with numbers, in LaTeX, correct to the last printed digit.
 
-A number is printed with few digits, so a sum of printed numbers may miss the printed result. Each formula
-therefore knows what it gives when computed from its printed numbers, and is printed with more digits until
-that is the result.
+Numbers are printed with few digits, so a sum of printed numbers may differ from the printed result. Each
+formula is therefore computed from its printed numbers too, and gets more digits until both results agree.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from transformer.anatomy.panels import Array
 from transformer.config import ModelConfig
 
 TERMS = 2
-"""Terms of a long sum that are shown, the largest; the others stand there as their sum."""
+"""Terms of a long sum that are shown, the largest; the others are shown as their sum."""
 _NOTHING = 1e-12
-"""Share of the first term below which all others together stand there as dots."""
+"""Share of the first term below which all others together are shown as dots."""
 STEEP = 20.0
-"""Larger exponents are shown less the largest of them, as every softmax computes them."""
+"""Above this, exponents are shown minus the largest of them, as a softmax computes them."""
 _MORE, _LESS = 7, 3
 """Digits that may be added to the numbers of a formula, or taken from its result."""
 _SPECIAL = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
@@ -34,9 +33,9 @@ class Shown:
     text: str
     """LaTeX."""
     value: float
-    """What it gives when computed from the numbers as they are printed."""
+    """Its value, computed from the printed numbers."""
     exact: float
-    """What it gives when computed from the numbers themselves."""
+    """Its value, computed from the exact numbers."""
     bracketed: bool = False
     """Whether it needs brackets behind a sign or a dot, as -1 does."""
 
@@ -195,12 +194,12 @@ def share(digits: Digits, scores: Array, place: int) -> tuple[Shown, Shown]:
     ]
     powers = [exponent.within("e^{", "}", math.exp) for exponent in exponents]
     total = summed(digits, powers)
-    # The powers are those of the scores as they are printed: who recalculates finds the same.
+    # The powers of the printed scores, so that a recalculation gives the same.
     return powers[place] / total, digits(powers[place].value) / digits(total.value)
 
 
 def norm_formula(model: ModelConfig) -> str:
-    """What the norm does to a vector."""
+    """The formula of the norm."""
     if model.norm == "scalar":  # the unbiased deviation, and one gain and bias for all
         return r"\mathrm{norm}(x) = \gamma \, \frac{x - \overline{x}}{\mathrm{std}(x) + \epsilon} + \beta"
     standardised = r"\frac{x - \overline{x}}{\sqrt{\mathrm{var}(x) + \epsilon}}"

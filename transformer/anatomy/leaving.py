@@ -1,4 +1,4 @@
-"""The stages behind an attention: the heads joined, residual and norm, feed-forward, the whole stack."""
+"""The stages after an attention: joined heads, residual and norm, feed-forward, the whole stack."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ ADDED = {
 }
 """The stream x and what a part gives, a, by where the norm stands."""
 WHY_ADDED = {
-    "pre": "What attention gives is added to the residual stream, which such sums alone change: norms "
-    "stand only on the way into each part.",
-    "post": "What attention gives is added to the residual stream, and the sum is normalised, as in the "
-    "paper.",
-    "branch": "What attention gives is normalised and then added to the residual stream, which itself is "
+    "pre": "The attention output is added to the residual stream; norms are applied only to the input of "
+    "each part (pre-norm).",
+    "post": "The attention output is added to the residual stream, and the sum is normalised, as in the "
+    "paper (post-norm).",
+    "branch": "The attention output is normalised and then added to the residual stream, which itself is "
     "never normalised.",
 }
 
 
 def heads(spot: Spot) -> Stage:
-    """What all heads read, made one vector again."""
+    """The outputs of all heads, concatenated and projected."""
     attention, model, i, f = spot.attention, spot.model, spot.row, spot.feature
     n, d_head = model.n_heads, model.d_head
     weights, bias = spot.weights_of(f"{attention.module}.to_output", f)
     off = spot.trace.interventions.heads_off_at(spot.site)
-    lost = f" (switched off and so all zeros: {', '.join(str(h + 1) for h in off)})" if off else ""
+    lost = f" (switched off: {', '.join(str(h + 1) for h in off)})" if off else ""
     side_by_side = replace(
-        spot.of_queries("heads side by side", attention.joined, "value", feature=""),
+        spot.of_queries("concatenated heads", attention.joined, "value", feature=""),
         off=tuple((h * d_head, (h + 1) * d_head) for h in off),
     )
     maps = [masked_map(spot, f"head {h + 1}", attention.weights[h], "weights", h) for h in range(n)]
     return Stage(
         key="heads",
-        sentence=f"All {n} heads{lost} have looked in their own way; what they read is put side by side, "
-        f"{n} × {d_head} = {model.d_model} numbers, and one more matrix mixes it."
+        sentence=f"The outputs of all {n} heads{lost} are concatenated, {n} × {d_head} = {model.d_model} "
+        "numbers, and multiplied by an output matrix."
         if n > 1
-        else f"The one head's{lost} reading goes through one more matrix.",
+        else f"The output of the one head{lost} is multiplied by an output matrix.",
         shape=spot.shape("Q", "D"),
         panels=(spot.of_queries("projected", attention.output), side_by_side, *maps),
         formula=r"a_i = [\,o_i^{(1)}; \dots; o_i^{(H)}\,] \, W_O" + (" + b_O" if bias is not None else ""),
         cell=linear(
             f"a{at(i, f)}",
             float(attention.output[i, f]),
-            vector_strip(f"heads side by side of “{spot.query}”", attention.joined[i], "value"),
-            f"the weights of feature {f + 1}",
+            vector_strip(f"concatenated heads of “{spot.query}”", attention.joined[i], "value"),
+            f"weights of feature {f + 1}",
             weights,
             bias,
         ),
@@ -63,14 +63,14 @@ def heads(spot: Spot) -> Stage:
 
 
 def residual(spot: Spot) -> Stage:
-    """What was read is added to what was there."""
+    """The residual connection of the attention, and its norm."""
     part, placement, i, f = spot.attention, spot.model.norm_placement, spot.row, spot.feature
     stream, output, normed = part.stream[i], part.output[i], part.normed[i]
-    shown = {"residual stream before it": part.stream, "what attention gives": part.output}
+    shown = {"residual stream before": part.stream, "attention output": part.output}
     if placement == "post":
-        shown["their sum, before the norm"] = part.stream + part.output
+        shown["sum, before the norm"] = part.stream + part.output
     if placement == "branch":
-        shown["its norm, which is added"] = part.normed
+        shown["normalised attention output"] = part.normed
 
     def forms(digits: Digits) -> list[Shown]:
         here = digits(float(stream[f]))
@@ -89,7 +89,7 @@ def residual(spot: Spot) -> Stage:
         sentence=WHY_ADDED[placement],
         shape=spot.shape("Q", "D"),
         panels=(
-            spot.of_queries("residual stream behind it", part.after),
+            spot.of_queries("residual stream after", part.after),
             *(spot.of_queries(name, values) for name, values in shown.items()),
         ),
         formula=formula,
@@ -102,23 +102,23 @@ def residual(spot: Spot) -> Stage:
 
 
 def feed_forward(spot: Spot) -> Stage:
-    """Each position thinks for itself."""
+    """The feed-forward network of the layer."""
     model, i, f = spot.model, spot.row, spot.feature
     part = spot.stack.layers[int(spot.site.split(".")[1])]
-    before = "Behind the cross-attention of this layer, each" if spot.axes.kind == "decoder" else "Each"
+    before = "After the cross-attention of this layer, each" if spot.axes.kind == "decoder" else "Each"
     x = r"\hat{x}'_i" if model.norm_placement == "pre" else "x'_i"
     added = ADDED[model.norm_placement].format(x="x'", a="f")
     n_active = int((part.hidden[i] > 0).sum())
     return Stage(
         key="feed_forward",
-        sentence=f"{before} position is worked on by itself: widened to {model.d_ff} features, bent by an "
-        f"activation, and narrowed again to {model.d_model}; {n_active} of {model.d_ff} hidden features are "
-        f"above zero for {spot.query_token}.",
+        sentence=f"{before} position passes separately through a linear map to {model.d_ff} features, an "
+        f"activation and a linear map back to {model.d_model}; for {spot.query_token}, {n_active} of "
+        f"{model.d_ff} hidden features are above zero.",
         shape=spot.shape("Q", "D"),
         panels=(
-            spot.of_queries("what it gives", part.output),
+            spot.of_queries("feed-forward output", part.output),
             spot.of_queries("hidden, after the activation", part.hidden, feature=""),
-            spot.of_queries("residual stream behind the layer", part.after),
+            spot.of_queries("residual stream after the layer", part.after),
         ),
         formula=rf"h_i = {ACTIVATIONS[model.activation]}({x} W_1 + b_1), \quad f_i = h_i W_2 + b_2, \quad "
         f"x''_i = {added}",
@@ -126,7 +126,7 @@ def feed_forward(spot: Spot) -> Stage:
             f"f{at(i, f)}",
             float(part.output[i, f]),
             vector_strip(f"hidden features of “{spot.query}”", part.hidden[i]),
-            f"the weights of feature {f + 1}",
+            f"weights of feature {f + 1}",
             *spot.weights_of(f"{part.module}.narrow", f),
         ),
     )
@@ -137,23 +137,22 @@ def stack(spot: Spot) -> Stage:
     found, model, i, f = spot.stack, spot.model, spot.row, spot.feature
     n = len(found.layers)
     streams = [found.entered[i], *(layer.after[i] for layer in found.layers)]
-    rows = ["as it enters", *(f"behind layer {layer + 1}" for layer in range(n))]
+    rows = ["input", *(f"after layer {layer + 1}" for layer in range(n))]
     last, value = streams[-1], float(found.output[i, f])
     cell, x = rf"\mathrm{{out}}{at(i, f)}", f"x_i^{{({n})}}"
     if model.final_norm:
         streams.append(found.output[i])
-        rows.append("behind the final norm")
+        rows.append("after the final norm")
         formula = rf"\mathrm{{out}}_i = \mathrm{{norm}}({x}), \quad {latex.norm_formula(model)}"
         norm = f"{spot.stack_name}_norm"
         numbers = told(cell, lambda digits: [spot.norm(digits, norm, last)], value)
     else:
         formula = rf"\mathrm{{out}}_i = {x}"
         numbers = rf"{cell} = x{at(i, f)}^{{({n})}} = {number(value)}"
-    goes = "the logits are made of" if spot.axes.writes else "the decoder's cross-attention reads"
+    reader = "logits are computed from" if spot.axes.writes else "decoder's cross-attention reads"
     return Stage(
         key="stack",
-        sentence=f"Layer by layer the vector of {spot.query_token} changes; its last row here is "
-        f"what {goes}.",
+        sentence=f"The vector of {spot.query_token} after each layer; the {reader} the last row.",
         shape=f"(rows, D) = ({len(rows)}, {model.d_model})",
         panels=(
             Panel(
@@ -166,5 +165,5 @@ def stack(spot: Spot) -> Stage:
             ),
         ),
         formula=formula,
-        cell=Cell(numbers=numbers, sources=(vector_strip(f"behind layer {n}", last),), result=value),
+        cell=Cell(numbers=numbers, sources=(vector_strip(f"after layer {n}", last),), result=value),
     )

@@ -1,4 +1,4 @@
-"""Long formulas over several lines, so that their end, which is the value, is never cut off."""
+"""Line breaks in long formulas, so that the value at the end is never cut off."""
 
 from __future__ import annotations
 

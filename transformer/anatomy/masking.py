@@ -1,4 +1,4 @@
-"""The mask, and why a cell is blocked: by the causal mask, by padding, by both, or by hand."""
+"""The mask, and why a cell is blocked: by the causal mask, the padding mask, both, or by hand."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from transformer.interventions import PAD
 
 WHY = {
     OPEN: "open",
-    FUTURE: "blocked: it lies in the future",
-    PADDING: "blocked: it is padding",
-    BOTH: "blocked: it lies in the future and is padding",
+    FUTURE: "blocked: causal mask",
+    PADDING: "blocked: padding mask",
+    BOTH: "blocked: causal and padding mask",
     BY_HAND: "blocked by hand",
 }
 
 
 def mask_codes(spot: Spot, head: int) -> Array:
-    """(Q, S), why each cell of a head is blocked: what neither mask hides was blocked by hand."""
+    """(Q, S), why each cell of a head is blocked: by hand if neither mask blocks it."""
     rows, columns = np.indices((len(spot.queries), len(spot.keys)))
     future = (columns > rows) & spot.axes.causal
     padding = (np.array(spot.keys) == PAD) & spot.axes.padding
@@ -36,7 +36,7 @@ def mask_codes(spot: Spot, head: int) -> Array:
 
 
 def words_of(spot: Spot, codes: Array) -> tuple[str, ...]:
-    """A sentence for each row: what it may look at, and why not at the rest."""
+    """A sentence for each row: the tokens that it may look at, and why the others are blocked."""
     sentences = []
     for i, query in enumerate(spot.queries):
         groups = [(code, np.flatnonzero(codes[i] == code)) for code in WHY]
@@ -60,19 +60,19 @@ def _listed(tokens: Iterable[str]) -> str:
 
 
 def mask(spot: Spot) -> Stage:
-    """Who may look at whom."""
+    """The cells that are blocked."""
     i, j, codes = spot.row, spot.column, mask_codes(spot, spot.head)
     code = int(codes[i, j])
     fill = r"-\infty" if spot.model.mask_fill == "-inf" else "-10^9"
     words = words_of(spot, codes)
     if (codes == OPEN).all():
-        sentence = f"Nothing is hidden here: {_why_open(spot)}."
+        sentence = f"The mask blocks nothing here: {_why_open(spot)}."
     else:
-        hides = ["the future"] if spot.axes.causal else []
-        hides += ["[PAD]"] if spot.axes.padding else []
-        hides += ["what was blocked by hand"] if spot.trace.interventions.blocks_at(spot.site) else []
-        listed = " and ".join(filter(None, [", ".join(hides[:-1]), hides[-1]]))
-        sentence = f"The mask of this attention hides {listed}: {words[i]}"
+        blocks = ["later tokens"] if spot.axes.causal else []
+        blocks += ["[PAD]"] if spot.axes.padding else []
+        blocks += ["cells chosen by hand"] if spot.trace.interventions.blocks_at(spot.site) else []
+        listed = " and ".join(filter(None, [", ".join(blocks[:-1]), blocks[-1]]))
+        sentence = f"The mask blocks {listed}: {words[i]}"
     return Stage(
         key="mask",
         sentence=sentence,
@@ -90,10 +90,10 @@ def mask(spot: Spot) -> Stage:
 def _why_open(spot: Spot) -> str:
     """Why every row of this attention may look at every column."""
     if spot.axes.kind == "cross":
-        return "the whole word is there before the first letter is written, so each row may look at all of it"
+        return "the input is complete before the output begins"
     if spot.axes.kind == "encoder":
-        return "the word is read as a whole, so each row may look at all of it"
-    return "without a causal mask each row may look even at what it has yet to write"
+        return "each row reads the whole input"
+    return "without a causal mask, each row reads later tokens too"
 
 
 def masked_map(spot: Spot, name: str, values: Array, role: str, head: int | None = None) -> Panel:
@@ -106,7 +106,7 @@ def masked_map(spot: Spot, name: str, values: Array, role: str, head: int | None
 
 
 def masked(spot: Spot) -> Stage:
-    """Scores of what may be looked at."""
+    """Scores with the mask added."""
     i, j, open_to = spot.row, spot.column, mask_codes(spot, spot.head) == OPEN
     scores = spot.attention.scores[spot.head]
     score, is_open = float(scores[i, j]), bool(open_to[i, j])
@@ -119,10 +119,9 @@ def masked(spot: Spot) -> Stage:
     n_blocked = int((~open_to).sum())
     return Stage(
         key="masked",
-        sentence=f"Mask and scores are added, so {n_blocked} of {open_to.size} scores are out of the game "
-        "before the softmax sees them."
+        sentence=f"The mask is added to the scores and blocks {n_blocked} of {open_to.size}."
         if n_blocked
-        else "The mask hides nothing here, so the scores reach the softmax as they are.",
+        else "The mask blocks nothing here, so the scores do not change.",
         shape=spot.shape("Q", "S"),
         panels=(masked_map(spot, "masked scores", scores, "scores"),),
         formula=r"\tilde{s}_{ij} = s_{ij} + m_{ij}",

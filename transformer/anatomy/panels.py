@@ -1,4 +1,4 @@
-"""What the page of stages is made of: a focus, panels of numbers, and stages that explain them."""
+"""Stages of the forward pass: a focused cell, panels of numbers, a sentence and a formula."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ STAGES = {
     "embedding": "Embeddings",
     "positions": "Positions",
     "plain": "Attention without parameters",
-    "input": "What goes in",
+    "input": "Input of the attention",
     "qkv": "Query, key and value",
-    "scores_row": "One query against every key",
+    "scores_row": "Scores of one query",
     "scores": "All scores",
-    "scale": "Scaled",
+    "scale": "Scaled scores",
     "mask": "Mask",
     "masked": "Masked scores",
     "weights": "Softmax",
     "mixed": "Weighted sum of values",
-    "heads": "Heads joined",
+    "heads": "Concatenated heads",
     "residual": "Residual and norm",
     "feed_forward": "Feed-forward",
-    "stack": "Through the stack",
+    "stack": "Residual stream by layer",
     "logits": "Logits",
     "probabilities": "Probabilities",
 }
 """Key to title of the stages of one attention, in the order of the forward pass."""
 POSITION_STAGES = {
     "nothing": "No positions",
-    "table": "The vector of each position",
-    "likeness": "How alike positions are",
-    "moved": "How far training has moved positions",
+    "table": "Position vectors",
+    "likeness": "Similarity of positions",
+    "moved": "Change of positions during training",
 }
 """Key to title of the stages that the chapter on positions can have."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cell:
-    """How the number of the focused cell came about."""
+    """How the value of the focused cell is computed."""
 
     numbers: str
     """LaTeX of the stage's formula with its numbers put in, ending with its value."""
@@ -93,7 +93,7 @@ def strip(
 
     Args:
         codes: (n,), why its cells are blocked, where some may be.
-        at: "column" or "feature" where one cell of it is what matters.
+        at: "column" or "feature" if one of its cells is focused.
     """
     return Panel(
         name=name,
@@ -108,5 +108,5 @@ def strip(
 
 
 def vector_strip(name: str, values: Array, role: str = "plain") -> Panel:
-    """A vector of features, (n,), of which the focused one matters."""
+    """A vector of features, (n,), with the focused one marked."""
     return strip(name, values, numbered(len(values)), role, "feature", at="feature")

@@ -1,4 +1,4 @@
-"""What is kept of one word's way through a model: numbers as the model computed them, free of torch."""
+"""The recorded forward pass of one word: the numbers that the model computed, as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer.recording.frame import Array
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ResidualPass:
-    """One part of a layer, from the residual stream before it to the residual stream behind it."""
+    """One part of a layer, from the residual stream before it to the one after it."""
 
     module: str
     """Where it is in the parameters, such as decoder.0.cross_attention or encoder.0.feed_forward."""
@@ -22,11 +22,11 @@ class ResidualPass:
     reads: Array
     """(Q, D), what it reads: the stream, or its norm where the norm comes first."""
     output: Array
-    """(Q, D), what it gives."""
+    """(Q, D), its output."""
     normed: Array
-    """(Q, D), what the norm of this part gives, wherever it stands."""
+    """(Q, D), the output of the norm of this part, wherever it is placed."""
     after: Array
-    """(Q, D), the residual stream behind it."""
+    """(Q, D), the residual stream after it."""
 
     @property
     def norm(self) -> str:
@@ -36,10 +36,10 @@ class ResidualPass:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionPass(ResidualPass):
-    """One attention: what its heads computed on the way from what is read to what is given."""
+    """One attention, with everything that its heads computed."""
 
     memory: Array
-    """(S, D), what keys and values are made of; in self-attention the same as `reads`."""
+    """(S, D), the input of keys and values; in self-attention the same as `reads`."""
     query: Array
     """(H, Q, K)."""
     key: Array
@@ -55,12 +55,12 @@ class AttentionPass(ResidualPass):
     mixed: Array
     """(H, Q, K), what each head read."""
     joined: Array
-    """(Q, D), the heads side by side, a switched-off head as zeros."""
+    """(Q, D), the heads concatenated, a switched-off head as zeros."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FeedForwardPass(ResidualPass):
-    """The feed-forward part of one layer; the stream behind it is also that behind the layer."""
+    """The feed-forward part of one layer; the stream after it is also that after the layer."""
 
     hidden: Array
     """(Q, d_ff), after the activation."""
@@ -75,18 +75,18 @@ class StackPass:
     embedded: Array
     """(Q, D), the rows of the table."""
     positions: Array
-    """(Q, D), what is added for the positions; zeros where nothing is."""
+    """(Q, D), the position vectors; zeros if there are none."""
     entered: Array
     """(Q, D), what enters the first layer."""
     layers: tuple[FeedForwardPass, ...]
-    """The feed-forward part of each layer, whose `after` is the stream behind that layer."""
+    """The feed-forward part of each layer; its `after` is the stream after that layer."""
     output: Array
-    """(Q, D), behind the final norm, if there is one."""
+    """(Q, D), after the final norm, if there is one."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ForwardTrace(ForwardPass):
-    """A forward pass with every number on the way, float32; its tokens are those of a batch, with [PAD]s."""
+    """A forward pass with all its numbers, float32; its tokens are those of a batch, with [PAD]."""
 
     config: RunConfig
     src_ids: tuple[int, ...]
@@ -104,7 +104,7 @@ class ForwardTrace(ForwardPass):
     parameters: Mapping[str, Array]
     """The model's weights, by their names in the state dictionary."""
     interventions: Interventions
-    """What was taken away at that step, and is in this pass."""
+    """The interventions of that step, applied in this pass."""
 
     def ids(self, side: str) -> tuple[int, ...]:
         """The token ids of one side: src, tgt or seq."""

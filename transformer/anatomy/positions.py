@@ -1,4 +1,4 @@
-"""The chapter on positions: the table that is added, how alike its rows are, and how far they have moved."""
+"""The chapter on positions: the table, the similarity of its rows, and their change in training."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEARNED = "learned_positions.weight"
 
 
 def position_table(config: RunConfig, weights: Mapping[str, Array]) -> Array | None:
-    """(max_len, D) float32, what is added for each position; None where nothing is.
+    """(max_len, D) float32, the position vectors; None if the model has none.
 
     Args:
         weights: of a snapshot.
@@ -58,7 +58,7 @@ def positions(
     *,
     tables: Mapping[int, Array] | None = None,
 ) -> tuple[Stage, ...]:
-    """The stages of this chapter; how far positions have moved only where that is given.
+    """The stages of this chapter; the change during training only if `tables` are given.
 
     Args:
         weights_now: of the snapshot that is looked at.
@@ -94,10 +94,10 @@ def _nothing(model: ModelConfig) -> Stage:
     zeros = np.zeros((model.max_len, model.d_model), dtype=np.float32)
     return Stage(
         key="nothing",
-        sentence="This model adds nothing for the position, so without a causal mask it could not tell a "
-        "word from the same letters in another order.",
+        sentence="This model adds no position vectors: without a causal mask, it cannot distinguish "
+        "different orders of the same letters.",
         shape=f"(positions, D) = {zeros.shape}",
-        panels=(_panel("what is added: nothing", zeros),),
+        panels=(_panel("position vectors (all zero)", zeros),),
         formula="p_i = 0",
         cell=Cell(numbers="p_{i} = 0", result=0.0),
     )
@@ -107,8 +107,8 @@ def _table(model: ModelConfig, table: Array, i: int, f: int) -> Stage:
     value = float(table[i, f])
     if model.positions == "sinusoid":
         sentence = (
-            "Each pair of features is a sine and a cosine that turn with the position, fast at the left and "
-            "more and more slowly to the right, so that every position has its own pattern."
+            "Each pair of features is a sine and a cosine of the position, with a frequency that falls from "
+            "left to right."
         )
         angle = i / 10_000 ** ((f - f % 2) / model.d_model)
         name, wave = (r"\cos(", math.cos) if f % 2 else (r"\sin(", math.sin)
@@ -119,17 +119,17 @@ def _table(model: ModelConfig, table: Array, i: int, f: int) -> Stage:
             value,
         )
     else:
-        sentence = "Each position has a vector of its own that training moves like any other weight."
+        sentence = "Each position has a learned vector."
         formula, numbers = "p_i = P[i]", f"p{at(i, f)} = P[{i + 1}]{at(f)} = {number(value)}"
     return Stage(
         key="table",
         sentence=sentence,
         shape=f"(positions, D) = {table.shape}",
-        panels=(_panel("what is added for each position", table),),
+        panels=(_panel("position vectors", table),),
         formula=formula,
         cell=Cell(
             numbers=numbers,
-            sources=(vector_strip(f"the vector of position {i + 1}", table[i]),),
+            sources=(vector_strip(f"vector of position {i + 1}", table[i]),),
             result=value,
         ),
     )
@@ -138,15 +138,9 @@ def _table(model: ModelConfig, table: Array, i: int, f: int) -> Stage:
 def _likeness(model: ModelConfig, table: Array, i: int, j: int) -> Stage:
     products, names = table @ table.T, numbered(len(table))
     formula = r"p_i \cdot p_j = \sum_f p_{i,f} \, p_{j,f}"
-    if model.positions == "learned":
-        sentence = "The dot product of two positions says how alike training has made their vectors."
-    elif table.shape[1] % 2:  # an odd width ends with a sine alone
-        sentence = "The dot product of two positions says how alike their vectors are."
-    else:
-        sentence = (
-            "The dot product of two positions depends only on how far apart they are, which is why the "
-            "stripes run along the diagonal."
-        )
+    sentence = "The dot product of two position vectors measures their similarity."
+    if model.positions != "learned" and table.shape[1] % 2 == 0:  # an odd width ends with a sine alone
+        sentence = "The dot product of two position vectors depends only on the distance of the positions."
         formula += r" = \sum_k \cos\frac{i - j}{10000^{2k/d_{model}}}"
     return Stage(
         key="likeness",
@@ -168,14 +162,14 @@ def _likeness(model: ModelConfig, table: Array, i: int, j: int) -> Stage:
         cell=inner_product(
             rf"p{at(i)} \cdot p{at(j)}",
             float(products[i, j]),
-            vector_strip(f"the vector of position {i + 1}", table[i]),
-            vector_strip(f"the vector of position {j + 1}", table[j]),
+            vector_strip(f"vector of position {i + 1}", table[i]),
+            vector_strip(f"vector of position {j + 1}", table[j]),
         ),
     )
 
 
 def _moved(table: Array, tables: Mapping[int, Array], i: int) -> Stage:
-    """How far each position's vector has moved since the first snapshot, at each of them and now."""
+    """The distance of each position vector from its value in the first snapshot, by step."""
     first_step = next(iter(tables))
     first = np.asarray(tables[first_step], dtype=np.float32)
     everyone = np.stack([*(np.asarray(t, dtype=np.float32) for t in tables.values()), table])
@@ -190,8 +184,8 @@ def _moved(table: Array, tables: Mapping[int, Array], i: int) -> Stage:
 
     return Stage(
         key="moved",
-        sentence=f"Training has moved each position's vector away from where it was at step {first_step:,}; "
-        "positions that no word reaches hardly move.",
+        sentence=f"The distance of each position vector from its value at step {first_step:,}; positions "
+        "that no word reaches hardly move.",
         shape=f"(positions, snapshots) = {distances.shape}",
         panels=(
             Panel(
@@ -205,7 +199,7 @@ def _moved(table: Array, tables: Mapping[int, Array], i: int) -> Stage:
                 column_title="step",
             ),
             _panel(f"the table at step {first_step:,}", first),
-            _panel("how it differs now", table - first),
+            _panel("difference now", table - first),
         ),
         formula=r"d_i = \lVert p_i^{\text{now}} - p_i^{\text{first}} \rVert "
         r"= \sqrt{\textstyle\sum_f (p_{i,f}^{\text{now}} - p_{i,f}^{\text{first}})^2}",

@@ -1,4 +1,4 @@
-"""Where a trace is looked at: one head of one attention, one cell, and what the things there are called."""
+"""The head and the cell of a trace that the stages explain, with the names of their parts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from transformer.anatomy.passes import AttentionPass, ForwardTrace, StackPass
     from transformer.recording.frame import Axes
 
-SIDE_TITLES = {"src": "the word", "tgt": "written so far", "seq": "word, then answer so far"}
+SIDE_TITLES = {"src": "question", "tgt": "answer so far", "seq": "question, then answer so far"}
 LENGTHS = {"src": "S", "tgt": "T", "seq": "T"}
-"""What the length of a side is called."""
+"""Symbol of the length of a side."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Spot:
 
     @property
     def cross(self) -> bool:
-        """Whether keys come from elsewhere than queries."""
+        """Whether keys and queries come from different stacks."""
         return self.axes.kind == "cross"
 
     @property
@@ -68,11 +68,11 @@ class Spot:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """The tokens of the rows, with what each is to write."""
+        """The tokens of the rows, with the token that each has to write."""
         return self.trace.rows(self.axes.query) if self.axes.writes else self.queries
 
     def shape(self, *letters: str) -> str:
-        """Such as "(T, K) = (7, 8)"; Q and S stand for the two sides, whatever they are called here."""
+        """Such as "(T, K) = (7, 8)"; Q and S stand for the two sides, by their own symbols."""
         names = {"Q": LENGTHS[self.axes.query], "S": LENGTHS[self.axes.key]}
         sizes = {
             "Q": len(self.queries),
@@ -90,7 +90,7 @@ class Spot:
         """A vector for each row, (Q, n).
 
         Args:
-            feature: what its columns are to the focus; empty where they are no features of the result.
+            feature: the focus that its columns set; empty if they are not features of the result.
         """
         return Panel(
             name=name,
@@ -130,11 +130,11 @@ class Spot:
         )
 
     def score_strip(self, name: str, values: Array, codes: Array | None = None) -> Panel:
-        """A score for each column, (S,), of which the focused one matters."""
+        """A score for each column, (S,), with the focused one marked."""
         return strip(name, values, self.keys, "scores", "key", codes, "column")
 
     def is_off(self, head: int) -> bool:
-        """Whether a head of this attention is switched off, so that zeros go on in its place."""
+        """Whether a head of this attention is switched off."""
         return head in self.trace.interventions.heads_off_at(self.site)
 
     def weights_of(self, module: str, output: int) -> tuple[Array, float | None]:
@@ -144,18 +144,18 @@ class Spot:
         return parameters[f"{module}.weight"][output], None if bias is None else float(bias[output])
 
     def norm(self, digits: Digits, norm: str, x: Array, made_of: Shown | None = None) -> Shown:
-        """What a norm makes of the focused feature of a vector, (D,).
+        """The norm of the focused feature of a vector, (D,).
 
         Args:
             norm: where it is in the parameters.
-            made_of: what stands for that feature, where it was a sum itself.
+            made_of: the sum that is shown for that feature, if it is one.
         """
         gain, bias = (self.trace.parameters[f"{norm}.{name}"] for name in ("weight", "bias"))
         return latex.norm_numbers(digits, self.model, x, self.feature, gain, bias, made_of)
 
 
 def spot_of(trace: ForwardTrace, site: str, head: int, focus: Focus) -> Spot:
-    """The head and the cell; of a focus that has no column, the one that its row looks at most."""
+    """The head and the cell; without a column, the one with the highest weight of its row."""
     model, axes, attention = trace.config.model, trace.axes[site], trace.attentions[site]
     queries, keys = trace.tokens(axes.query), trace.tokens(axes.key)
     row = min(focus.row, len(queries) - 1)

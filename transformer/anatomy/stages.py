@@ -1,4 +1,4 @@
-"""The forward pass stage by stage: what is computed, from what, and what it gives for one chosen cell."""
+"""The stages of the forward pass, each computed for one focused cell."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAKERS = {
     "logits": writing.logits,
     "probabilities": writing.probabilities,
 }
-"""What makes each stage."""
+"""The function that makes each stage."""
 CHAPTERS = ("encoder", "decoder", "cross", "sequence", "positions")
 """Every chapter that a model can have, in the order of its forward pass: kinds of attention, positions."""
 
@@ -48,7 +48,7 @@ def chapters(kinds: Collection[str]) -> list[str]:
 def stages(
     trace: ForwardTrace, site: str, head: int, focus: Focus, only: Collection[str] = tuple(STAGES)
 ) -> tuple[Stage, ...]:
-    """Every stage from tokens to probabilities, as one head of one attention sees it.
+    """Every stage from tokens to probabilities, for one head of one attention.
 
     Args:
         site: such as decoder.0.cross.

@@ -1,4 +1,4 @@
-"""One word's way through the model of one step, with every number on the way."""
+"""Record the forward pass of one word through the model of one step, with all its numbers."""
 
 from __future__ import annotations
 
@@ -108,12 +108,11 @@ def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
 def trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...] = ()) -> ForwardTrace:
     """Send a word through the model of a snapshot, with the right answer as the decoder's input.
 
-    Where nobody knows that, the model's own stands for it. What was taken away from the model at that step
-    is taken away here too.
+    Where that is not known, the model's own answer is used. Interventions of that step apply here too.
 
     Args:
         config: of the run, completed with what the task needs.
-        beside: other words of the same batch; where one is longer, the word is filled up with [PAD].
+        beside: other words of the same batch; if one is longer, the word is padded with [PAD].
 
     Raises:
         InputError: a word that cannot be asked, or weights that are not those of such a model.

@@ -1,4 +1,4 @@
-"""The last two stages: a number for every token that could come next, and how likely that makes each."""
+"""The last two stages: logits and probabilities of the next token."""
 
 from __future__ import annotations
 
@@ -11,14 +11,10 @@ from transformer.anatomy.spot import Spot
 
 MOST_NAMED = 3
 """Tokens that the last stage names."""
-GOES_ON = (
-    "The encoder writes nothing itself: its output goes to the decoder's cross-attention as keys and values, "
-    "and "
-)
 
 
 def _written(spot: Spot) -> tuple[int, int]:
-    """Which row of the logits is explained, and which token of it: the right one, or the likeliest."""
+    """The row of the logits that is explained, and its token: the right one, or the most probable."""
     trace = spot.trace
     row = spot.row if spot.axes.writes else 0
     return row, trace.vocabulary.index(trace.expected[row] or trace.predicted[row])
@@ -37,7 +33,7 @@ def _over_vocabulary(
         role=role,
         axes=("row" if spot.axes.writes else "", ""),
         row_title="reads → should write",
-        column_title="token that may be written",
+        column_title="next token",
         hover_rows=hover_rows,
         marked=tuple((i, trace.vocabulary.index(to)) for i, to in enumerate(trace.expected) if to),
     )
@@ -49,15 +45,15 @@ def _name_of(symbol: str, row: int, token: str) -> str:
 
 
 def logits(spot: Spot) -> Stage:
-    """A number for every token that could come next."""
+    """The logits of every row."""
     trace = spot.trace
     row, token = _written(spot)
     output = trace.stacks["decoder" if "decoder" in trace.stacks else "encoder"].output[row]
     name = trace.vocabulary[token]
-    does = "a last matrix turns the output of the stack into one number for every token that can be written"
     return Stage(
         key="logits",
-        sentence=f"{does[0].upper()}{does[1:]}." if spot.axes.writes else f"{GOES_ON}there {does}.",
+        sentence=f"{'A' if spot.axes.writes else 'In the decoder, a'} learned matrix turns the output of the "
+        "stack into one number per token of the vocabulary.",
         shape=spot.shape("T", "V"),
         panels=(_over_vocabulary(spot, "logits", trace.logits, "scores"),),
         formula=r"z_i = \mathrm{out}_i W + b",
@@ -65,39 +61,38 @@ def logits(spot: Spot) -> Stage:
             _name_of("z", row, name),
             float(trace.logits[row, token]),
             vector_strip(f"output of the stack for “{trace.tgt_tokens[row]}”", output),
-            f"the weights of “{name}”",
+            f"weights of “{name}”",
             *spot.weights_of("to_logits", token),
         ),
     )
 
 
 def _verdict(spot: Spot, row: int) -> str:
-    """The likeliest next tokens of one row, and which is right."""
+    """The most probable next tokens of one row, and which is right."""
     trace = spot.trace
     likeliest = np.argsort(-trace.probabilities[row], kind="stable")[:MOST_NAMED]
     named = [f"“{trace.vocabulary[k]}” {trace.probabilities[row, k]:.1%}" for k in likeliest]
-    said = f"after “{trace.tgt_tokens[row]}” (position {row + 1}) the likeliest are {', '.join(named)}"
+    said = f"Most probable after “{trace.tgt_tokens[row]}” (position {row + 1}): {', '.join(named)}"
     right, first = trace.expected[row], trace.vocabulary[likeliest[0]]
     if not right:
-        return f"{said}, but nothing is to be written here"
+        return f"{said}; no output is expected here."
     if right == first:
-        return f"{said}, and “{right}” is right ✓"
+        return f"{said}; “{right}” is right ✓."
     share = trace.probabilities[row, trace.vocabulary.index(right)]
-    return f"{said}, but “{right}” ({share:.1%}) would be right ✗"
+    return f"{said}; “{right}” ({share:.1%}) would be right ✗."
 
 
 def probabilities(spot: Spot) -> Stage:
-    """How likely every token is to come next."""
+    """The probabilities of every row."""
     trace = spot.trace
     row, token = _written(spot)
-    verdicts = [_verdict(spot, i) for i in range(len(trace.tgt_tokens))]
-    sentences = tuple(f"{text[0].upper()}{text[1:]}." for text in verdicts)
+    verdicts = tuple(_verdict(spot, i) for i in range(len(trace.tgt_tokens)))
     z = trace.logits[row]
     return Stage(
         key="probabilities",
-        sentence=sentences[row] if spot.axes.writes else f"{GOES_ON}{verdicts[row]}.",
+        sentence=("" if spot.axes.writes else "Decoder: ") + verdicts[row],
         shape=spot.shape("T", "V"),
-        panels=(_over_vocabulary(spot, "probabilities", trace.probabilities, "probabilities", sentences),),
+        panels=(_over_vocabulary(spot, "probabilities", trace.probabilities, "probabilities", verdicts),),
         formula=r"p_{i,t} = \frac{e^{z_{i,t}}}{\sum_{t'} e^{z_{i,t'}}}",
         cell=softmax_share(
             _name_of("p", row, trace.vocabulary[token]),

@@ -13,9 +13,9 @@ from transformer.insight.blocking import BOTH, BY_HAND, FUTURE, OPEN, PADDING
 from transformer.insight.tables import Panel
 
 BLOCKED = {
-    FUTURE: (colors.CAUSAL, "╱", "blocked: in the future"),
-    PADDING: (colors.PADDING, "•", "blocked: padding"),
-    BOTH: (colors.PADDING, "╱•", "blocked: padding in the future"),
+    FUTURE: (colors.CAUSAL, "╱", "blocked: causal mask"),
+    PADDING: (colors.PADDING, "•", "blocked: padding mask"),
+    BOTH: (colors.PADDING, "╱•", "blocked: causal and padding mask"),
     BY_HAND: (colors.TAKEN, "✕", "blocked by hand"),
 }
 """Code of a blocked cell to its colour, its mark and its name."""

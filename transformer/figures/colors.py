@@ -24,9 +24,9 @@ def _by_root(scale: Sequence[str], parts: int = 18) -> list[list[float | str]]:
 
 
 WEIGHTS = _by_root(VIRIDIS)
-"""Attention weights from 0 to 1, by the square root: on a linear scale the 8 % that each of 12 letters has in
+"""Attention weights from 0 to 1, by the square root: on a linear scale the 8% that each of 12 letters has in
 an untrained model are black."""
-WEIGHT_TICKS = {0.0: "0", 0.01: "1", 0.05: "5", 0.25: "25", 0.5: "50", 1.0: "100 %"}
+WEIGHT_TICKS = {0.0: "0", 0.01: "1", 0.05: "5", 0.25: "25", 0.5: "50", 1.0: "100%"}
 """The weights that a legend names."""
 CAUSAL = "#8f959e"
 """A cell blocked because it lies in the future; hatched with a slash as well."""

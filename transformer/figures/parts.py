@@ -60,7 +60,7 @@ def texts(x: Sequence[float], y: Sequence[float], shown: Sequence[str], size: fl
 
 
 def share_bar(name: str) -> Part:
-    """The legend of colours from 0 to 100 %, on a linear scale."""
+    """The legend of colours from 0 to 100%, on a linear scale."""
     return {
         "title": {"text": name, "side": "top", "font": {"size": 12}},
         "thickness": 10,

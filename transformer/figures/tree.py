@@ -166,8 +166,8 @@ def _labels(
         shown.append(f"{text}<br><span style='font-size:0.6em'>{share:.0%}</span>" if shares else text)
         hovers.append(
             f"<b>{escaped(' '.join(_so_far(nodes, tokens, i)))}</b>"
-            f"<br>{100 * share:.3g} % for {token} after what stands before it"
-            f"<br>{100 * math.exp(node.total):.3g} % for all of it, score {node.score:.3f}"
+            f"<br>{100 * share:.3g}% for {token} after what stands before it"
+            f"<br>{100 * math.exp(node.total):.3g}% for all of it, score {node.score:.3f}"
             f"<br>place {node.rank} · {MEANING[node.fate]}"
         )
     places = [nodes[i].step for i in of], [nodes[i].rank for i in of]

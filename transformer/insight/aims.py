@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Aim:
-    """One thing that heads may be to find."""
+    """The goal of the heads in one kind of task."""
 
     target: str
-    """What the score is the share of weight on."""
+    """The cells whose share of the weight is the score."""
     title: str
-    """Of the scores of all heads."""
+    """Title of the scores of all heads."""
     turned: str
-    """What a head has done whose score has reached the threshold."""
+    """Said of a head whose score has reached the threshold."""
     does: str
-    """What such a head does."""
+    """Said of what such a head does."""
 
 
 AIMS = {

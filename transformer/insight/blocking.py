@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 OPEN, FUTURE, PADDING, BOTH, BY_HAND = range(5)
-"""Open; hidden by the causal mask, by the padding mask, by both; blocked by a person."""
+"""Open; blocked by the causal mask, by the padding mask, by both; blocked by hand."""

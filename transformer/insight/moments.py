@@ -19,7 +19,7 @@ SPAN = 40
 DROP_SHARE = 0.35
 """The loss drops when its level falls by this share ..."""
 LEAST_DROP = 0.5
-"""... and by this much: a loss near zero can halve, and nobody sees it."""
+"""... and by at least this much: halving a loss near zero does not count."""
 ONE_FALL = DROP_SHARE / 2
 """A fall goes on, and is not found again, until its share is back under this."""
 BETWEEN_DROPS = 25
@@ -41,6 +41,9 @@ class Moment:
     """Where a head turned."""
     head: int | None = None
     """Which one turned, counted from 0."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", self.text.replace(" % of the", "% of the"))  # as in old runs
 
 
 class Moments:
@@ -105,7 +108,7 @@ class Moments:
             things: what the examples are called.
         """
         return self._add(
-            Moment(reached, ACCURACY, f"{100 * float(mark):g} % of the held-out {things} right")
+            Moment(reached, ACCURACY, f"{100 * float(mark):g}% of the held-out {things} right")
             for mark, reached in marks.items()
         )
 

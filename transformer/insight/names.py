@@ -1,4 +1,4 @@
-"""How attentions and heads are called where people read: counted from 1."""
+"""Names of tasks, attentions and heads on the screen, counted from 1."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ _SENTENCES = ("en-fr", "en-it", "zh-en", "pairs")
 
 
 def examples_of(task: str) -> str:
-    """What the examples of a task are called, in the plural."""
+    """The name of the examples of a task, in the plural."""
     return "sentences" if task in _SENTENCES else _CALLED.get(task, "words")
 
 
 def parts_of(task: str) -> str:
-    """What the answer to an example of a task is made of, in the plural."""
+    """The name of the parts of an answer, in the plural."""
     return "letters" if examples_of(task) == "words" else "tokens"
 
 
 def shortened(text: str, most: int = 24) -> str:
-    """A text where there is little room."""
+    """A text, shortened to a length."""
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
@@ -28,17 +28,17 @@ def site_name(site: str) -> str:
 
 
 def head_name(site: str, head: int) -> str:
-    """One head, counted from 1 as people do."""
+    """decoder.1.cross, 0 as "decoder layer 2, head 1"."""
     return f"{site_name(site)}, head {head + 1}"
 
 
 def short_head_name(site: str, head: int) -> str:
-    """One head where there is little room."""
+    """decoder.1.cross, 0 as "decoder 2 · head 1"."""
     stack, layer, *_ = site.split(".")
     return f"{stack} {int(layer) + 1} · head {head + 1}"
 
 
 def full_head_name(site: str, head: int) -> str:
-    """One head among all of the model, in short: a decoder layer has two attentions."""
+    """decoder.1.cross, 0 as "dec 2 cross · head 1": a decoder layer has two attentions."""
     stack, layer, *kind = site.split(".")
     return " ".join([stack[:3], str(int(layer) + 1), *kind]) + f" · head {head + 1}"

@@ -13,11 +13,10 @@ EVERYWHERE = 0.3
 
 _ROLES = {
     "encoder": {"diagonal": "itself", "previous": "the letter before", "mirror": "the mirrored letter"},
-    "decoder": {"diagonal": "the letter that it has just read", "previous": "the letter before that"},
+    "decoder": {"diagonal": "the letter just read", "previous": "the letter before that"},
     "cross": {"mirror": "the mirrored letter", "diagonal": "the letter at the same place"},
     "sequence": {"mirror": "the mirrored letter", "diagonal": "the letter at the same place"},
 }
-_NEEDED = "what this row needs"
 
 
 def narrate(
@@ -31,7 +30,7 @@ def narrate(
     links: Links | None = None,
     row: int | None = None,
 ) -> str:
-    """Say where one row of a map looks, and what that cell is; no more than that.
+    """Name the strongest cell of one row of a map, and what that cell is.
 
     Args:
         weights: (Q, K) of one head; NaN where the mask blocks.
@@ -57,7 +56,7 @@ def narrate(
         return f"{opening} looks everywhere: nothing gets more than {_percent(weight)}."
     said = f"{opening} puts {_percent(weight)} on {_place(kind, columns, column, n_letters, noun)}"
     if _is_special(columns[column]):
-        return f"{said}: a special token{', no letter' if noun == 'letter' else ''}."
+        return f"{said}: a special token."
     cells = role_cells(kind, n_letters, n_answer)
     roles = [
         words.replace("letter", noun)
@@ -65,7 +64,7 @@ def narrate(
         if (row, column) in cells.get(role, ())
     ]
     if links is not None and kind != "decoder" and (row, column) in gold_cells(kind, n_letters, links):
-        roles = [_NEEDED]
+        roles = [f"an aligned {noun}"]
     return f"{said}: {' and '.join(roles)}." if roles else f"{said}."
 
 
@@ -93,4 +92,4 @@ def _is_special(token: str) -> bool:
 
 
 def _percent(weight: float) -> str:
-    return f"{100 * weight:.0f} %"
+    return f"{100 * weight:.0f}%"

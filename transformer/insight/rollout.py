@@ -1,4 +1,4 @@
-"""Where the tokens of a model's input end up: attention followed through all layers."""
+"""Attention rollout: attention followed through all layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that say what a head does, from its weights alone."""
+"""Scores that describe a head, computed from its weights."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Links = tuple[tuple[int, ...], ...]
 
 ROLES: dict[str, str] = {
     "mirror": "anti-diagonal",
-    "gold": "reads what it writes",
+    "gold": "alignment",
     "diagonal": "diagonal",
     "previous": "previous token",
     "first": "[SOS] sink",
     "eos": "[EOS] sink",
     "sep": "[SEP] sink",
 }
-"""What a head can be called: score to badge, in reading order."""
+"""Score to badge of a head, in display order."""
 FOCUS = "focus"
-"""What is aimed at where no alignment is known: the highest weight of a row."""
+"""The score of tasks without a known alignment: the highest weight of a row."""
 THRESHOLD = 0.5
-"""A head is called by a role from this score on; below it there is no clear pattern."""
+"""A head has a role from this score on; below it there is no clear pattern."""
 CLEARLY_AHEAD = 0.1
 """Another head must lead by this much before the large map changes to it, or by a third of its own score
 where that is less: early on all scores are small."""

@@ -1,4 +1,4 @@
-"""A table of numbers with what stands at its axes, and the one cell of it that is explained."""
+"""A table of numbers with its labels, and the focused cell."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from transformer.insight.scores import Array
 
 @dataclass(frozen=True)
 class Focus:
-    """The one cell that is explained; all three are counted from 0, and what is too large means the last.
+    """The cell that is explained, counted from 0; a number that is too large means the last.
 
-    Who sees them counts from 1.
+    On the screen they are counted from 1.
     """
 
     row: int = 0
     """Position of the query."""
     column: int | None = 0
-    """Position of the key; None for the one that its row looks at most."""
+    """Position of the key; None for the highest weight of the row."""
     feature: int = 0
     """Index within a vector."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Panel:
-    """One table of numbers with what stands at its two axes."""
+    """One table of numbers with its labels."""
 
     name: str
     values: Array
@@ -34,7 +34,7 @@ class Panel:
     role: str = "plain"
     """query, key, value, weights or probabilities (0 to 1), scores, distances, mask (codes), ids or plain."""
     axes: tuple[str, str] = ("", "")
-    """What a click sets by its row and its column: "row", "column", "feature" or ""."""
+    """The focus that a click sets by its row and its column: "row", "column", "feature" or ""."""
     row_title: str = ""
     column_title: str = ""
     hover_rows: tuple[str, ...] = ()

@@ -48,7 +48,7 @@ BACKWARDS = {
 }
 """Where a word that is read backwards draws a line, and where that is to be said."""
 _ALIGNED = " Where a head reads what its row writes, the cells of the alignment are bright."
-_SHARES = "The brighter a cell, the more of its attention the row puts there; every row adds up to 100 %."
+_SHARES = "The brighter a cell, the more of its attention the row puts there; every row adds up to 100%."
 
 
 class Index:

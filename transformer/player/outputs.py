@@ -94,7 +94,7 @@ def by_length(frame: Frame) -> str:
         right, asked = (sum(counted[i] for _, counted in group) for i in (0, 1))
         name = f"{first}" if first == last else f"{first}–{last}"
         said.append(
-            f"<span title='{right} of {asked} right'><b>{name}</b> {100 * right // max(1, asked)} %</span>"
+            f"<span title='{right} of {asked} right'><b>{name}</b> {100 * right // max(1, asked)}%</span>"
         )
     if said:
         said.insert(0, "<small>right by length</small>")

@@ -98,11 +98,11 @@ def test_the_words_whose_answers_change_are_counted_and_named(learned):
     outputs = [[model.answer(word).output for word in words] for model in models]
     changed = [word for word, was, now in zip(words, *outputs, strict=True) if was != now]
     assert 0 < len(changed)
-    assert visitor.says(f"<b>{len(changed)} of {len(words)}</b> held-out words are answered in another way: ")
-    (text,) = [text for text in visitor.texts if "answered in another way" in text]
+    assert visitor.says(f"<b>{len(changed)} of {len(words)}</b> held-out words have a different output: ")
+    (text,) = [text for text in visitor.texts if "have a different output" in text]
     assert sum(f"{word} → " in text for word in changed) == min(3, len(changed))
     visitor.press("ablate_none")
-    assert not visitor.says("answered in another way")
+    assert not visitor.says("have a different output")
 
 
 def test_a_blocked_cell_is_drawn_as_blocked_and_its_row_is_shared_out_again(ask):
@@ -125,9 +125,7 @@ def test_a_blocked_cell_is_drawn_as_blocked_and_its_row_is_shared_out_again(ask)
     np.testing.assert_allclose(
         after, truth(ask, 5, one).answer("owl").forced.maps[site][head], atol=1e-4, equal_nan=True
     )
-    assert ask.says(
-        f"Taken away here: blocked row 3, column 2 in decoder layer {layer + 1} (self), head {head + 1}."
-    )
+    assert ask.says(f"Right: blocked row 3, column 2 in decoder layer {layer + 1} (self), head {head + 1}.")
     ask.press("unblock_0")
     np.testing.assert_array_equal(weights(ask, "after"), before)
     assert "unblock_0" not in ask.keys
@@ -170,7 +168,8 @@ def test_the_last_look_of_a_row_is_not_taken(ask):
 
 
 @pytest.mark.parametrize(
-    ("row", "column", "message"), [(0, 1, "Row 0 is not"), (2, 5, "Column 5 is not"), (2, 3, "Row 2 may not")]
+    ("row", "column", "message"),
+    [(0, 1, "Row 0 is not"), (2, 5, "Column 5 is not"), (2, 3, "Row 2, column 3 is already")],
 )
 def test_a_cell_that_cannot_be_blocked_is_answered_in_place(ask, row, column, message):
     before = weights(ask, "after")

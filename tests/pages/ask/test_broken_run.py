@@ -23,7 +23,7 @@ def test_what_is_taken_away_can_be_put_into_the_run(ask):
     assert run.view.interventions == in_force
     (moment,) = run.view.moments
     assert (moment.step, moment.kind, moment.text) == (5, "intervention", in_force.text())
-    assert ask.says(f"In force in the run: {in_force.text()}.")
+    assert ask.says(f"Active in the run: {in_force.text()}.")
     assert run.view.frame.interventions == in_force
     assert run.view.state == "paused"
     ask.go("train").step()
@@ -69,7 +69,7 @@ def test_a_run_that_has_ended_trains_on_without_its_heads_at_the_stated_rate(vis
     ask.go("explore").tab("Break").stand(2).set("ablate_heads", ["dec 1 cross · head 2"])
     assert run.view.interventions == NOTHING  # that is an answer, and the run stays as it is
     label = ask.at.button(key="intervene_run").label
-    assert label == "Continue with it off: 100 steps, freshly warmed up to 0.004"
+    assert label == "Continue with these changes: 100 steps, learning rate up to 0.004"
     ask.press("intervene_run")
     moment = next(one for one in run.view.moments if one.kind == "intervention")
     assert moment.step == 4  # it is the run's own model, whatever step is on the screen

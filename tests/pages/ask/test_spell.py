@@ -132,7 +132,7 @@ def test_the_lit_row_goes_on_and_back_and_begins_again(ask):
         bold = {line["y0"] for line in lines if line["line"]["color"] == colors.LIT}
         assert bold == ({at} if at < 4 else set())
         assert f"data-row='{at}'" in table(ask)
-        assert ask.says(f"writing **{at + 1}** of {n}")
+        assert ask.says(f"output **{at + 1}** of {n}")
         ask.press("explore_next")
     assert seen[:4] == [0, 1, 2, 3]
     assert lit(ask) == 1
@@ -211,7 +211,7 @@ def test_a_step_whose_weights_are_gone_is_answered_by_the_nearest_which_is_named
     assert [snapshot.step for snapshot in ask.run.view.snapshots] == [0, 7, 14, 22]
     for step, nearest in ((8, 7), (10, 7), (11, 14), (21, 22)):
         ask.stand(step)
-        assert ask.says(f"The weights of step {step} are not kept: step **{nearest}** answers.")
+        assert ask.says(f"Step {step} has no snapshot: the model of step **{nearest}** answers.")
         expected = truth(ask, nearest, "owl").forced.maps["decoder.1.cross"][0]
         np.testing.assert_allclose(tile(ask, expected.shape, 1, 0), expected, atol=1e-4)
         assert f"step {nearest}" in ask.drawn("explore_map_figure").changing["title.text"]

@@ -81,7 +81,7 @@ def test_a_task_that_works_is_chosen_with_the_settings_of_the_default_preset(ope
         "device": "auto",
         "seed": 0,
         "learning_rate": 0.005,
-        "goal": "99 %",
+        "goal": "99%",
         "pace": "full pace",
     }
     assert opened.run.config.to_dict() == opened.run.config.with_changes(goal=0.99).to_dict()
@@ -124,8 +124,5 @@ def test_a_run_in_another_state_than_the_page_was_drawn_for_runs_the_whole_page_
 
 def test_a_link_to_another_page_arrives(visit):
     visitor = visit({"mask_layer": "0"}, page="masks")
-    assert visitor.says(
-        "**Decoder self-attention** is to write letters one by one; a row may not read what comes after it "
-        "and no row may read padding."
-    )
+    assert visitor.says("**Decoder self-attention**: its masks block later tokens and [PAD].")
     assert visitor.at.query_params["mask_layer"] == "0"

@@ -60,9 +60,9 @@ def test_the_mask_tells_causal_and_padding_apart_by_mark_and_in_words(masks):
     np.testing.assert_array_equal(cells["╱•"], padding & future)
     assert ("•" in cells) == (padding & ~future).any()
     told = drawn.data[0]["hovertext"][1][0].replace("<br>", " ")
-    assert "[PAD] ×3 (it lies in the future and is padding)" in told
-    assert masks.says("[ ╱ ] the **causal** mask")
-    assert masks.says("[ • ] the **padding** mask")
+    assert "[PAD] ×3 (causal and padding mask)" in told
+    assert masks.says("[ ╱ ] blocked by the **causal** mask")
+    assert masks.says("[ • ] blocked by the **padding** mask")
 
 
 def test_the_page_opens_on_the_shortest_word_and_the_attention_that_has_both_masks(visit):
@@ -180,7 +180,7 @@ def test_a_switch_leaves_a_run_that_has_ended_as_it_is_and_start_trains_one_as_t
     assert first.view.moments == ()
     assert [text for text in ended.texts if "hl-batch" in text] == [t for t in words if "hl-batch" in t]
     assert ended.value("mask_causal_on") is False
-    assert ended.at.button(key="run_start").label == "Train one without it"
+    assert ended.at.button(key="run_start").label == "Train without it"
     ended.press("run_start").once(lambda: ended.run is not first).until("finished")
     assert ended.run.config == first.config.with_changes(causal_mask=False)
     assert ended.run.view.masks == {"causal": False, "padding": True}
@@ -188,7 +188,7 @@ def test_a_switch_leaves_a_run_that_has_ended_as_it_is_and_start_trains_one_as_t
     assert ended.value("mask_causal_on") is False
     assert ended.at.button(key="run_start").label == "New run"
     ended.set("mask_causal_on", True).set("mask_padding_on", False)
-    assert ended.at.button(key="run_start").label == "Train one with these masks"
+    assert ended.at.button(key="run_start").label == "Train with these masks"
 
 
 def test_a_run_without_a_mask_stands_beside_the_one_with_it_with_losses_and_words_of_both(ended):
@@ -226,7 +226,7 @@ def test_a_run_that_trains_with_a_mask_switched_later_says_that_this_is_not_the_
     visitor = visit(long).set("step_size", 4).step().go("masks")
     visitor.set("mask_causal_on", False)
     visitor.once(lambda: not visitor.run.view.masks["causal"])
-    assert visitor.says("It has learned with the causal mask up to step 4")
+    assert visitor.says("This run trained with the causal mask up to step 4")
     visitor.press("run_stop").until("stopped")
     assert visitor.at.button(key="run_start").label == "New run"
     first = visitor.run

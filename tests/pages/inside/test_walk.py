@@ -138,7 +138,7 @@ def test_what_if_the_model_were_arranged_in_another_way(walk, setting, value, st
     walk.set(f"what_if_{setting}", value)
     assert not np.allclose(walk.table("anatomy_figure"), numbers)
     assert formulas(walk)[0] != formula
-    assert walk.says("Not as this model was trained")
+    assert walk.says("The model was not trained with this setting")
     assert getattr(walk.run.config.model, setting) != value  # the run itself is not touched
 
 

@@ -154,10 +154,10 @@ def test_the_preset_of_a_run_comes_back_with_its_settings(visit):
 
 
 def test_the_links_to_share_lead_to_this_run_and_to_these_settings(visit):
-    visitor = visit(seed=4, goal="90 %")
+    visitor = visit(seed=4, goal="90%")
     (settings,) = [code.value for code in visitor.at.code]
     assert dict(parse_qsl(urlsplit(settings).query)) == {
-        k: str(v) for k, v in (TINY | {"seed": 4, "goal": "90 %"}).items()
+        k: str(v) for k, v in (TINY | {"seed": 4, "goal": "90%"}).items()
     }
     assert visit(dict(parse_qsl(urlsplit(settings).query))).run.config == visitor.run.config
     visitor.press("run_start").until("finished")

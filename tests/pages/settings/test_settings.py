@@ -98,7 +98,7 @@ def test_settings_are_taken_from_the_link(visit):
         "steps": 7,
         "seed": 42,
         "learning_rate": 0.02,
-        "goal": "90 %",
+        "goal": "90%",
         "letters": 5,
         "batch_size": 6,
         "label_smoothing": 0.1,

@@ -129,7 +129,7 @@ def test_a_token_that_a_visitor_blocks_is_no_markup(trained):
     assert found == []
     assert shown > 2
     trained.press("intervene_run").once(lambda: trained.run.view.interventions.blocked == (block,))
-    assert trained.look().says("In force in the run: ")
+    assert trained.look().says("Active in the run: ")
     assert found_on(trained)[0] == []
 
 

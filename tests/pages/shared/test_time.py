@@ -153,10 +153,10 @@ def test_a_nearer_snapshot_that_comes_later_changes_no_answer_about_the_past(vis
     run._published.note(snapshots=run.view.snapshots[:6])  # the newest steps are still to be looked at
     visitor.go("explore").stand(8)
     before = visitor.drawn("explore_map_figure").arrays["0.z"]
-    assert visitor.says("The weights of step 8 are not kept: step **5** answers.")
+    assert visitor.says("Step 8 has no snapshot: the model of step **5** answers.")
     run.advance(4).result(10)
     visitor.once(lambda: run.view.step == run.view.snapshots[-1].step == 12)
-    assert visitor.says("The weights of step 8 are not kept: step **5** answers.")
+    assert visitor.says("Step 8 has no snapshot: the model of step **5** answers.")
     np.testing.assert_array_equal(visitor.drawn("explore_map_figure").arrays["0.z"], before)
     visitor.stand(None).stand(8)
     assert visitor.says("The model of step **8** answers.")

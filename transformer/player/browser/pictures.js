@@ -48,7 +48,7 @@ export function strongestCell(weights) {
 function strongest(weights, { rows, columns }) {
   const [row, column] = strongestCell(weights);
   const share = Math.round(100 * (weights[row][column] ?? 0));
-  return `strongest cell, row ${row + 1} (${rows[row]}), column ${column + 1} (${columns[column]}), ${share} %`;
+  return `strongest cell, row ${row + 1} (${rows[row]}), column ${column + 1} (${columns[column]}), ${share}%`;
 }
 
 // The (layer, head) that an arrow key leads to among all heads; null for any other key.
