@@ -43,9 +43,7 @@ class Moment:
     """Which one turned, counted from 0."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "text", self.text.replace(" % of the held-out", "% of the held-out")
-        )  # old runs
+        object.__setattr__(self, "text", self.text.replace(" % of the", "% of the"))  # as in old runs
 
 
 class Moments:
