@@ -94,7 +94,7 @@ def test_each_cap_works_at_once_and_one_that_cannot_be_leaves_the_last_pairs(bri
     assert len(page.value("brought").pairs.capped.pairs) == 150
     assert page.says("150 at most 150 pairs")
     page.set("pairs_most", None).set("pairs_longest_source", 5)
-    assert page.says("at least 5 are needed")  # nothing is left
+    assert page.says("at least 5 must")  # nothing is left
     assert not page.enabled("pairs_train")
     page.set("pairs_longest_source", 8).set("pairs_swap", True)
     swapped = page.value("brought").pairs.capped
