@@ -40,7 +40,11 @@ def model_of(config: RunConfig, snapshot: Snapshot) -> Transformer:
     Raises:
         InputError: the weights are not those of such a model, or not finite.
     """
-    model = Transformer(config.model)
+    return loaded(Transformer(config.model), snapshot)
+
+
+def loaded(model: Transformer, snapshot: Snapshot) -> Transformer:
+    """The same model with the weights of a snapshot, in eval mode. Raises InputError, as `model_of` does."""
     try:
         model.load_state_dict({name: torch.tensor(w) for name, w in snapshot.weights.items()})
     except (RuntimeError, TypeError) as error:  # other names, shapes or kinds of number, from a file

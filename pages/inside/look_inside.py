@@ -1,21 +1,19 @@
-"""Links from a cell of a map to Look inside, which explains its number."""
+"""From a cell of a map to the page that shows how its number came about."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from pages.shared import selection
-from pages.shared.session import session
-from transformer.anatomy.panels import Focus
+from pages.shared.session import Place, session
 
 
 def look_at_cell(kind: str, site: str, head: int, point: object) -> None:
-    """Choose a clicked cell for Look inside."""
+    """A click on a cell of a map: Look inside opens on it."""
     if isinstance(point, tuple):
         selection.choose_kind(kind)
         session.pinned = site, head
-        st.session_state["focus"] = Focus(row=point[0], column=point[1])
-        session.stage, session.at_positions = "weights", False
+        session.box = Place(site, head, "weights", *point)
 
 
 def look_inside_link() -> None:
@@ -24,5 +22,5 @@ def look_inside_link() -> None:
         "anatomy.py",
         label="Explain a cell",
         icon=":material/biotech:",
-        help="Opens Look inside: the forward pass stage by stage. Click a cell of the map to choose it.",
+        help="Look inside: the picture of the whole model. Click a cell of the map first to open it there.",
     )

@@ -11,20 +11,6 @@ from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.runs.watched import Watched
 
-_NAMES = {
-    "cross": "Cross-attention",
-    "encoder": "Encoder self-attention",
-    "decoder": "Decoder self-attention",
-    "sequence": "Self-attention over question and answer",
-}
-
-
-def explained(kind: str, masks: Mapping[str, bool]) -> str:
-    """What the masks that are on block in one kind of attention."""
-    blocked = ["later tokens"] if masks["causal"] and kind in ("decoder", "sequence") else []
-    blocked += ["[PAD]"] if masks["padding"] else []
-    return f"**{_NAMES[kind]}**: its masks block {' and '.join(blocked) or 'nothing'}."
-
 
 def two_losses(frame: Frame | None) -> str:
     """The loss of held-out words, teacher-forced and free-running."""

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from pages.shared import ownership, selection
-from pages.shared.session import heard, session
+from pages.shared.session import Place, heard, session
 from pages.stream.channel import seen_of
 from pages.stream.files import PLAYER, loading, plotly, styles
 from pages.stream.tickets import ticket
@@ -19,19 +19,10 @@ KEY = "player"
 _component = st.components.v2.component(
     "headlight_player",
     html=(PLAYER / "player.html").read_text(encoding="utf-8"),
-    css=styles("player"),
+    css=styles("player", "model"),
     js=loading("mounted"),
     isolate_styles=False,  # plotly.js puts its styles into the document's head
 )
-
-
-def step_control(run: Watched, view: RunView, *, word: str, answers: int | None) -> None:
-    """Show the step control alone, on a page whose pictures are made here; stands in a fragment.
-
-    Args:
-        answers: the step that the pictures of this page show.
-    """
-    player(run, view, word=word, parts="control", answers=answers)
 
 
 def player(
@@ -42,22 +33,30 @@ def player(
     on_cell: Callable[[str, str, int, object], None] | None = None,
     **data: Any,
 ) -> None:
-    """Show the whole player of a run; stands in a fragment.
+    """Show the whole player of a run, or a part of it; stands in a fragment.
 
     Args:
         word: which is shown, unless the visitor has chosen another in the browser since.
         on_cell: called with kind, site, head and cell (row, column) of a map that was clicked.
-        data: for the browser: `over`, a sentence in the place of the run's own; `mass`, what the curves of
-            all heads show; `ghost`, arrays of the run before this one, for the curves; `plays`, whether its
-            film is played once, from the first step, where motion is welcome.
+        data: for the browser. `parts`: "control" for the step control alone, "model" for it and the picture
+            of the model; `answers`: the step of what is made here; `opened`: the box or cell of the picture
+            that is looked at; `picture`: what it shows and asks for; `over`: a sentence in the place of the
+            run's own; `mass`: what the curves of all heads show; `ghost`: arrays of the run before this one,
+            for the curves; `plays`: whether its film is played once, from the first step, where motion is
+            welcome.
     """
+    if session.goes_inside:
+        session.goes_inside = False
+        st.switch_page("anatomy.py", query_params={})  # those of widgets cannot be taken along
     kinds = view.config.model.kinds
 
     def chosen() -> None:
         sent = heard(KEY, "chosen")
         if isinstance(sent, dict):
-            if "parts" not in data:
+            picked = sent.get("picked") is True
+            if "parts" not in data or picked:
                 _take_choice(run, sent)
+            session.page_is_stale |= picked and "parts" in data
             _take_step(sent)
             number = sent.get("number")
             session.heard = number if isinstance(number, int) else 0
@@ -71,6 +70,11 @@ def player(
             }:
                 if known(view, kind, site, head) and on_cell is not None:
                     on_cell(kind, site, head, (row, column))
+            case {"box": str(), "how": dict(how)} as sent:
+                session.box, session.goes_inside = Place.sent(sent), data.get("parts") != "model"
+                session.arranged = {name: value for name, value in how.items() if isinstance(value, str)}
+            case {"how": dict()}:
+                session.box = None
 
     def changed() -> None:
         session.page_is_stale = True

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
 from pages.controls.holding import holding
-from pages.player import stale, step_control
+from pages.player import player, stale
 from pages.shared import selection
+from pages.shared.session import session
 from transformer.recording.view import RunView
 from transformer.runs.watched import Watched
 
@@ -22,6 +25,8 @@ def following(
     word: str,
     control: DeltaGenerator,
     fixed: Callable[[RunView], tuple[object, ...]] = lambda view: (),
+    parts: str = "control",
+    picture: Mapping[str, Any] | None = None,
 ) -> None:
     """Draw now, and again when the step control asks for it: the run has gone on, or a step is chosen.
 
@@ -33,6 +38,8 @@ def following(
         draw: draws all that moves, from one look at the run; returns the step that it shows.
         control: where the step control stands.
         fixed: what the parts that are not drawn again depend on.
+        parts: what the player draws, "control" or "model".
+        picture: of the model: `only`, the tables that an open attention shows; `how`, what is asked besides.
     """
     hold = holding()
 
@@ -50,7 +57,8 @@ def following(
         try:
             shown = draw(view)
             with control:
-                step_control(run, view, word=word, answers=shown)
+                opened = None if session.box is None else asdict(session.box)
+                player(run, view, word=word, parts=parts, answers=shown, opened=opened, picture=picture)
         except StreamlitInvalidLayoutContextError:
             st.rerun()
 

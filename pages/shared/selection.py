@@ -176,8 +176,7 @@ def keep_in_link(word: str | None = None) -> None:
         "word": word or session.word,
         "kind": session.kind if session.kind_chosen else None,
         "head": f"{kept[0]}.{kept[1] + 1}" if kept else None,
-        "stage": session.stage,
-        "chapter": "positions" if session.at_positions else None,
+        "box": session.box,
     }
     for name, value in parts.items():
         if value is None:

@@ -16,7 +16,7 @@ from transformer.runs.owners import Visitor
 from transformer.storage.brought import Brought
 
 Value = TypeVar("Value")
-LINKED = ("run", "with", "step", "word", "kind", "head", "stage", "chapter")
+LINKED = ("run", "with", "step", "word", "kind", "head", "box")
 """Parameters of an address that name what is looked at."""
 
 
@@ -62,6 +62,44 @@ def _head_of_link() -> tuple[str, int] | None:
     site, _, number = st.query_params.get("head", "").rpartition(".")
     known = re.fullmatch(r"encoder\.\d{1,2}|decoder\.\d{1,2}\.(self|cross)", site)
     return (site, int(number) - 1) if known and re.fullmatch(r"[1-9]\d?", number) else None
+
+
+@dataclass(frozen=True)
+class Place:
+    """A box of the picture of the model, and perhaps a cell of one of its tables; all counted from 0."""
+
+    box: str
+    """Such as decoder.1.cross or encoder.embedding."""
+    head: int = 0
+    table: str | None = None
+    row: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        """As a link names it."""
+        numbers = (self.head, self.row, self.column) if self.table else (self.head,)
+        return "~".join([self.box, *map(str, numbers), *filter(None, [self.table])])
+
+    @classmethod
+    def of_link(cls) -> Place | None:
+        """The one that the address names."""
+        match re.fullmatch(
+            r"([a-z_.\d]{1,40})~(\d{1,4})(?:~(\d{1,5})~(\d{1,5})~([a-z]{1,20}))?",
+            st.query_params.get("box", ""),
+        ):
+            case None:
+                return None
+            case found:
+                box, head, row, column, table = found.groups()
+                return cls(box, int(head), table, int(row or 0), int(column or 0))
+
+    @classmethod
+    def sent(cls, sent: dict[str, Any]) -> Place:
+        """The one that the browser has sent, whatever a visitor sends."""
+        table = sent.get("table")
+        numbers = (sent.get(name) for name in ("head", "row", "column"))
+        head, row, column = (n if type(n) is int and 0 <= n < 100_000 else 0 for n in numbers)
+        return cls(sent["box"][:40], head, table[:20] if isinstance(table, str) else None, row, column)
 
 
 class Session:
@@ -117,9 +155,12 @@ class Session:
     """(site, head) that was clicked to be kept large, here or in the link; the run may not have it."""
     outline = Entry(False)
     """Whether the cells that matter are outlined in the large map."""
-    stage = Entry[str | None]()
-    at_positions = Entry[bool | None]()
-    """Stage and chapter of Look inside."""
+    box = Entry[Place | None](first=Place.of_link)
+    """Where the picture of the model is opened."""
+    goes_inside = Entry(False)
+    """Whether a head was clicked on another page that is to be seen there."""
+    arranged = Entry[dict[str, str]](first=dict)
+    """What is arranged there in another way than the model was trained."""
     on_screen = Entry[OnScreen](first=OnScreen)
     """All of this as it was last drawn."""
     heard = Entry(0)
@@ -180,7 +221,7 @@ def stand_as_linked() -> None:
     session.follow = session.at_step is None
     session.word = st.query_params.get("word")
     session.kind, session.kind_chosen = None, False
-    session.stage = session.at_positions = None
+    session.box = Place.of_link()
 
 
 def heard(key: str, name: str) -> object:

@@ -12,8 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from pages.shared.selection import MOST_STEPS
 from pages.stream.channel import Channel, Look, Now, find, tick
 from pages.stream.tickets import HEADER, PROTOCOL, admits, from_here
+from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
 from transformer.storage.log import LOG
 from transformer.storage.tokens import SHAPE
@@ -250,3 +252,21 @@ async def chunk(request: Request) -> Response:
     if content is None:
         return Response(status_code=404)
     return _compressed(request, content, "private, max-age=31536000, immutable")
+
+
+async def picture(request: Request) -> Response:
+    """One forward pass, or what one training step changes; an error is a sentence for people."""
+    channel = await _admitted(request)
+    if channel is None:
+        return Response(status_code=403)
+    from pages.stream.picture import change, forward_pass  # they bring torch
+
+    make = {"picture": forward_pass, "change": change}.get(request.path_params["what"])
+    if make is None:
+        return Response(status_code=404)
+    step, asked = min(request.path_params["step"], MOST_STEPS), dict(request.query_params)
+    try:
+        content = await asyncio.to_thread(make, channel.run, step, asked)
+    except InputError as error:
+        return Response(str(error), status_code=422, media_type="text/plain")
+    return Response(content, media_type="application/octet-stream", headers={"cache-control": "no-store"})

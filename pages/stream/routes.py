@@ -42,6 +42,12 @@ async def _chunk(request: Request) -> Response:
     return await chunk(request)
 
 
+async def _picture(request: Request) -> Response:
+    from pages.stream.news import picture
+
+    return await picture(request)
+
+
 def _base() -> str:
     """The server's base path with a slash before it; empty where there is none."""
     base = (config.get_option("server.baseUrlPath") or "").strip("/")
@@ -56,6 +62,7 @@ def routes() -> list[BaseRoute]:
         Route(base + "/files/{name:path}", file),  # whatever follows: Streamlit would answer with the app
         Route(run + "/index", _index),
         Route(run + "/chunk/{name}", _chunk),
+        Route(run + "/{what:str}/{step:int}", _picture),
         WebSocketRoute(run + "/news", _news),
     ]
 

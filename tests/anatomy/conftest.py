@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from transformer.anatomy.panels import Focus
-from transformer.anatomy.stages import stages
 from transformer.anatomy.trace import trace
 from transformer.interventions import NOTHING
 from transformer.model.transformer import Transformer
@@ -219,26 +216,8 @@ def near():
 
 
 BESIDE = ("playground", "ox")
-FOCI = (Focus(), Focus(2, 1, 5), Focus(1, 3, 2), Focus(99, 99, 999))
-
-
-def by_key(found):
-    return {stage.key: stage for stage in found}
 
 
 def opened(made, name, *taken, **changes):
     config, snapshot = made(name, *taken, **changes)
     return trace(config, snapshot, "frog", BESIDE), snapshot
-
-
-@pytest.fixture(params=[(name, focus) for name in BASES for focus in FOCI], ids=str)
-def walk(request, made):
-    """A pass, and every stage of its second heads about one cell, by site and key."""
-    name, focus = request.param
-    passed, snapshot = opened(made, name)
-    found = {site: by_key(stages(passed, site, 1, focus)) for site in passed.axes}
-    return SimpleNamespace(passed=passed, snapshot=snapshot, focus=focus, found=found)
-
-
-def every_stage(walk):
-    return [(walk.passed.axes[site], stage) for site, found in walk.found.items() for stage in found.values()]

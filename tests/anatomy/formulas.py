@@ -51,7 +51,7 @@ def _flowing(numbers: str) -> str:
     """A formula as one line."""
     for sign in (r"\begin{aligned} ", r" \end{aligned}", r"\quad "):
         numbers = numbers.replace(sign, "")
-    return numbers.replace(r" \\ &", " ").replace("&", "")
+    return numbers.replace(r" \\[0.4em] &", " ").replace("&", "")
 
 
 def assert_holds(numbers: str) -> int:

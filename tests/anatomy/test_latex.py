@@ -99,14 +99,14 @@ def test_long_formulas_are_broken_so_that_their_value_is_not_cut_off():
     assert width(fraction) < 24
     two = rf"w = {fraction} = {fraction} \approx 0.512"
     assert broken_numbers(two) == (
-        rf"\begin{{aligned}} w &= {fraction} \\ &= {fraction} \approx 0.512 \end{{aligned}}"
+        rf"\begin{{aligned}} w &= {fraction} \\[0.4em] &= {fraction} \approx 0.512 \end{{aligned}}"
     )
     start, end = r"q = 1.234 \cdot (-1.234) + 1.234 \cdot (-1.234) + \dots", r" + 1.234 \cdot (-1.234)"
     assert broken_numbers(rf"{start}{end} \approx -9.999") == (
-        rf"\begin{{aligned}} {start.replace('=', '&=')} \\ &\quad{end} \approx -9.999 \end{{aligned}}"
+        rf"\begin{{aligned}} {start.replace('=', '&=')} \\[0.4em] &\quad{end} \approx -9.999 \end{{aligned}}"
     )
     statement = r"x = \mathrm{norm}(a + b + c + d + e + f + g + h + i)"
     assert broken_formula(rf"{statement}, \quad {statement}") == (
-        rf"\begin{{gathered}} {statement} \\ {statement} \end{{gathered}}"
+        rf"\begin{{gathered}} {statement} \\[0.4em] {statement} \end{{gathered}}"
     )
     assert broken_formula(r"x = a, \quad y = b") == r"x = a, \quad y = b"

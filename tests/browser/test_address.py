@@ -11,7 +11,7 @@ from tests.serving import start_server
 
 PICTURES = {
     "Ask": "explore_map_figure",
-    "Masks": "mask_weights_figure",
+    "Masks": "model_picture",
     "Your data": "data_alignment_figure",
 }
 
@@ -35,11 +35,11 @@ def test_back_leads_with_one_press_to_the_page_before_and_to_the_step_before(wat
     stand_at(watch, 1, "ArrowRight")
     for name, picture in PICTURES.items():
         watch.page.get_by_role("link", name=name, exact=True).click()
-        watch.page.wait_for_selector(f".st-key-{picture} svg.main-svg")
+        watch.drawn(picture)
         watch.page.wait_for_timeout(500)
     for name in ("Masks", "Ask"):
         watch.page.go_back()
-        watch.page.wait_for_selector(f".st-key-{PICTURES[name]} svg.main-svg")
+        watch.drawn(PICTURES[name])
         watch.until(lambda: watch.number(PICTURES[name], "step") == 1)  # noqa: B023
         watch.page.wait_for_timeout(500)
     for step in (1, 0, 20):

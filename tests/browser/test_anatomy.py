@@ -1,92 +1,232 @@
-"""Look inside in a real browser: walked through by keyboard alone, and by clicks on cells."""
+"""Look inside in a real browser: boxes that open, numbers that are pointed at, and ways that lead there."""
 
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
-from transformer.anatomy.panels import STAGES
-from transformer.anatomy.positions import position_stages
-from transformer.config import ModelConfig
+from tests.browser.conftest import LONG, SMALL
 
-POSITION_STAGES = position_stages(ModelConfig())
+FRAMED = """(figure) => {
+  const cells = figure.querySelector("canvas").getBoundingClientRect();
+  const [high, wide] = figure.querySelector("small").textContent.split("×").map(Number);
+  return [...figure.querySelectorAll(".cells i")].filter((one) => !one.hidden).map((one) => {
+    const { x, y, width, height } = one.getBoundingClientRect();
+    const [down, across] = [cells.height / high, cells.width / wide];
+    return [(y - cells.y) / down, (x - cells.x) / across, height / down, width / across].map(Math.round);
+  });
+}"""
+"""Row, column, height and width in cells of every frame that is seen on a table."""
+WEIGHTS = "[data-box='decoder.1.cross'] figure[data-table=weights]"
 
 
-def inside(watch, stage="tokens", link="/?word=cat"):
-    """Open the app, go to the page, and walk to a stage by keyboard."""
-    watch.open(link, "live_map")
+def look_inside(watch):
     watch.page.get_by_role("link", name="Look inside").click()
-    watch.page.wait_for_selector(".st-key-anatomy_picture svg.main-svg")
-    for title in [*STAGES.values()][1 : list(STAGES).index(stage) + 1]:
-        watch.page.keyboard.press("ArrowRight")
-        watch.until(lambda t=title: f"{t} " in shown_title(watch), what=title)
+    watch.drawn("model_picture")
 
 
-def shown_title(watch):
-    return watch.page.locator(".st-key-anatomy_title").inner_text()
+@pytest.fixture
+def inside(watch):
+    """The picture of an untrained model for "cat"."""
+    watch.open("/?word=cat")
+    look_inside(watch)
+    return watch
 
 
-@pytest.mark.slow
-def test_the_whole_walk_is_walked_by_keyboard_alone(watch):
-    inside(watch)
-    titles, walk = [], [*3 * list(STAGES.values()), *POSITION_STAGES.values()]
-    for title in walk:
-        watch.until(lambda t=title: f"{t} " in shown_title(watch), what=title)
-        titles.append(title)
-        formulas = watch.page.locator(".st-key-anatomy_formula .katex-display")
-        watch.until(lambda found=formulas: found.count() == 2, what="two formulas")
-        assert watch.page.locator(".st-key-anatomy_formula .katex-error").count() == 0
-        drawn = watch.plot("anatomy_picture", "gd.data.length")
-        assert drawn >= 1
-        watch.page.keyboard.press("ArrowRight")
-    watch.until(lambda: "Tokens " in shown_title(watch), what="the first stage again")
-    watch.page.keyboard.press("ArrowLeft")
-    last = list(POSITION_STAGES.values())[-1]
-    watch.until(lambda: last in shown_title(watch), what=last)
-    assert titles == walk
+def title(watch, name):
+    return watch.page.locator(f".st-key-model_picture [data-box='{name}'] .title")
 
 
-def test_a_click_on_a_score_shows_the_query_and_the_key_that_it_was_computed_from(watch):
-    inside(watch, "scores", "/?word=cat&kind=cross")
-    row, column = 2, 3
-    numbers = watch.page.locator(".st-key-anatomy_formula annotation")
-
-    def explained(product):
-        return any(product in text for text in numbers.all_text_contents()[1:2])
-
-    watch.until(lambda: explained("\\cdot k_"), what="the numbers of a score, which come after the picture")
-    watch.press("anatomy_picture", column, row)
-    watch.until(lambda: explained("q_{3} \\cdot k_{4}"), what="the numbers of that score")
-    score = watch.plot("anatomy_picture", f"gd.data[0].z[{row}][{column}]")
-    strips = watch.plot("anatomy_picture", "gd.data.slice(-3).map((trace) => trace.z[0])")
-    query, key, products = strips
-    assert sum(q * k for q, k in zip(query, key, strict=True)) == pytest.approx(score, abs=2e-3)
-    assert sum(products) == pytest.approx(score, abs=2e-3)
+def point(watch, row, column, figure=WEIGHTS):
+    """Move the pointer to a cell of a table; returns where that is."""
+    table = watch.page.locator(figure)
+    high, wide = map(int, table.locator("small").inner_text().split("×"))
+    box = table.locator("canvas").bounding_box()
+    x, y = box["x"] + (column + 0.5) * box["width"] / wide, box["y"] + (row + 0.5) * box["height"] / high
+    watch.page.mouse.move(x, y)
+    return x, y
 
 
-def test_a_cell_of_the_large_map_leads_to_how_it_came_about(watch):
-    watch.open("/?word=banana")
-    weight = watch.plot("live_map", "gd.data[0].z[3][2]")
-    watch.press("live_map", 2, 3)
-    watch.until(lambda: "stage=weights" in watch.page.url, what="the cell in the link")
-    watch.page.get_by_role("link", name="Explain a cell").click()
-    watch.page.wait_for_selector(".st-key-anatomy_picture svg.main-svg")
-    watch.until(lambda: "Softmax " in shown_title(watch), what="the softmax")
-    formula = watch.page.locator(".st-key-anatomy_formula annotation")
-    watch.until(lambda: formula.count() > 1, what="the numbers")  # they come after the picture
-    assert formula.all_text_contents()[1].startswith("w_{4,3}")
-    assert watch.plot("anatomy_picture", "gd.data[0].z[3][2]") == pytest.approx(weight, abs=2e-3)
+def framed(watch, table):
+    return watch.page.locator(f"[data-box='decoder.1.cross'] figure[data-table={table}]").evaluate(FRAMED)
 
 
-def test_the_keys_of_the_walk_go_on_from_a_chapter_and_rest_while_typing_or_on_the_step_control(watch):
-    inside(watch)
-    watch.page.locator(".st-key-chapter_cross button").click()
-    watch.until(lambda: "the encoder" in shown_title(watch), what="the chapter on cross-attention")
-    watch.page.keyboard.press("ArrowRight")
-    watch.until(lambda: "Embeddings " in shown_title(watch), what="its next stage")
-    box = watch.page.locator(".st-key-explore_text input")
-    box.click()
-    box.press("ArrowRight")
-    watch.page.locator(".st-key-time_step input").focus()
-    watch.page.keyboard.press("ArrowRight")
-    watch.page.wait_for_timeout(600)
-    assert "Embeddings " in shown_title(watch)
+def readout(watch):
+    return watch.page.locator(".st-key-model_readout").inner_text()
+
+
+def percent(watch):
+    return float(readout(watch).rpartition(": ")[2].removesuffix("%"))
+
+
+def has_focus(locator):
+    return locator.evaluate("element => element === document.activeElement")
+
+
+def test_a_box_opens_where_it_stands_and_closes_by_click_and_by_keyboard_alone(inside):
+    cross = title(inside, "decoder.1.cross")
+    cross.click()
+    expect(cross).to_have_attribute("aria-expanded", "true")
+    assert inside.page.locator(".st-key-model_picture figure.table").count() > 10
+    cross.click()
+    expect(cross).to_have_attribute("aria-expanded", "false")
+    expect(inside.page.locator(".st-key-model_picture figure.table")).to_have_count(0)
+    title(inside, "encoder.embedding").focus()
+    inside.page.keyboard.press("ArrowRight")
+    first = title(inside, "encoder.0")
+    assert has_focus(first)
+    inside.page.keyboard.press("Enter")
+    expect(first).to_have_attribute("aria-expanded", "true")
+    table = inside.page.locator("[data-box='encoder.0'] figure.table").last
+    for _ in range(40):
+        inside.page.keyboard.press("Tab")
+        if has_focus(table):
+            break
+    inside.page.keyboard.press("ArrowDown")
+    inside.page.keyboard.press("ArrowDown")
+    assert readout(inside).startswith("Self-attention 1 · after · “c” · feature 1: ")
+    inside.page.keyboard.press("Escape")
+    expect(first).to_have_attribute("aria-expanded", "false")
+    assert has_focus(first)
+    inside.page.keyboard.press("ArrowDown")
+    assert has_focus(title(inside, "decoder.0.self"))
+
+
+def test_pointing_at_a_weight_frames_what_it_is_made_of_without_asking_the_server(inside):
+    title(inside, "decoder.1.cross").click()
+    inside.page.wait_for_timeout(1000)  # what was opened is told
+    asked = []
+    note = lambda request: asked.append(request.url)  # noqa: E731
+    inside.page.on("request", note)
+    sent = "window.sockets.reduce((sum, one) => sum + one.sent, 0)"
+    before = inside.page.evaluate(sent)
+    point(inside, 2, 3)
+    expect(inside.page.locator(".st-key-model_readout")).to_contain_text("softmax: weights · “a → c” · “t”: ")
+    width = 8  # of 32 features in 4 heads
+    assert framed(inside, "weights") == [[2, 3, 1, 1]]
+    assert framed(inside, "query") == [[2, 0, 1, width]]
+    assert framed(inside, "key") == framed(inside, "value") == [[3, 0, 1, width]]
+    point(inside, 3, 5, WEIGHTS.replace("weights", "value"))
+    assert framed(inside, "key") == framed(inside, "scores") == []  # values have no part in the scores
+    assert framed(inside, "mixed") == [[0, 5, 4, 1]]
+    assert framed(inside, "weights") == [[0, 3, 4, 1]]
+    into = inside.page.locator(f"{WEIGHTS.replace('weights', 'mixed')} .cells i.into:not([hidden])")
+    expect(into).to_have_count(1)
+    inside.page.wait_for_timeout(500)
+    inside.page.remove_listener("request", note)
+    assert (asked, inside.page.evaluate(sent)) == ([], before)
+
+
+def test_a_click_keeps_a_cell_whose_formula_has_its_numbers_and_a_second_lets_go(inside):
+    title(inside, "decoder.1.cross").click()
+    inside.page.mouse.click(*point(inside, 2, 3))
+    formula = inside.page.locator(".st-key-anatomy_formula annotation")
+    inside.until(lambda: formula.count() == 2, what="the formula")
+    numbers = formula.all_text_contents()[1]
+    assert numbers.startswith("w_{3,4} = ")
+    assert float(numbers.split()[-1]) == pytest.approx(percent(inside) / 100, abs=1e-3)
+    assert "box=decoder.1.cross~0~2~3~weights" in inside.page.url.replace("%7E", "~")
+    inside.page.mouse.click(*point(inside, 2, 3))
+    expect(formula).to_have_count(0)
+
+
+def test_the_title_of_the_large_map_leads_to_its_head_and_the_tabs_to_the_others(watch):
+    watch.open("/?word=cat&seed=3")
+    weights = []
+    for head in (0, 2):
+        watch.tile(1, head)
+        watch.until(lambda h=head: f"head {h + 1}" in watch.plot("live_map", "gd.layout.title.text"))
+        weights.append(watch.plot("live_map", "gd.data[0].z[2][3]"))
+    watch.page.locator(".st-key-live_map .over button").click()
+    watch.drawn("model_picture")
+    tabs = watch.page.locator("[data-box='decoder.1.cross'] .heads button")
+    expect(tabs.nth(2)).to_have_attribute("aria-pressed", "true")
+    point(watch, 2, 3)
+    assert percent(watch) / 100 == pytest.approx(weights[1], abs=2e-3)
+    tabs.nth(0).click()
+    expect(tabs.nth(0)).to_have_attribute("aria-pressed", "true")
+    watch.until(lambda: point(watch, 2, 3) and abs(percent(watch) / 100 - weights[0]) < 2e-3)
+    assert abs(weights[0] - weights[1]) > 2e-3
+
+
+@pytest.mark.parametrize("page", ["Watch", "Ask"])
+def test_the_small_map_of_the_model_chooses_another_attention(watch, page):
+    watch.open("/?word=cat")
+    key = "live_map"
+    if page == "Ask":
+        watch.page.get_by_role("link", name="Ask", exact=True).click()
+        key = "explore_map_figure"
+        watch.drawn(key)
+    here = watch.page.locator(".st-key-model_map button[data-site='encoder.1']")
+    here.click()
+    expect(here).to_have_attribute("aria-pressed", "true")
+    watch.until(lambda: "encoder 2 · head" in watch.plot(key, "gd.layout.title.text"), what="its map")
+
+
+def test_this_step_shows_what_moved_in_every_box_and_the_batch_it_learned_from(watch):
+    watch.open(f"/?steps=60{SMALL}&word=cat")
+    watch.click("run_start")
+    watch.until(lambda: watch.state == "finished")
+    look_inside(watch)
+    watch.step_by("Home", *20 * ["ArrowRight"])
+    watch.until(lambda: watch.number("model_picture", "step") == 20, what="step 20")
+    watch.page.locator(".st-key-model_mode button[value=step]").click()
+    batch = watch.page.locator(".st-key-model_batch")
+    expect(batch.locator("tr")).to_have_count(4)
+    expect(batch).to_contain_text("Step 21: loss ")
+    boxes = watch.page.locator(".st-key-model_picture [data-box]")
+    shown = boxes.evaluate_all(
+        "all => all.map(box => box.querySelectorAll('.bars:not([hidden]) > div').length)"
+    )
+    assert set(shown) == {3}
+    watch.page.locator(".st-key-model_mode button[value=forward]").click()
+    expect(batch).to_be_hidden()
+
+
+def test_at_live_the_numbers_follow_the_training_and_a_chosen_step_stands_still(watch):
+    watch.open(f"{LONG}&word=cat")
+    watch.click("run_start")
+    look_inside(watch)
+    title(watch, "decoder.0.cross").click()
+    seen = watch.number("model_picture", "step")
+    watch.until(lambda: watch.number("model_picture", "step") > seen + 10, what="later numbers")
+    watch.step_by("Home", "ArrowRight")
+    expect(watch.page.locator(".st-key-model_readout")).to_contain_text("The model of step 1.")
+    assert watch.number("model_picture", "step") == 1
+
+
+def test_what_is_drawn_of_a_chosen_step_is_what_a_picture_draws_that_begins_there(watch):
+    watch.open(f"/?steps=60{SMALL}&word=cat")
+    watch.click("run_start")
+    watch.until(lambda: watch.state == "finished")
+    look_inside(watch)
+    title(watch, "decoder.0.cross").click()
+    drawn = "[...document.querySelectorAll('.model canvas')].map((one) => one.toDataURL())"
+    last = watch.page.evaluate(drawn)
+    watch.step_by("Home", *10 * ["ArrowRight"])
+    watch.until(lambda: watch.number("model_picture", "step") == 10, what="step 10")
+    chosen = watch.page.evaluate(drawn)
+    assert not set(last) & set(chosen) - {chosen[mask(watch)]}
+    watch.until(lambda: "step=10" in watch.page.url, what="the step in the link")
+    watch.page.get_by_role("link", name="Watch", exact=True).click()
+    watch.drawn("live_map")
+    look_inside(watch)
+    watch.until(lambda: watch.number("model_picture", "step") == 10, what="step 10 again")
+    watch.until(lambda: watch.page.evaluate(drawn) == chosen, what="the same picture")
+
+
+def mask(watch):
+    """Which canvas is that of the mask, and never another."""
+    tables = watch.page.locator(".model canvas").evaluate_all(
+        "all => all.map((one) => one.closest('figure')?.dataset.table)"
+    )
+    return tables.index("mask")
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_a_box_moves_open_only_for_who_wants_motion(inside, motion):
+    inside.page.emulate_media(reduced_motion=motion)
+    moving = "document.getAnimations().filter((one) => one.effect.target.closest('.model')).length"
+    inside.until(lambda: inside.page.evaluate(moving) == 0, what="a picture that has settled")
+    opened = title(inside, "decoder.1.cross").evaluate(f"button => (button.click(), {moving})")
+    assert (opened > 0) == (motion == "no-preference")

@@ -37,7 +37,7 @@ def test_an_uploaded_file_is_capped_and_trained_on_with_its_own_words_at_the_axe
     upload(watch, tsv)
     says(watch, "pairs_report", "180 pairs read of 180 lines")
     watch.type("pairs_most", "150")
-    says(watch, "pairs_report", "150 at most 150 pairs")
+    says(watch, "pairs_report", "150 in at most 150 pairs")
     watch.page.get_by_role("button", name="Train on these").click()
     watch.page.wait_for_selector(".st-key-live_map svg.main-svg")
     watch.until(lambda: watch.number("live_map", "step") > 0, what="a frame after step 0")
@@ -82,11 +82,11 @@ def test_pasted_pairs_and_their_caps_outlive_a_visit_to_another_page(watch):
     box.press("Control+Enter")
     says(watch, "pairs_report", "180 pairs read of 180 lines")
     watch.type("pairs_most", "150")
-    says(watch, "pairs_report", "150 at most 150 pairs")
+    says(watch, "pairs_report", "150 in at most 150 pairs")
     watch.page.get_by_role("link", name="Masks").click()
-    watch.page.wait_for_selector(".st-key-mask_weights svg.main-svg")
+    watch.drawn("model_picture")
     watch.page.get_by_role("link", name="Your data").click()
-    says(watch, "pairs_report", "150 at most 150 pairs")
+    says(watch, "pairs_report", "150 in at most 150 pairs")
     assert watch.page.locator(".st-key-pairs_most input").input_value() == "150"
 
 

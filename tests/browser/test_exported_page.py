@@ -279,6 +279,23 @@ def test_moments_are_marks_on_the_step_control_that_jump_there_and_are_named_whe
     reader.at(2)
 
 
+def test_the_picture_of_the_model_opens_a_box_with_the_numbers_of_the_step(reader, view):
+    model = reader.page.locator(".st-key-model_picture")
+    for step in (8, 2):
+        reader.page.get_by_role("slider", name="Step").fill(str(step))
+        reader.until(lambda: model.get_attribute("data-step") == str(step), f"step {step}")  # noqa: B023
+        opens = model.locator(f"[data-box='{SITE}'] .title")
+        if opens.get_attribute("aria-expanded") == "false":
+            opens.click()
+        weights = model.locator(f"[data-box='{SITE}'] figure[data-table=weights]")
+        weights.press("ArrowUp")
+        weights.press("ArrowUp")
+        expected = view.frames.of_step(step).map(0, SITE)[0][0, 0]
+        said = model.locator(".st-key-model_readout").inner_text()
+        assert float(said.rpartition(": ")[2].removesuffix("%")) / 100 == pytest.approx(expected, abs=1e-3)
+    expect(model.locator(".st-key-model_mode")).to_be_hidden()  # what the next step changes needs the weights
+
+
 @pytest.mark.parametrize(("scheme", "paper"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(15, 18, 24)")])
 def test_it_follows_light_and_dark_and_fits_the_width_of_a_projector(reader, scheme, paper):
     reader.page.emulate_media(color_scheme=scheme)

@@ -17,7 +17,7 @@ def follow_masks(visit):
     visit.click("run_start")
     visit.until(lambda: visit.number("live_map", "step") > 0, what="the first trained map")
     visit.page.get_by_role("link", name="Masks").click()
-    visit.page.wait_for_selector(".st-key-mask_weights svg.main-svg")
+    visit.drawn("model_picture")
 
 
 def test_a_link_to_another_page_is_the_last_that_a_page_says(visit):

@@ -9,7 +9,7 @@ from tests.browser.conftest import LONG, SMALL
 
 SHORT = f"/?steps=30{SMALL}&letters=6"
 FILM = """(key) => {
-  const host = document.querySelector(`.st-key-${key} .live-figure`);
+  const host = document.querySelector(`.st-key-${key} .live-figure, .model.st-key-${key}`);
   window.film = [Number(host.dataset.step)];
   new MutationObserver(() => {
     const step = Number(host.dataset.step);
@@ -140,7 +140,7 @@ def test_the_handle_can_be_dragged_out_of_live_and_stays_where_it_is_let_go(watc
     expect(watch.page.locator(".st-key-time_badge")).to_contain_text("REVIEW")
 
 
-PICTURES = {"Ask": "explore_map_figure", "Look inside": "anatomy_picture", "Masks": "mask_weights_figure"}
+PICTURES = {"Ask": "explore_map_figure", "Look inside": "model_picture", "Masks": "model_picture"}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_the_step_control_moves_the_pictures_of_another_page(watch, page):
     key = PICTURES[page]
     start(watch, f"{LONG}&word=cat")
     watch.page.get_by_role("link", name=page, exact=True).click()
-    watch.page.wait_for_selector(f".st-key-{key} svg.main-svg")
+    watch.drawn(key)
     seen = watch.number(key, "step")
     watch.until(lambda: watch.number(key, "step") > seen, what="a later model, LIVE")
     watch.step_by("Home")
@@ -178,12 +178,12 @@ def test_step_word_kind_and_head_are_one_selection_on_every_page_and_in_the_link
     watch.until(lambda: all(part in watch.page.url for part in parts), what="all of it in the link")
     for page, name in (
         ("Ask", "explore_map_figure"),
-        ("Masks", "mask_weights_figure"),
-        ("Look inside", "anatomy_picture"),
+        ("Masks", "model_picture"),
+        ("Look inside", "model_picture"),
         ("Watch", "live_map"),
     ):
         watch.page.get_by_role("link", name=page, exact=True).click()
-        watch.page.wait_for_selector(f".st-key-{name} svg.main-svg")
+        watch.drawn(name)
         watch.until(lambda: watch.number(name, "step") in (4, 5), what=f"step 4 on {page}")  # noqa: B023
         assert [part for part in parts if part not in watch.page.url] == [], page
     address = watch.page.url

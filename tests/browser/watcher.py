@@ -75,7 +75,7 @@ class Watcher:
     def open(self, path: str = "/", picture: str = "live_map") -> None:
         """Go to a page and wait until its picture has been drawn."""
         self.page.goto(self.app + path)
-        self.page.wait_for_selector(f".st-key-{picture} svg.main-svg")
+        self.drawn(picture)
 
     def click(self, key: str) -> None:
         self.button(key).click()
@@ -119,7 +119,12 @@ class Watcher:
 
     def number(self, key: str, name: str) -> int:
         """What the picture's host element says of itself: step or draws."""
-        return int(self.page.locator(f".st-key-{key} .live-figure").get_attribute(f"data-{name}") or -1)
+        host = self.page.locator(f".st-key-{key} .live-figure, .model.st-key-{key}")
+        return int(host.get_attribute(f"data-{name}") or -1)
+
+    def drawn(self, key: str) -> None:
+        """Wait until a picture is there."""
+        self.page.wait_for_selector(f".st-key-{key} svg.main-svg, .st-key-{key} [data-box]")
 
     @property
     def status(self) -> str:

@@ -261,4 +261,4 @@ def test_a_run_that_could_not_be_kept_to_its_end_is_exit_code_1_and_says_so(trai
     monkeypatch.setattr(archives, "rewrite", refuse)
     code, lines, error = train("--out", tmp_path / "kept", "--json")
     assert (code, json.loads(lines[-1])["steps"]) == (1, 8)
-    assert "is not on disk (No space left on device)" in error.splitlines()[-1]
+    assert "are not on disk (No space left on device)" in error.splitlines()[-1]

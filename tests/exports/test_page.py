@@ -167,7 +167,10 @@ def test_where_there_is_no_room_the_page_has_fewer_steps_with_the_first_the_last
 
 
 def test_a_page_of_a_few_steps_is_small_beside_plotly_js(recorded):
-    assert len(made(recorded).encode()) < len(plotly.offline.get_plotlyjs().encode()) + 300_000
+    text = made(recorded)
+    pictures = sum(map(len, data_of(text)["pictures"]["steps"].values()))
+    assert 0 < pictures <= page.ROOM_OF_PICTURES
+    assert len(text.encode()) - pictures < len(plotly.offline.get_plotlyjs().encode()) + 400_000
 
 
 def test_it_opens_with_what_was_chosen_or_the_first_word_at_the_newest_step(recorded):

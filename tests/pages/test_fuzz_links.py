@@ -48,8 +48,7 @@ CHOICES = {
     "decoding": ["greedy", "beam"],
     "kind": ["cross", "encoder", "decoder", "sequence"],
     "head": ["decoder.1.cross.1", "encoder.0.9", "decoder.99.self.99", "encoder.0.0", "encoder.-1.1"],
-    "stage": ["softmax", "table", "mask"],
-    "chapter": ["positions", "cross"],
+    "box": ["decoder.0.cross~1~2~3~weights", "encoder.0~0", "output~0~9~9~nothing", "~~~", "a~99999"],
     "step": ["0", "7", "999999999", "9" * 20],
     "word": [
         "banana",
@@ -70,7 +69,7 @@ ODD = [
     *("", " ", "\0", "\n\n", "a\0b", "\u202e", "../../app.py", "/dev/zero", "$$ID-0-steps"),
     *("9" * 5000, "-" * 5000, "é" * 5000, "<script>alert(1)</script>", "'; drop table runs; --"),
 ]
-NAMES = sorted({*CHOICES, *values_of(RunConfig()), "beam_width", "beam_penalty", "mask_layer", "follow"})
+NAMES = sorted({*CHOICES, *values_of(RunConfig()), "beam_width", "beam_penalty", "follow"})
 
 
 @st.composite

@@ -236,9 +236,7 @@ class Visitor:
         spec = json.loads(message["spec"])
         return Drawn(**spec, changing=message["layout"], arrays=arrays, step=message["step"])
 
-    def table(self, key: str, i: int = 0) -> np.ndarray:
-        """The numbers of the i-th table of a picture of stages; blocked cells are NaN."""
-        drawn = self.drawn(key)
-        owners = drawn.layout["meta"]["panels"]
-        rows = next(t["z"] for t, owner in zip(drawn.data, owners, strict=True) if owner == i)
-        return np.array([[np.nan if z is None else z for z in row] for row in rows], dtype=float)
+
+def formulas(visitor: Visitor) -> list[str]:
+    """Below the picture of the model: with symbols, and with the numbers of the cell that is kept."""
+    return [one.value.strip("$\n") for one in visitor.at.latex]

@@ -150,7 +150,7 @@ def test_one_that_is_asked_for_before_its_thread_has_let_go_is_commanded_here_ag
     unseen_for(run, 60)
     ask_for_something(registry, tiny)
     assert isinstance(registry.get(run.id), Remote)
-    with pytest.raises(InputError, match="is cannot be changed here"):
+    with pytest.raises(InputError, match="cannot be changed here"):
         registry.control(run.id, token)
     may_close.set()
     until(lambda: isinstance(registry.get(run.id), Run))

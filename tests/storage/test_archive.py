@@ -218,7 +218,7 @@ def test_where_the_disk_refuses_the_run_finishes_in_memory_says_so_and_is_kept_l
     run.start()
     until(lambda: run.view.state == "finished" and run.view.unsaved)
     assert run.view.metrics.column("loss").tolist() == losses(tiny())
-    assert "is not on disk (No space left on device)" in run.view.unsaved
+    assert "are not on disk (No space left on device)" in run.view.unsaved
     assert facts_of(tmp_path / "run")["state"] == "idle"
     monkeypatch.setattr(module, name, writes)
     until(lambda: not run.view.unsaved)
@@ -236,4 +236,4 @@ def test_a_mistake_of_ours_while_keeping_is_told_and_ends_no_run(
     run = make_run(tiny(), archive=Archive(tmp_path / "run"), every_step=False)
     run.start()
     until(lambda: run.view.state == "finished" and run.view.unsaved)
-    assert "is not on disk (TypeError: a step is no word)" in run.view.unsaved
+    assert "are not on disk (TypeError: a step is no word)" in run.view.unsaved

@@ -127,7 +127,7 @@ def test_a_run_that_is_kept_nowhere_can_be_taken_along_without_its_training(serv
     replay = stage.get(id_)
     assert replay.view.frames.steps == tuple(range(tiny_run.train.steps + 1))
     assert [one.step for one in replay.view.snapshots] == [*replay.view.frames.steps]
-    with pytest.raises(InputError, match="is cannot be changed here"):
+    with pytest.raises(InputError, match="cannot be changed here"):
         stage.control(id_, "mine")
     time.sleep(FREE_SECONDS)
     assert stage.get(id_) is replay  # and is not read again at every look

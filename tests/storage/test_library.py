@@ -115,7 +115,7 @@ def test_another_registry_of_the_same_folder_only_watches_what_the_first_one_kee
     watched = second.get(run.id)
     assert isinstance(watched, Remote)
     until(lambda: watched.view.state == "finished")
-    with pytest.raises(InputError, match="is cannot be changed here"):
+    with pytest.raises(InputError, match="cannot be changed here"):
         second.control(run.id, token)
 
 

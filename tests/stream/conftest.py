@@ -25,6 +25,7 @@ from transformer.interventions import Interventions
 from transformer.recording.frames import Frames
 from transformer.recording.view import RunView
 from transformer.runs.run import Run
+from transformer.tasks import task_of
 
 CONFIG = RunConfig(
     model=ModelConfig(n_encoder_layers=1, n_decoder_layers=1, n_heads=2, d_model=8, d_ff=8),
@@ -70,6 +71,7 @@ class Played:
 
     def __init__(self, view: RunView) -> None:
         self.config, self.id = view.config, view.id
+        self.questions = [task_of(view.config).question(word) for word in WORDS]
         self.view, self.whole = view, view
         self.looks: list[float] = []
         """When somebody looked at it."""

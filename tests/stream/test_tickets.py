@@ -13,6 +13,8 @@ from tests.stream.conftest import HOST, good, signed
 from transformer.storage.tokens import new_token
 
 NOW = int(time.time())
+READ = ("index", "chunk/0123", "picture/3")  # of no word
+OPEN, CLOSED = [200, 404, 422], [403, 403, 403]
 FORGED = {
     "nothing": lambda run: "",
     "no signature": lambda run: str(NOW + 3600),
@@ -39,7 +41,7 @@ FORGED = {
 
 @pytest.fixture
 def told(server, run):
-    """What the index, a chunk and the news of a run answer to a ticket and other headers."""
+    """What the index, a chunk, a picture and the news of a run answer to a ticket and other headers."""
 
     def ask(ticket, run_id=run.id, origin=None):
         headers = {} if origin is None else {b"origin": origin.encode()}  # as bytes: any letters may be sent
@@ -47,7 +49,7 @@ def told(server, run):
             server.get(
                 f"/stream/{run_id}/{what}", headers=headers | {b"x-headlight-ticket": ticket.encode()}
             ).status_code
-            for what in ("index", "chunk/0123")
+            for what in READ
         ]
         offered = {b"sec-websocket-protocol": f"headlight.{ticket}".encode()}
         try:
@@ -58,9 +60,6 @@ def told(server, run):
         return answers
 
     return ask
-
-
-OPEN = [200, 404]
 
 
 def test_a_ticket_lets_its_bearer_read_that_run(told, run):
@@ -83,12 +82,12 @@ def test_a_ticket_is_good_for_twelve_hours(monkeypatch):
 def test_whatever_else_is_no_ticket(told, run, found, forged):
     ticket = FORGED[forged](run.id)
     assert not tickets.admits(ticket, run.id)
-    assert told(ticket) == [403, 403, 1008]
+    assert told(ticket) == [*CLOSED, 1008]
     assert found.asked_for == []  # nothing is looked up
 
 
 def test_without_a_ticket_at_all_nothing_is_answered_or_looked_up(server, run, found):
-    for what in ("index", "chunk/0123"):
+    for what in READ:
         assert server.get(f"/stream/{run.id}/{what}").status_code == 403
     for offered in (None, ["streamlit"], [good(run.id)], ["streamlit", f"Headlight.{good(run.id)}"]):
         with pytest.raises(WebSocketDisconnect) as refused:
@@ -109,8 +108,8 @@ def test_a_run_that_is_not_there_is_looked_up_once_a_time_and_refused(told, open
     """With a ticket that is good, as a page has it whose run has gone."""
     run_id = new_token()
     ticket = good(run_id)
-    assert told(ticket, run_id) == [403, 403, f"headlight.{ticket}"]  # and closed behind it
-    assert found.asked_for == [run_id] * 3
+    assert told(ticket, run_id) == [*CLOSED, f"headlight.{ticket}"]  # and closed behind it
+    assert found.asked_for == [run_id] * 4
     assert opened(run_id).closed() == 1008
 
 
@@ -137,7 +136,7 @@ def test_a_page_of_this_server_and_no_page_at_all_may_ask(told, run, origin):
 
 @pytest.mark.parametrize("origin", ELSEWHERE)
 def test_a_page_of_another_site_may_not_even_with_a_ticket(told, run, origin):
-    assert told(good(run.id), origin=origin) == [403, 403, 1008]
+    assert told(good(run.id), origin=origin) == [*CLOSED, 1008]
 
 
 def test_origins_that_the_server_allows_may_ask(told, run, monkeypatch):
@@ -147,6 +146,6 @@ def test_origins_that_the_server_allows_may_ask(told, run, monkeypatch):
         options, "get_option", lambda name: allowed if name == "server.corsAllowedOrigins" else asked(name)
     )
     for origin in ("https://room.example", "https://other.example", f"http://{HOST}"):
-        assert told(good(run.id), origin=origin)[:2] == OPEN
+        assert told(good(run.id), origin=origin)[:3] == OPEN
     for origin in ("http://room.example", "https://room.example:1", "https://elsewhere.example"):
-        assert told(good(run.id), origin=origin) == [403, 403, 1008]
+        assert told(good(run.id), origin=origin) == [*CLOSED, 1008]

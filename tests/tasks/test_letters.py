@@ -160,8 +160,8 @@ def test_a_typed_word_is_cleaned_and_may_have_twice_the_trained_letters():
 @pytest.mark.parametrize(
     ("typed", "says", "offer"),
     [
-        ("", "no word", None),
-        (" \t ", "no word", None),
+        ("", "word is empty", None),
+        (" \t ", "word is empty", None),
         ("Café", "“é”", "cafe"),
         ("naïve é", "a space, “é”, “ï”", "naivee"),
         ("Straße", "“ß”", "strasse"),
@@ -169,7 +169,7 @@ def test_a_typed_word_is_cleaned_and_may_have_twice_the_trained_letters():
         ("abc123", "“1”, “2”, “3”", "abc"),
         ("2024", "“0”, “2”, “4”. Type a word", None),
         ("日本", "“日”, “本”. Type a word", None),
-        (25 * "a", "25 letters .* up to 12 .* up to 24", None),
+        (25 * "a", "25 letters.* up to 12 .* up to 24", None),
     ],
 )
 def test_a_typed_word_that_cannot_be_asked_is_answered_with_what_to_do(typed, says, offer):

@@ -100,13 +100,13 @@ def test_a_file_s_own_special_tokens_are_not_ours():
 
 @pytest.mark.parametrize("content", ["", "{}", "[1, 2]", "no json", json.dumps({"model": {"type": "Magic"}})])
 def test_content_that_is_no_tokenizer_is_refused_with_what_to_do(content):
-    with pytest.raises(InputError, match="no tokenizer.json .* choose another kind") as refused:
+    with pytest.raises(InputError, match="not a tokenizer.json .* choose another kind") as refused:
         from_file(content, TEXTS)
     assert refused.value.field == "tokenizer"
 
 
 def test_a_file_that_knows_nothing_of_the_texts_is_refused():
-    with pytest.raises(InputError, match="knows no token"):
+    with pytest.raises(InputError, match="has no token"):
         from_file(brought("word-level").to_str(), ["日本", "中国"])
 
 

@@ -140,7 +140,7 @@ def test_a_file_that_is_not_there_is_asked_for(digest, says):
 
 @pytest.mark.parametrize("kind", ["bpe", "file"])
 def test_letters_are_not_joined_where_the_task_is_about_single_ones(kind):
-    with pytest.raises(InputError, match=f"single letters, and {kind}") as refused:
+    with pytest.raises(InputError, match=f"a token for each letter, but {kind}") as refused:
         made((), LETTERS, LETTERS, task="sort", tokenizer=kind)
     assert refused.value.field == "tokenizer"
 

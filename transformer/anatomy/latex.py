@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transformer.anatomy.panels import Array
 from transformer.config import ModelConfig
+from transformer.insight.scores import Array
 
 TERMS = 2
 """Terms of a long sum that are shown, the largest; the others are shown as their sum."""

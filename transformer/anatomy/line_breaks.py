@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
-
-from transformer.anatomy.panels import Focus, Stage
 
 LONGEST = 44
 """Signs of a line: what half of a page of 1280 pixels holds."""
-
-
-def laid_out(stage: Stage, focus: Focus) -> Stage:
-    """The same stage, about this cell, with its formulas broken where they are long."""
-    cell = replace(stage.cell, numbers=broken_numbers(stage.cell.numbers))
-    return replace(stage, formula=broken_formula(stage.formula), cell=cell, focus=focus)
 
 
 def broken_formula(formula: str) -> str:
@@ -49,7 +40,7 @@ def broken_numbers(numbers: str) -> str:
 
 
 def _stacked(kind: str, lines: Sequence[str]) -> str:
-    together = r" \\ ".join(lines)
+    together = r" \\[0.4em] ".join(lines)
     return rf"\begin{{{kind}}} {together} \end{{{kind}}}"
 
 

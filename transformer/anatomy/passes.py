@@ -99,6 +99,8 @@ class ForwardTrace(ForwardPass):
     """By site."""
     stacks: Mapping[str, StackPass]
     """encoder and decoder, as far as there are both."""
+    written_after: Mapping[str, Array]
+    """The logit lens: (T, V) probabilities of the next token, by the box behind which the model would end."""
     logits: Array
     """(T, V)."""
     parameters: Mapping[str, Array]

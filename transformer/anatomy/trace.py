@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace, StackPass
-from transformer.asking import QUESTIONS, diverged, model_of
+from transformer.asking import QUESTIONS, diverged, loaded
 from transformer.bounded import nbytes_of
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -105,6 +106,22 @@ def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
     return found
 
 
+@torch.inference_mode()
+def _written_after(
+    model: Transformer, attentions: Mapping[str, AttentionPass], stacks: Mapping[str, StackPass]
+) -> dict[str, Array]:
+    """The logit lens: by box of the stack that writes, (T, V) probabilities if the model ended behind it."""
+    name = "decoder" if "decoder" in stacks else "encoder"
+    streams = {f"{name}.embedding": stacks[name].entered}
+    streams |= {site: part.after for site, part in attentions.items() if site.startswith(name)}
+    streams |= {layer.module: layer.after for layer in stacks[name].layers}
+    norm = getattr(model, f"{name}_norm")
+    return {
+        box: model.to_logits(norm(torch.from_numpy(stream))).softmax(dim=-1).numpy()
+        for box, stream in streams.items()
+    }
+
+
 def trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...] = ()) -> ForwardTrace:
     """Send a word through the model of a snapshot, with the right answer as the decoder's input.
 
@@ -122,9 +139,21 @@ def trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, .
 
 
 def _trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...]) -> ForwardTrace:
-    task = task_of(config)
+    # Making a model takes as long as its forward pass, and a film asks for one pass after the other.
+    model, lock = QUESTIONS.get(
+        ("traced", config.model),
+        lambda: (Transformer(config.model), threading.Lock()),
+        lambda made: sum(tensor.nbytes for tensor in made[0].state_dict().values()),
+    )
+    with lock:
+        return _traced(loaded(model, snapshot), config, snapshot, word, beside)
+
+
+def _traced(
+    model: Transformer, config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...]
+) -> ForwardTrace:
+    task, taken = task_of(config), snapshot.interventions
     questions: list[Question] = [task.question(text) for text in (word, *beside)]
-    model, taken = model_of(config, snapshot), snapshot.interventions
     model.intervene(taken, task.src_tokenizer.id_of)
     batch = answered(model, task, questions)
     src_tokens = task.src_tokenizer.tokens(batch.src[0].tolist())
@@ -136,6 +165,8 @@ def _trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, 
     if not torch.isfinite(logits).all():
         raise InputError(diverged(snapshot.step))
     tokenizer = task.tgt_tokenizer
+    attentions = {site.name: _attention(model, site, heard, tape.sites[site.name]) for site in model.sites()}
+    stacks = _stacks(model, heard)
     return ForwardTrace(
         config=config,
         src_tokens=src_tokens,
@@ -146,10 +177,9 @@ def _trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, 
         expected=expected_tokens(task, batch.tgt_out[0].tolist()),
         predicted=tokenizer.tokens(logits[0].argmax(dim=-1).tolist()),
         axes=axes_of(model),
-        attentions={
-            site.name: _attention(model, site, heard, tape.sites[site.name]) for site in model.sites()
-        },
-        stacks=_stacks(model, heard),
+        attentions=attentions,
+        stacks=stacks,
+        written_after=_written_after(model, attentions, stacks),
         logits=_array(logits),
         probabilities=_array(logits.softmax(dim=-1)),
         parameters={name: w.float().numpy().copy() for name, w in model.state_dict().items()},

@@ -15,12 +15,13 @@ from typing import Any
 
 from transformer.errors import InputError
 from transformer.exports.frames import head_title, share_of
+from transformer.figures.cells import LOOK
 from transformer.insight.aims import AIMS
 from transformer.insight.names import examples_of
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.recording.chunk import Chunk, joined
-from transformer.recording.frames import Frames
+from transformer.recording.frames import Frames, nearest_step
 from transformer.recording.view import RunView
 
 _HERE = Path(__file__).parent
@@ -33,10 +34,18 @@ MODULES = (
     "drawing.js",
     "chunks.js",
     "sources.js",
+    "map.js",
+    "model.js",
+    "numbers.js",
+    "lines.js",
+    "element.js",
+    "picture.js",
 )
 ROOM = 7_400_000
 """Bytes of maps in a page, before they are packed: with plotly.js that is less than 12 MB. Beyond it the page
 has fewer steps."""
+PICTURES, ROOM_OF_PICTURES = 12, 2_500_000
+"""Steps of which a page holds the whole forward pass at most, and the characters that they take."""
 TOGETHER = 64
 """Steps in one piece at most: the longer, the better it is packed."""
 
@@ -72,6 +81,7 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
             "pinned": [site, head],
             "step": None,
         },
+        "pictures": pictures(view, word),
         "fileName": f"headlight-seed{view.config.seed}",
         "mass": f"<b>{AIMS[view.frame.aim].title}</b>, by head and step. Above the dashed line the pattern "
         "is clear.",
@@ -85,7 +95,7 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
             "facts": html.escape(f"{_facts(view)} · {share_of(view, shown.frames)}"),
             "reason": html.escape(view.reason),
             "style": "".join(
-                (_PLAYER / f"{name}.css").read_text(encoding="utf-8") for name in ("look", "player")
+                (_PLAYER / f"{name}.css").read_text(encoding="utf-8") for name in ("look", "player", "model")
             ),
             "player": (_PLAYER / "player.html").read_text(encoding="utf-8"),
             "modules": modules(),
@@ -102,6 +112,35 @@ def fitting(view: RunView) -> RunView:
     chunks = [chunk for word in frames.words for chunk in _together(frames.chunks_of(word))]
     whole = Frames([*chunks, *records], numbers=view.metrics.at, aim=frames[-1].aim)
     return replace(view, id="", frames=whole)  # who knows the id can watch the run
+
+
+def pictures(view: RunView, word: str) -> dict[str, Any] | None:
+    """The forward passes of a word at some steps: the last, the first, those of moments, and between them.
+
+    Returns:
+        The word, and by step what `boxes.packed` makes, compressed, as text; None where there is no room, or
+        the word cannot be asked.
+    """
+    from transformer.anatomy.boxes import packed  # it brings torch
+    from transformer.anatomy.trace import trace
+
+    known = {one.step: one for one in view.snapshots}
+    steps = sorted(known)
+    near = [moment.step for moment in view.moments] + [view.step * i // PICTURES for i in range(PICTURES)]
+    wanted = dict.fromkeys([*steps[-1:], *steps[:1], *(nearest_step(steps, step) for step in near)])
+    found: dict[int, str] = {}
+    size = 0
+    for step in (step for step in wanted if step is not None):
+        try:
+            passed = packed(trace(view.config, known[step], word), step, word=word, **LOOK)
+        except InputError:  # thinned since, or a word that only its recording knows
+            continue
+        made = base64.b64encode(gzip.compress(passed, 9)).decode()
+        size += len(made)
+        if len(found) == PICTURES or size > ROOM_OF_PICTURES:
+            break
+        found[step] = made
+    return {"word": word, "steps": found} if found else None
 
 
 def _together(chunks: tuple[Chunk, ...]) -> Iterator[Chunk]:

@@ -123,6 +123,5 @@ def test_a_run_in_another_state_than_the_page_was_drawn_for_runs_the_whole_page_
 
 
 def test_a_link_to_another_page_arrives(visit):
-    visitor = visit({"mask_layer": "0"}, page="masks")
-    assert visitor.says("**Decoder self-attention**: its masks block later tokens and [PAD].")
-    assert visitor.at.query_params["mask_layer"] == "0"
+    visitor = visit({"kind": "encoder"}, page="masks")
+    assert visitor.player["opened"]["box"] == "encoder.1"

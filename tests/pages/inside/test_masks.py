@@ -1,4 +1,4 @@
-"""The Masks page: the stages around the mask for a word in its batch, and masks that can be switched."""
+"""The Masks page: the attention that is opened in its batch, and masks that can be switched."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 from tests.conftest import HELD_OUT, LIVE
+from tests.pages.visitor import formulas
 
-SOURCE = {"cat": ["[SOS]", *"cat", "[EOS]", *3 * ["[PAD]"]], "banana": ["[SOS]", *"banana", "[EOS]"]}
-TARGET = {"cat": ["[SOS]", *"tac", *3 * ["[PAD]"]], "banana": ["[SOS]", *"ananab"]}
-KINDS = {  # columns, rows, whether the future is hidden
-    "cross": (SOURCE, 7, False),
-    "encoder": (SOURCE, 8, False),
-    "decoder": (TARGET, 7, True),
-}
-FIGURES = ("mask_scores", "mask_layer", "mask_after", "mask_weights")
+
+def keep(visitor, row, column, box="decoder.0.self"):
+    """Click a cell of a mask."""
+    return visitor.send(
+        "player", "cell", {"box": box, "head": 0, "row": row, "column": column, "table": "mask", "how": {}}
+    )
 
 
 @pytest.fixture
@@ -23,66 +22,16 @@ def masks(visit):
     return visit().go("masks")
 
 
-def tables(visitor):
-    return [visitor.table(f"{key}_figure") for key in FIGURES]
-
-
-def blocked(word, kind):
-    """(future, padding) of a word in its batch, by hand."""
-    columns, n_rows, causal = KINDS[kind]
-    future = ~np.tri(n_rows, len(columns[word]), dtype=bool) & causal
-    return future, np.broadcast_to(np.array(columns[word]) == "[PAD]", future.shape)
-
-
-@pytest.mark.parametrize("word", ["cat", "banana"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_scores_the_mask_what_it_leaves_and_the_weights_stand_side_by_side(masks, kind, word):
-    masks.set("kind", kind).set("word", word)
-    future, padding = blocked(word, kind)
-    before, _, after, weights = tables(masks)
-    assert np.isfinite(before).all()
-    np.testing.assert_array_equal(np.isnan(after), future | padding)
-    np.testing.assert_array_equal(after[~np.isnan(after)], before[~np.isnan(after)])
-    np.testing.assert_array_equal(np.isnan(weights), future | padding)
-    exps = np.where(future | padding, 0, np.exp(before))
-    np.testing.assert_allclose(np.nan_to_num(weights), exps / exps.sum(1, keepdims=True), atol=2e-3)
-
-
-def test_the_mask_tells_causal_and_padding_apart_by_mark_and_in_words(masks):
-    masks.set("kind", "decoder").set("word", "cat")
-    future, padding = blocked("cat", "decoder")
-    drawn = masks.drawn("mask_layer_figure")
-    cells = {}
-    for trace in drawn.data[1:]:
-        (mark,) = {mark for row in trace["text"] for mark in row} - {""}
-        cells[mark] = np.array([[z is not None for z in row] for row in trace["z"]])
-    np.testing.assert_array_equal(cells["╱"], future & ~padding)
-    np.testing.assert_array_equal(cells["╱•"], padding & future)
-    assert ("•" in cells) == (padding & ~future).any()
-    told = drawn.data[0]["hovertext"][1][0].replace("<br>", " ")
-    assert "[PAD] ×3 (causal and padding mask)" in told
-    assert masks.says("[ ╱ ] blocked by the **causal** mask")
-    assert masks.says("[ • ] blocked by the **padding** mask")
-
-
 def test_the_page_opens_on_the_shortest_word_and_the_attention_that_has_both_masks(visit):
     masks = visit({}, page="masks")
     masks.once(lambda: masks.run.view.frame is not None)
-    assert (masks.value("kind"), masks.value("word")) == ("decoder", "cat")
-    assert masks.says("“cat” in its batch of 5 words")
-    assert masks.says("model of step 0")
+    assert (masks.player["opened"]["box"], masks.value("word")) == ("decoder.1.self", "cat")
+    assert masks.player["picture"] == {
+        "only": ["scale", "mask", "masked", "weights"],
+        "how": {"batch": "1"},
+    }
     (batch,) = [text for text in masks.texts if "class='hl-batch'" in text]
     assert batch.count("[PAD]") == 4 + 5 + 7  # of banana, kayak and cat; playground is as long as strawberry
-
-
-def test_the_head_chooses_whose_scores_are_shown(visit):
-    masks = visit(layers_decoder=2, heads=4).go("masks").set("word", "cat")
-    masks.set("mask_head", ("decoder.1.self", 2))
-    frame = masks.run.view.frame
-    expected = frame.map(frame.row_of("cat"), "decoder.1.self")[2]
-    n = len(expected)
-    np.testing.assert_allclose(masks.table("mask_weights_figure")[:n, :n], expected, atol=2e-3)
-    assert masks.says("dec 2 self · head 3 · model of step")
 
 
 def test_the_masks_are_those_of_the_run_that_is_being_watched(visit, long):
@@ -91,16 +40,15 @@ def test_the_masks_are_those_of_the_run_that_is_being_watched(visit, long):
     visitor.go("masks")
     assert visitor.run is run
     assert visitor.at.query_params["run"] == run.id
-    assert visitor.drawn("mask_scores_figure").step == 2
+    assert visitor.player["answers"] == 2
     assert "paused · step 2 / 100,000" in visitor.status
-    assert visitor.says("seed 6")
 
 
 def test_a_typed_word_joins_the_batch_and_a_longer_one_adds_padding_to_the_others(visit):
     visitor = visit().set("own_word", "strawberry")
     visitor.once(lambda: visitor.run.view.frame.probes[-1].text == "strawberry")
-    visitor.go("masks").set("word", "cat")
-    assert np.isnan(visitor.table("mask_weights_figure")).all(axis=0).tolist() == [False] * 4 + [True] * 7
+    keep(visitor.go("masks").set("word", "cat"), row=0, column=11)
+    assert "causal and padding mask" in formulas(visitor)[1]
 
 
 def test_the_masks_page_needs_no_visit_of_the_watch_page_and_trains_by_itself(visit):
@@ -112,20 +60,17 @@ def test_the_masks_page_needs_no_visit_of_the_watch_page_and_trains_by_itself(vi
 
 
 def test_without_the_causal_mask_rows_look_ahead_and_the_switch_is_pinned(masks):
-    masks.set("kind", "decoder").set("word", "banana")
-    assert np.isnan(masks.table("mask_weights_figure")).sum() == 21  # 6 + 5 + 4 + 3 + 2 + 1
+    keep(masks.set("word", "banana"), row=0, column=6)
+    assert "blocked: causal mask" in formulas(masks)[1]
     masks.set("mask_causal_on", False)
     masks.once(lambda: masks.run.view.masks == {"causal": False, "padding": True})
-    weights = masks.table("mask_weights_figure")
-    assert np.isfinite(weights).all()
-    assert (weights[0, 1:] > 0).all()
-    np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=2e-3)
+    assert "(may be read)" in formulas(masks)[1]
     assert masks.says("<b>No causal mask:</b>")
     (moment,) = masks.run.view.moments
     assert (moment.step, moment.text) == (0, "causal mask switched off")
     masks.set("mask_causal_on", True)
     masks.once(lambda: masks.run.view.masks["causal"])
-    assert np.isnan(masks.table("mask_weights_figure")).sum() == 21
+    assert "blocked: causal mask" in formulas(masks)[1]
     assert [moment.text for moment in masks.run.view.moments] == [
         "causal mask switched off",
         "causal mask switched on",
@@ -133,11 +78,11 @@ def test_without_the_causal_mask_rows_look_ahead_and_the_switch_is_pinned(masks)
 
 
 def test_without_the_padding_mask_pad_columns_have_weight_and_the_page_says_how_much(masks):
-    masks.set("kind", "cross").set("word", "cat").set("mask_padding_on", False)
+    keep(masks.set("word", "cat"), box="decoder.0.cross", row=0, column=5)
+    assert "blocked: padding mask" in formulas(masks)[1]
+    masks.set("mask_padding_on", False)
     masks.once(lambda: not masks.run.view.masks["padding"])
-    weights = masks.table("mask_weights_figure")
-    assert (weights[:, 5:] > 0).all()
-    np.testing.assert_allclose(weights.sum(axis=1), 1.0, atol=2e-3)
+    assert "(may be read)" in formulas(masks)[1]
     frame = masks.run.view.frame
     shares = [frame.on_padding(frame.row_of("cat"), site) for site in frame.axes]
     said = next(text for text in masks.texts if "No padding mask" in text)
@@ -241,4 +186,5 @@ def test_an_encoder_alone_can_be_given_a_causal_mask(visit):
     visitor.set("mask_causal_on", True)
     visitor.once(lambda: visitor.run.view.masks["causal"])
     assert visitor.says("<b>Causal mask on an encoder:</b>")
-    assert np.isnan(visitor.table("mask_weights_figure")[0, 1:]).all()
+    keep(visitor, box="encoder.0", row=0, column=1)
+    assert "blocked: causal mask" in formulas(visitor)[1]

@@ -40,7 +40,7 @@ def test_pasted_pairs_are_reported_step_by_step_and_become_the_examples(bring):
     for key in ("data_trained", "data_held_out"):
         for source, target in examples(page, key):
             assert known[source] == target
-    assert page.says("No gold alignment is known here")
+    assert page.says("No gold alignment is known")
 
 
 def test_the_newest_of_the_uploaded_files_are_read_as_two_sides_or_by_itself(bring):
@@ -92,9 +92,9 @@ def test_each_cap_works_at_once_and_one_that_cannot_be_leaves_the_last_pairs(bri
     before = page.value("brought").pairs
     page.set("pairs_most", 150)
     assert len(page.value("brought").pairs.capped.pairs) == 150
-    assert page.says("150 at most 150 pairs")
+    assert page.says("150 in at most 150 pairs")
     page.set("pairs_most", None).set("pairs_longest_source", 5)
-    assert page.says("at least 5 must")  # nothing is left
+    assert page.says("at least 5 are needed")  # nothing is left
     assert not page.enabled("pairs_train")
     page.set("pairs_longest_source", 8).set("pairs_swap", True)
     swapped = page.value("brought").pairs.capped

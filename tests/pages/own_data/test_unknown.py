@@ -27,7 +27,7 @@ def test_words_that_leave_all_unknown_are_warned_of_and_a_button_takes_what_auto
     page = bring(text=REVERSED).go(path).set("tokenizer_kind", "words")
     assert page.errors == []
     (warning,) = warnings(page)
-    assert "**100%** on the side of the sources and **100%** on that of the targets are unknown" in warning
+    assert "**100%** of the source tokens and **100%** of the target tokens are unknown" in warning
     page.press("unknown_remedy")
     assert page.value("tokenizer_kind") == "auto"
     assert warnings(page) == []

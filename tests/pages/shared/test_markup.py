@@ -9,7 +9,6 @@ from itertools import count
 
 import pytest
 
-from transformer.anatomy.panels import STAGES
 from transformer.insight.moments import Moment
 from transformer.interventions import Block
 from transformer.runs.registry import REGISTRY
@@ -133,7 +132,7 @@ def test_a_token_that_a_visitor_blocks_is_no_markup(trained):
     assert found_on(trained)[0] == []
 
 
-def test_ask_and_masks_find_no_markup_in_a_word(trained):
+def test_ask_masks_and_look_inside_find_no_markup_in_a_word(trained):
     trained.go("explore")
     for tab in ("Spell", "Break", "Beams", "Measure"):
         found, shown = found_on(trained.tab(tab))
@@ -144,19 +143,18 @@ def test_ask_and_masks_find_no_markup_in_a_word(trained):
     assert found_on(trained)[0] == []
     trained.go("train")
     assert found_on(trained)[0] == []  # with the moment that names the token
-    trained.go("masks")
-    found, shown = found_on(trained)
-    assert found == []
-    assert shown > 5
-
-
-def test_no_stage_of_a_forward_pass_finds_markup_in_a_word(trained):
-    trained.go("anatomy")
-    for kind in ("encoder", "decoder", "cross"):
-        trained.press(f"chapter_{kind}")
-        for stage in STAGES:
-            trained.set("anatomy_stage", stage)
-            assert found_on(trained)[0] == [], stage
+    for page in ("masks", "anatomy"):
+        cell = {
+            "box": "encoder.0.feed_forward",
+            "table": "stream",
+            "head": 0,
+            "row": 1,
+            "column": 0,
+            "how": {},
+        }
+        found, shown = found_on(trained.go(page).send("player", "cell", cell))
+        assert found == []
+        assert shown > 0
 
 
 def test_names_that_a_file_brings_are_text_in_the_list_of_runs(visit, tmp_path, monkeypatch):

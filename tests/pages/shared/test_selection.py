@@ -64,10 +64,9 @@ def test_the_link_carries_the_whole_selection_and_shows_it_to_someone_else(train
             "pinned": ["encoder.1", 2],
         }
         assert {name: visitor.link.get(name) for name in chosen} == chosen
-    masks = open_(trained, "masks", chosen)
-    assert masks.drawn("mask_weights_figure").step == 4
-    weights = masks.table("mask_weights_figure")[: len(expected), : len(expected)]
-    np.testing.assert_allclose(weights, expected, atol=2e-3, equal_nan=True)
+    masks = open_(trained, "masks", chosen).player
+    assert (masks["answers"], masks["first"]["word"]) == (4, "kayak")
+    assert (masks["opened"]["box"], masks["opened"]["head"]) == ("encoder.1", 2)
     asked = open_(trained, "explore", chosen).drawn("explore_map_figure")
     assert asked.step == 4
     np.testing.assert_allclose(asked.arrays["0.z"], expected, atol=2e-3)
@@ -84,9 +83,6 @@ def test_a_head_is_pinned_for_every_page_and_a_second_click_lets_go(trained):
     assert trained.link["head"] == "decoder.1.cross.4"
     trained.go("explore")
     assert "decoder 2 · head 4" in trained.drawn("explore_map_figure").changing["title.text"]
-    trained.go("masks").set("kind", "cross")
-    assert trained.value("mask_head") == ("decoder.1.cross", 3)
-    assert trained.says("dec 2 cross · head 4")
     trained.go("explore").click("explore_strip_figure", 0, cell_of(trained, 1, 3))
     assert "head" not in trained.link
     trained.click("explore_strip_figure", 0, cell_of(trained, 0, 1))
@@ -96,26 +92,16 @@ def test_a_head_is_pinned_for_every_page_and_a_second_click_lets_go(trained):
     assert pinned(trained.go("train")) == ["decoder.0.cross", 1]
 
 
-def test_the_head_chosen_on_masks_is_large_on_watch(trained):
-    trained.go("masks").set("mask_head", ("decoder.1.self", 2))
-    assert trained.link["head"] == "decoder.1.self.3"
-    assert pinned(trained.go("train")) == ["decoder.1.self", 2]
-
-
 def test_the_kind_of_attention_goes_from_page_to_page(trained):
-    assert trained.go("masks").value("kind") == "decoder"  # nothing was chosen: what has both masks
-    assert trained.go("train").player["first"]["kind"] == "cross"
-    assert trained.go("anatomy").value("walk_at")[0] == "encoder"  # where the forward pass begins
-    trained.go("train").choose(kind="encoder").go("masks")
-    assert trained.value("kind") == "encoder"
-    trained.set("kind", "decoder").go("explore")
-    assert trained.value("kind") == "decoder"
+    assert trained.go("explore").player["first"]["kind"] == "cross"
+    trained.go("train").choose(kind="encoder").go("explore")
+    assert trained.link["kind"] == "encoder"
+    trained.choose(kind="decoder", pinned=["decoder.1.self", 2], picked=True)  # in the map of the model
+    assert (trained.link["kind"], trained.link["head"]) == ("decoder", "decoder.1.self.3")
+    assert "decoder 2 · head 3" in trained.drawn("explore_map_figure").changing["title.text"]
+    assert trained.go("train").player["first"]["kind"] == "decoder"
+    trained.go("explore").choose(kind="encoder")  # a page that draws no map of its own does not choose it
     assert trained.link["kind"] == "decoder"
-    trained.set("kind", "cross").go("masks")
-    assert trained.value("kind") == "cross"
-    assert trained.go("anatomy").value("walk_at")[0] == "cross"
-    assert trained.go("train").player["first"]["kind"] == "cross"
-    assert trained.link["kind"] == "cross"
 
 
 def test_the_word_goes_from_page_to_page(trained):
@@ -172,9 +158,6 @@ FORGED = [
 ]
 
 
-FIGURES = {"masks": "mask_weights_figure", "anatomy": "anatomy_figure", "explore": "explore_map_figure"}
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_a_forged_link_does_no_harm(trained, page):
     for forged in FORGED:
@@ -188,8 +171,10 @@ def test_a_forged_link_does_no_harm(trained, page):
         elif page == "explore":
             shown = guest.drawn("explore_map_figure").arrays["0.z"]
             np.testing.assert_allclose(np.nansum(shown, axis=1), 1.0, atol=1e-2, err_msg=str(forged))
+        elif page == "masks":
+            assert guest.player["opened"]["box"] == "decoder.1.self", forged
         else:
-            assert np.isfinite(guest.table(FIGURES[page])).any(), forged
+            assert guest.player["opened"] is None, forged
 
 
 def test_a_head_that_a_smaller_model_does_not_have_is_passed_over(trained, visit):
@@ -197,10 +182,10 @@ def test_a_head_that_a_smaller_model_does_not_have_is_passed_over(trained, visit
     trained.choose(kind="decoder", pinned=["decoder.1.self", 3])
     trained.at.query_params["run"] = small.id
     trained.at.session_state["run"] = small.id
-    for page, figure in FIGURES.items():
+    for page in PAGES[1:]:
         trained.go(page)
         assert trained.errors == []
-        assert trained.drawn(figure).step == 3
+        assert trained.player["answers"] == 3
 
 
 def test_the_head_shown_on_ask_is_that_of_the_step_and_not_of_the_newest(visit):
@@ -227,14 +212,6 @@ def test_a_link_to_your_data_shows_the_data_of_its_run(revisit):
     assert guest.at.number_input(key="letters").value == 5
     examples = guest.at.radio(key="data_trained").options
     assert max(len(option.split(" → ")[0]) for option in examples) <= 5
-
-
-def test_a_reload_of_look_inside_keeps_its_chapter(trained):
-    trained.choose(kind="encoder")
-    trained.choose(kind="cross")  # which other pages open on, and Look inside does not
-    guest = open_(trained, "anatomy", dict(trained.link))
-    assert trained.link["kind"] == "cross"
-    assert guest.value("kind") == "cross"
 
 
 def test_a_session_that_heard_of_a_link_first_goes_on_with_what_the_page_before_named(trained):

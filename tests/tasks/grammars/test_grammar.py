@@ -137,8 +137,8 @@ def test_reading_cleans_and_takes_any_words_that_are_known_in_any_order():
         ("redd hous", '"red" for "redd", "house" for "hous"', "red house"),
         ("redd xylophone", '"red" for "redd"', None),  # no word is near enough for the whole to be offered
         ("xylophone", "for example: red car", None),
-        ("", "at least one word", "red car"),
-        (" . ", "at least one word", "red car"),
+        ("", "type at least one", "red car"),
+        (" . ", "type at least one", "red car"),
     ],
 )
 def test_words_that_are_not_known_are_named_and_the_nearest_offered(typed, message, offer):

@@ -122,12 +122,12 @@ def test_too_few_sources_to_hold_some_out_are_refused_with_the_numbers(found):
     unseen = [source for source in sources if is_held_out(source)]
     seen = [source for source in sources if not is_held_out(source)][:30]
     pairs = [(source, f"t {k}") for source in [*seen, *unseen[:4]] for k in (0, 1)]
-    with pytest.raises(InputError, match="^Of 68 pairs with 34 different sources .* about 100 ") as refused:
+    with pytest.raises(InputError, match="^Of 68 pairs with 34 different sources, .* about 100 ") as refused:
         OwnPairs(capped(found(pairs), Caps()))
     assert refused.value.field == "pairs_upload"
     assert len(OwnPairs(capped(found([*pairs, (unseen[4], "t")]), Caps())).held_out()) == 5
     for hopeless in ([], [(source, "t") for source in unseen]):
-        with pytest.raises(InputError, match="different sources are needed"):
+        with pytest.raises(InputError, match="at least 5 are needed"):
             OwnPairs(capped(found(hopeless), Caps()))
 
 

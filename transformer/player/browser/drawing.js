@@ -108,8 +108,8 @@ const WRITTEN = ["title.text", "yaxis2.ticktext"]; // drawn as HTML
 export class Drawing {
   // usual: the height in pixels at which type has its usual size; pressed: called with [row, column] of a cell;
   // keyed: called with a key that was pressed upon it
-  constructor(host, { plotly, clicked, pressed, keyed, usual = 400 }) {
-    Object.assign(this, { host, plotly, clicked, pressed, usual, drawn: null, token: null });
+  constructor(host, { plotly, clicked, pressed, keyed, titled, usual = 400 }) {
+    Object.assign(this, { host, plotly, clicked, pressed, titled, usual, drawn: null, token: null });
     if (keyed) Object.assign(host, { tabIndex: 0, role: "group", onkeydown: keyed });
     host.addEventListener("pointerdown", (event) => this.press(event), true);
     host.dataset.draws = 0;
@@ -236,13 +236,18 @@ export class Drawing {
     const { title: heading, yaxis2: marks } = host.layout;
     const { _size: size, title, yaxis2: axis } = host._fullLayout;
     const beside = host._fullData.some(({ colorbar }) => colorbar?.orientation === "h"); // the legend of weights
-    this.over ??= host.appendChild(Object.assign(document.createElement("div"), { className: "over" }));
+    if (!this.over) {
+      this.over = host.appendChild(Object.assign(document.createElement("div"), { className: "over" }));
+      // A press, not a click: the title is another one with the next step.
+      this.over.onpointerdown = ({ target }) => target.closest("button") && this.titled?.();
+      this.over.onkeydown = ({ key, target }) => key === "Enter" && target.closest("button") && this.titled?.();
+    }
     const rows = (marks?.ticktext ?? []).map((text, row) => {
       const y = text && axis.d2p(row);
       return text && y >= 0 && y <= size.h && `<span style="left:${size.l + size.w + 4}px;top:${size.t + y}px">${text}</span>`;
     });
     const width = beside ? 0.62 * host.clientWidth : host.clientWidth;
-    const lines = heading?.text && `<p style="font-size:${title.font.size}px;max-width:${width}px">${heading.text}</p>`;
+    const lines = heading?.text && `<p style="font-size:${title.font.size}px;max-width:${width}px">${this.titled ? `<button type="button" title="Open this head in the picture of the model">${heading.text}</button>` : heading.text}</p>`;
     const look = marks?.tickfont && `font-size:${marks.tickfont.size}px;color:${marks.tickfont.color}`;
     const written = [lines, marks && `<div style="${look}">`, ...rows, marks && "</div>"].filter(Boolean).join("");
     if (written !== this.written) this.over.innerHTML = this.written = written;

@@ -46,15 +46,16 @@ function made(root, data, base) {
     }
   };
   const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
-  const { mayFollow, mass, fileName } = data;
+  const { mayFollow, mass, fileName, picture } = data;
   const plays = playsNow(data);
   const first = plays ? { ...data.first, step: 0 } : data.first;
   state.player = new Player(root, source, {
-    plotly: `${base}/files/${data.plotly}`, first, mayFollow, mass, fileName,
+    plotly: `${base}/files/${data.plotly}`, first, mayFollow, mass, fileName, picture,
     tell: (at) => tell(state, at),
   });
   const { player } = state;
   player.wanted = first.word;
+  player.inside = (box, head) => state.trigger("cell", { box, head, how: {} });
   if (data.opens) player.cell = (point) => state.trigger("cell", { at: player.at, head: player.head(), point });
   // Buttons belong to the page: where the run is in another state than they were drawn for, they are drawn anew.
   // The first picture comes before that.
@@ -70,7 +71,11 @@ function made(root, data, base) {
     if (player.now) player.noticed(player.now);
     if (plays) playToEnd(player);
   };
-  if (data.parts) player.film = (step) => new Promise((done) => {
+  if (data.picture) player.kept = (cell) => {
+    state.opened = cell && JSON.stringify({ box: cell.box, head: cell.head, table: cell.table ?? null, row: cell.row ?? 0, column: cell.column ?? 0 });
+    state.trigger("cell", { ...cell, how: player.model.how });
+  };
+  else if (data.parts) player.film = (step) => new Promise((done) => {
     player.draw();
     state.answered = { step, done };
     tell(state, { ...player.at, at: step, playing: true });
@@ -135,6 +140,10 @@ export default function mountedPlayer({ data, parentElement, setStateValue, setT
     if (change.word) player.wanted = change.word;
     player.told = JSON.stringify({ ...player.at, ...change });
     player.choose(change);
+  }
+  if (player.model && data.opened && JSON.stringify(data.opened) !== state.opened) {
+    state.opened = JSON.stringify(data.opened);
+    player.model.opened(data.opened);
   }
   if (state.answered && data.answers !== undefined && data.answers === state.answered.step) state.answered.done();
   const dark = getComputedStyle(root).getPropertyValue("--st-background-color");

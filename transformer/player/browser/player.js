@@ -3,30 +3,41 @@
 import { nearest, upTo } from "./chunks.js";
 import { Control } from "./control.js";
 import { Drawing, failed, loadPlotly } from "./drawing.js";
+import { drawMap } from "./map.js";
+import { Model } from "./model.js";
 import { largePicture, neighbour, stripPicture, strongestCell } from "./pictures.js";
 import { Texts } from "./texts.js";
 
+const CALM = 500; // ms between two passes of a run that is followed: each costs the training
 const RESTED = 250; // ms after which others are told where it stands
 
 export class Player {
   // first: {word, kind, pinned, step, outline, follow}; tell: called with the same once it has rested
-  constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", mayFollow = false, mass = "" }) {
+  constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", mayFollow = false, mass = "", picture }) {
     Object.assign(this, { root, source, tell, fileName, now: null, newest: null, sentence: null, playing: false });
     this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: mayFollow, ...first };
     this.find = (selector) => root.querySelector(selector);
+    this.map = this.find(".st-key-model_map");
     this.whole = !root.dataset.parts; // otherwise the step control alone
     this.drawings = [];
     this.texts = new Texts(root, (change) => this.choose(change));
     this.control = new Control(root, {
       go: (step) => this.go(step), live: () => this.go(null), play: () => this.play(), rested: () => this.rest(),
     });
+    if (!this.whole) this.find("header").append(this.map);
+    if (picture) {
+      this.model = new Model(this.find(".st-key-model_picture"), {
+        kept: (cell) => this.kept?.(cell), asks: () => this.draw(true),
+      }, picture);
+      this.model.modes.hidden = !source.change;
+    }
     if (this.whole) {
       loadPlotly(plotly);
       const drawing = (name, hooks) => {
         this.drawings.push(new Drawing(this.find(`.st-key-${name} .live-figure`), { plotly, ...hooks }));
         return this.drawings.at(-1);
       };
-      this.large = drawing("live_map", { usual: 600, pressed: (cell) => this.cell?.(cell), keyed: (event) => this.enter(event) });
+      this.large = drawing("live_map", { titled: () => this.openHead(), usual: 600, pressed: (cell) => this.cell?.(cell), keyed: (event) => this.enter(event) });
       this.strip = drawing("live_maps", { pressed: (cell) => this.pin(cell), keyed: (event) => this.walk(event) });
       this.curves = drawing("live_curves", { clicked: (_trace, _point, { x }) => this.go(this.recorded(x)), usual: 260 });
       this.scores = drawing("alignment_mass", { usual: 300 });
@@ -135,6 +146,21 @@ export class Player {
     this.choose({ step, ...(this.at.follow && { follow: false }) });
   }
 
+  // Look at an attention of the map: at its clearest head, if that is the model's.
+  pick(kind, site) {
+    this.picked = true;
+    const { clearest } = this.segment(this.step());
+    this.choose({ kind, pinned: clearest[0] === site ? null : [site, 0] });
+  }
+
+  // See the head that is shown large in the picture of the model: on a page of its own, or below.
+  openHead() {
+    const [box, head] = this.head();
+    if (this.inside) return this.inside(box, head);
+    this.model?.opened({ box, head });
+    this.model?.root.scrollIntoView({ behavior: "smooth" });
+  }
+
   pin(cell) {
     const found = this.shown?.tileAt(this.sites[0], cell);
     if (!this.sites[found?.layer] || !(found.head < this.index.heads[this.sites[0]].length)) return;
@@ -166,7 +192,8 @@ export class Player {
       const said = JSON.stringify(this.at);
       if (said === this.told) return;
       this.told = said;
-      this.tell({ ...this.at, at: this.index ? this.step() : null });
+      this.tell({ ...this.at, at: this.index ? this.step() : null, picked: this.picked });
+      this.picked = undefined;
     }, RESTED);
   }
 
@@ -253,7 +280,7 @@ export class Player {
     this.chosen = false;
     if (!this.index) return;
     const step = this.step();
-    if (!this.whole) return this.numbers(step);
+    if (!this.whole) return this.model ? this.drawModel(step) : this.numbers(step);
     const { word } = this.at;
     const live = this.at.step === null && this.source.sends; // then the map itself is on its way
     if (live && this.newest?.chunk.word !== word) return;
@@ -286,6 +313,57 @@ export class Player {
       await this.scores.show({ ...this.index.mass, fileName: `${fileName}-alignment` }, true);
     }
     for (const drawing of [this.curves, this.scores]) drawing.mark(this.at.step === null ? null : step);
+    if (this.model) await this.passed(step);
+  }
+
+  // At LIVE the small maps follow at the rate of their messages, all other numbers now and then; else all are of one step.
+  async drawModel(step) {
+    const { model, source, at: { word } } = this;
+    const live = this.at.step === null && source.sends;
+    const newest = live && this.newest?.chunk.word === word ? this.newest : null;
+    const known = model.pass?.word === word && model.asked === JSON.stringify([model.how, model.mode]);
+    if (newest && known) {
+      const forward = model.mode === "forward";
+      this.numbers(step, newest);
+      if (forward) model.show(model.pass, { maps: newest, roles: this.roles(step) });
+      if (model.pass.step !== (forward ? newest.step : this.before(step))) {
+        this.later ??= setTimeout(() => this.passed(), forward ? CALM : 2 * CALM);
+      }
+      return;
+    }
+    await this.passed(step);
+    if (!this.chosen) this.numbers(step);
+  }
+
+  // What each head does at a step, by site.
+  roles(step) {
+    const segment = this.segment(step);
+    return step === segment.from ? segment.roles : segment.later;
+  }
+
+  // The last step that has a step after it, up to one.
+  before(step) {
+    return Math.min(step, Math.max(0, this.index.steps.at(-1) - 1));
+  }
+
+  // Fetch the pass of a step, and what the step after it changes, and show both.
+  async passed(step = this.step()) {
+    const { model, source } = this;
+    const asks = model.mode === "step";
+    this.later = undefined;
+    try {
+      const how = { ...model.how };
+      const pass = await source.picture(this.at.word, asks ? this.before(step) : step, how);
+      if (this.closed || pass.word !== this.at.word || (this.chosen && !this.playing)) return;
+      model.asked = JSON.stringify([how, model.mode]);
+      const newest = this.at.step === null && this.newest?.chunk.word === pass.word ? this.newest : null;
+      const roles = this.roles(pass.step);
+      model.show(pass, { maps: newest, roles, change: model.change?.step === pass.step + 1 ? model.change : null });
+      if (!asks || model.change) return;
+      model.show(pass, { roles, change: await source.change(pass, how).catch((error) => ({ refused: error.message })) });
+    } catch (error) {
+      if (!this.closed) model.refuse(error.message);
+    }
   }
 
   numbers(step, maps) {
@@ -294,6 +372,7 @@ export class Player {
     const shown = { index, now, at, step, live, maps, segment: this.segment(step) };
     this.texts.header({ ...shown, over: this.over });
     this.root.dataset.step = step;
+    if (this.whole || !this.model) drawMap(this.map, index.kinds, this.head()[0], (kind, site) => this.pick(kind, site));
     const newest = index.steps.at(-1);
     this.control.show({
       steps: index.steps, step, live, playing: this.playing, moments: index.moments, state: now?.state ?? "recorded",
@@ -312,6 +391,8 @@ export class Player {
     clearTimeout(this.resting);
     this.listens.abort();
     this.source.close();
+    this.model?.close();
+    clearTimeout(this.later);
     for (const drawing of this.drawings) drawing.close();
   }
 }

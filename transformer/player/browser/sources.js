@@ -1,6 +1,7 @@
 // Where chunks come from: a server, with news over a socket, or the page itself.
 
-import { Maps, decoded, upTo } from "./chunks.js";
+import { Maps, decoded, nearest, upTo } from "./chunks.js";
+import { unpacked, unpackedChange } from "./picture.js";
 
 const AGAIN = 1000; // ms until what was refused is asked for again
 
@@ -43,22 +44,35 @@ class Source {
   }
 }
 
+// Bytes that were compressed and written as text.
+async function opened(text) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
 // What an exported page carries in itself.
 export class Embedded extends Source {
-  constructor(index, chunks) {
+  // pictures: {word, steps: {step: a packed forward pass}}
+  constructor(index, chunks, pictures) {
     super();
-    this.index = index;
-    this.packed = chunks;
+    Object.assign(this, { index, packed: chunks, pictures });
   }
 
   async begin(changed) {
     changed({});
   }
 
-  async load(name) {
-    const bytes = Uint8Array.from(atob(this.packed[name]), (c) => c.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
+  load(name) {
+    return opened(this.packed[name]);
+  }
+
+  // The forward pass of the step nearest to one, of those that the page has room for.
+  async picture(word, step) {
+    const { word: only, steps } = this.pictures;
+    if (word !== only) throw new Error(`This page holds the numbers of “${only}” alone; choose that word.`);
+    const known = Object.keys(steps).map(Number);
+    return unpacked(await opened(steps[known[nearest(known, step)]]));
   }
 
   say() {}
@@ -94,6 +108,25 @@ export class Live extends Source {
     if (answer.status === 403) this.refused();
     if (!answer.ok) throw new Error(`${what.split("/")[0]}: ${answer.status}`);
     return answer;
+  }
+
+  // One forward pass of a word through the model of the kept step nearest to one. how: what is arranged in another way.
+  async picture(word, step, how) {
+    return unpacked(await this.asked(`picture/${step}`, { word, ...how }));
+  }
+
+  // What the training step after that of a pass changes.
+  async change(pass, how) {
+    return unpackedChange(await this.asked(`change/${pass.step}`, { word: pass.word, ...how }), pass);
+  }
+
+  // An answer of bytes, or an error with its sentence.
+  async asked(what, how) {
+    const answer = await this.answer(`${what}?${new URLSearchParams(how)}`);
+    if (answer.status === 403) this.refused();
+    if (answer.status === 422) throw Object.assign(new Error(await answer.text()), { refused: true });
+    if (!answer.ok) throw new Error(`${what}: ${answer.status}`);
+    return new Uint8Array(await answer.arrayBuffer());
   }
 
   // Fetch the index anew; while one is on its way, once more behind it.

@@ -175,5 +175,5 @@ def _kept(spelled: _Spelled, caps: Caps) -> Capped:
         few = frequent_few(left, least, most)
         left = after(f"in at most {most:,} pairs with every {each} still {least:,} times", few)
     elif most is not None:
-        left = after(f"at most {most:,} pairs", left[:most])
+        left = after(f"in at most {most:,} pairs", left[:most])
     return Capped(tuple(one.pair for one in left), caps, spelled.src, spelled.tgt, tuple(steps))

@@ -1,0 +1,84 @@
+"""The picture of the model on its way to a browser: one forward pass, or what one training step changes."""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Mapping
+from dataclasses import asdict
+
+import numpy as np
+
+from transformer.anatomy.boxes import ARRANGED, arranged, packed
+from transformer.anatomy.change import step_change
+from transformer.anatomy.trace import trace
+from transformer.asking import QUESTIONS
+from transformer.errors import InputError
+from transformer.figures.cells import LOOK
+from transformer.recording.view import RunView
+from transformer.recording.weights import Snapshot
+from transformer.runs.watched import Watched
+
+
+def beside(run: Watched, word: str, asked: Mapping[str, str]) -> tuple[str, ...]:
+    """The words of the batch in which a word is looked at: none, or all tracked ones."""
+    return tuple(one.text for one in run.questions if one.text != word) if asked.get("batch") else ()
+
+
+def forward_pass(run: Watched, step: int, asked: Mapping[str, str]) -> bytes:
+    """The forward pass of a word through the model of the kept step nearest to one, as its picture needs it.
+
+    Args:
+        asked: word, and perhaps batch and what is arranged in another way.
+
+    Raises:
+        InputError: the word cannot be asked, or there is no model yet.
+    """
+    view, word = run.view, asked.get("word", "")
+    snapshot = _snapshot(view, step)
+    config, others = arranged(view.config, asked), beside(run, word, asked)
+    key = "picture", config, weakref.ref(snapshot), word, others
+    own = {name: getattr(view.config.model, name) for name in ARRANGED}
+    now = {name: getattr(config.model, name) for name in ARRANGED}
+    return QUESTIONS.get(
+        key,
+        lambda: packed(
+            trace(config, snapshot, word, others),
+            snapshot.step,
+            **LOOK,
+            word=word,
+            arranged=now,
+            own=own,
+            options=ARRANGED,
+        ),
+        len,
+    )
+
+
+def change(run: Watched, step: int, asked: Mapping[str, str]) -> bytes:
+    """What the training step after one changes: a line of JSON, and behind it all attention weights and the
+    probabilities after the step.
+
+    Raises:
+        InputError: the weights of one of both steps are not kept, or the word cannot be asked.
+    """
+    view, word = run.view, asked.get("word", "")
+    before, after = _snapshot(view, step), _snapshot(view, step + 1)
+    found = step_change(view.config, before, after)
+    passed = trace(view.config, after, word, beside(run, word, asked))
+    later = {site: one.weights for site, one in passed.attentions.items()}
+    later["probabilities"] = passed.probabilities
+    weights = {name: np.ascontiguousarray(array, dtype="<f4") for name, array in later.items()}
+    head = asdict(found) | {
+        "boxes": {name: asdict(box) | {"ratio": box.ratio} for name, box in found.boxes.items()},
+        "sites": {site: array.size for site, array in weights.items()},
+    }
+    line = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode()
+    return b"\n".join([line, b"".join(array.tobytes() for array in weights.values())])
+
+
+def _snapshot(view: RunView, step: int) -> Snapshot:
+    found = view.snapshot_at(step)
+    if found is None:
+        raise InputError("There is nothing to look into yet: the untrained model is being built.")
+    return found

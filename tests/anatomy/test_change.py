@@ -1,0 +1,150 @@
+"""What a step changed is what autograd, subtraction and the training itself say that it changed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.anatomy.autograd import box_of, by_autograd, in_boxes, kept, total
+from transformer.anatomy.change import BoxChange, boxes_of, step_change
+from transformer.errors import InputError
+from transformer.interventions import NOTHING, Block, Interventions
+from transformer.model.transformer import Transformer
+from transformer.recipes import RECIPES, with_topology
+from transformer.runs.run import Run
+from transformer.tasks import completed, task_of
+from transformer.training.loop import train
+from transformer.training.state import TrainState
+
+SIZES = {"n_encoder_layers": 1, "n_decoder_layers": 3, "n_heads": 2, "d_model": 18, "d_ff": 10, "seed": 5}
+SIZES |= {"batch_size": 4, "max_letters": 5, "steps": 6, "warmup_steps": 2, "device": "cpu"}
+SIZES |= {"dropout": 0.0, "label_smoothing": 0.2, "clip": 0.05}
+BASES = {name: RECIPES[name].small for name in ("default", "bloem", "lin", "torres")}
+BASES["decoder alone"] = with_topology(RECIPES["default"].small, "decoder-only")
+CONFIGS = {name: completed(config.with_changes(**SIZES)) for name, config in BASES.items()}
+"""Every topology, placement and kind of norm and fill, one table, learned positions, [PAD] seen."""
+BOXES = {
+    "encoder-decoder": "encoder.embedding encoder.0 encoder.0.feed_forward encoder.output decoder.embedding "
+    "decoder.0.self decoder.0.cross decoder.0.feed_forward "
+    "decoder.1.self decoder.1.cross decoder.1.feed_forward decoder.output",
+    "encoder-only": "encoder.embedding encoder.0 encoder.0.feed_forward encoder.output",
+    "decoder-only": "decoder.embedding decoder.0.self decoder.0.feed_forward "
+    "decoder.1.self decoder.1.feed_forward decoder.output",
+}
+BLOCK = Block(site="encoder.0", token="e")
+TAKEN = Interventions(ablated=(("decoder.0.cross", 1),), blocked=(BLOCK,), masks=(("causal", False),))
+
+
+@pytest.fixture(params=CONFIGS)
+def config(request):
+    return CONFIGS[request.param]
+
+
+@pytest.fixture
+def pair(fill):
+    """Random weights of steps 7 and 8."""
+
+    def make(config, deviation=0.3):
+        return [kept(fill(Transformer(config.model), sd), step) for sd, step in ((deviation, 7), (0.2, 8))]
+
+    return make
+
+
+def test_loss_and_gradient_are_those_of_autograd(config, pair):
+    loss, _, gradients = by_autograd(config, pair(config)[0])
+    found = step_change(config, *pair(config))
+    assert (found.step, found.n_rows, found.loss) == (8, 4, pytest.approx(loss, rel=1e-5))
+    assert {box: one.gradient for box, one in found.boxes.items()} == in_boxes(config, gradients)
+
+
+def test_the_update_is_the_difference_of_the_kept_weights(config, pair):
+    before, after = pair(config)
+    names = [name for name, _ in Transformer(config.model).named_parameters()]
+    boxes = step_change(config, before, after).boxes
+    moved = in_boxes(config, {name: after.weights[name] - before.weights[name] for name in names})
+    assert {box: one.update for box, one in boxes.items()} == moved
+    weights = in_boxes(config, {name: before.weights[name] for name in names})
+    assert {box: one.weight for box, one in boxes.items()} == weights
+    assert BoxChange(gradient=5.0, update=3.0, weight=4.0).ratio == 0.75
+    assert BoxChange(gradient=1.0, update=2.0, weight=0.0).ratio == 0.0
+
+
+def test_it_says_what_the_training_reports_and_asking_changes_no_bit_of_that(config, losses):
+    state = TrainState.begin(config)
+    before, reported = kept(state.model, 0), []
+    for report in train(state):
+        after = kept(state.model, report.step)
+        found, before = step_change(config, before, after), after
+        assert report.losses == (pytest.approx(found.loss, rel=1e-6),)
+        assert report.gradient_norms == (pytest.approx(total(found), rel=1e-5),)
+        assert total(found) > config.train.clip
+        reported += report.losses
+    assert reported == losses(config)
+    assert len(reported) == 6
+
+
+def test_what_was_taken_away_in_that_step_is_taken_away_here(changed_midway):
+    config = CONFIGS["default"]
+    view = changed_midway(Run(config, words=("banana",)), 3, TAKEN)
+    at = {one.step: one for one in view.snapshots}
+    assert [at[step].interventions for step in (2, 3)] == [NOTHING, TAKEN]
+    for step, loss, norm in zip(*view.metrics.columns("step", "loss", "gradient_norm"), strict=True):
+        found = step_change(config, at[step - 1], at[step])
+        assert (loss, norm) == (pytest.approx(found.loss, rel=1e-6), pytest.approx(total(found), rel=1e-5))
+    wrong = dataclasses.replace(at[1], interventions=Interventions(ablated=(("encoder.0", 2),)))
+    with pytest.raises(InputError, match="has heads 1 to 2, not 3"):
+        step_change(config, wrong, at[2])
+
+
+def test_the_losses_of_all_tokens_have_the_loss_of_the_batch_as_their_mean(config, pair):
+    found, (_, each, _) = step_change(config, *pair(config)), by_autograd(config, pair(config)[0])
+    lost = [loss for row in found.rows for loss in row.losses]
+    assert lost == pytest.approx(each, rel=1e-4)
+    assert sum(lost) / len(lost) == pytest.approx(found.loss, rel=1e-5)
+    pairs = task_of(config).pairs(config.seed, 7)
+    assert len({len(one.source) for one in pairs}) > 1, "the batch must be padded"
+    close = "[SEP]" if config.model.topology == "decoder-only" else "[EOS]"
+    assert [row.reads for row in found.rows] == [("[SOS]", *one.source, close) for one in pairs]
+    assert [row.writes for row in found.rows] == [(*one.target, "[EOS]") for one in pairs]
+    more = step_change(config.with_changes(batch_size=7), *pair(config))
+    assert (more.n_rows, len(more.rows)) == (7, 4)
+
+
+@pytest.mark.parametrize("topology", BOXES)
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_parameter_is_in_one_box(recipe, topology):
+    model = Transformer(completed(with_topology(RECIPES[recipe].small, topology)).model)
+    boxes = boxes_of(model)
+    assert sorted(sum(boxes.values(), ())) == sorted(name for name, _ in model.named_parameters())
+    assert all(box == box_of(name, topology) for box, some in boxes.items() for name in some)
+    assert {site.name for site in model.sites()} < {*boxes}
+
+
+@pytest.mark.parametrize("topology", BOXES)
+def test_boxes_stand_in_the_order_of_the_pass(topology):
+    config = with_topology(CONFIGS["default"], topology).with_changes(n_decoder_layers=2)
+    assert [*boxes_of(Transformer(config.model))] == BOXES[topology].split()
+
+
+def test_steps_that_do_not_follow_each_other_are_refused(pair):
+    config = CONFIGS["default"]
+    (before, after), said = pair(config), "^The weights of step 8 are not kept, so the change from step 7 can"
+    for step in (6, 7, 9):
+        with pytest.raises(InputError, match=f"{said}not be shown; choose another step.$"):
+            step_change(config, before, dataclasses.replace(after, step=step))
+
+
+def test_what_it_leaves_out_is_said_and_the_same_step_is_computed_once(pair):
+    config, shots = CONFIGS["default"], pair(CONFIGS["default"])
+    both = config.with_changes(dropout=0.4, precision="bfloat16")
+    assert step_change(config, *shots) is step_change(config, *shots)
+    assert step_change(config, *shots).without == ()
+    assert step_change(both, *shots).without == ("dropout", "bfloat16")
+    assert step_change(both.with_changes(dropout_on=()), *shots).without == ("bfloat16",)
+    assert step_change(both, *shots).loss == step_change(config, *shots).loss
+
+
+def test_numbers_beyond_a_float32_say_that_the_training_has_diverged(pair):
+    with pytest.raises(InputError, match="^The numbers of the model of step 7 are not finite"):
+        step_change(CONFIGS["default"], *pair(CONFIGS["default"], 1e28))

@@ -1,0 +1,128 @@
+"""The formula below the picture of the model: of the cell that is kept, whoever names it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.pages.visitor import formulas
+
+CELL = {"box": "decoder.0.cross", "head": 1, "row": 2, "column": 4, "table": "weights"}
+LINK = "decoder.0.cross~1~2~4~weights"
+
+
+@pytest.fixture
+def inside(revisit):
+    """Look inside, of a run that has finished its 25 steps."""
+    return revisit(steps=25).go("anatomy")
+
+
+def keep(visitor, how=None, **cell):
+    """Click a cell of the picture."""
+    return visitor.send("player", "cell", CELL | cell | {"how": how or {}})
+
+
+def result(visitor):
+    """The number that the formula ends with."""
+    return float(re.findall(r"-?\d+\.?\d*", formulas(visitor)[1].replace("{,}", ""))[-1])
+
+
+def test_a_kept_cell_is_explained_with_the_models_own_number_and_stands_in_the_link(inside):
+    assert formulas(inside) == []
+    for step in (25, 4):
+        keep(inside.stand(step))
+        frame = inside.run.view.frame_at(step)
+        weight = frame.map(frame.row_of("banana"), "decoder.0.cross")[1][2, 4]
+        assert formulas(inside)[1].startswith("w_{3,5} = ")
+        assert result(inside) == pytest.approx(weight, abs=2e-3)
+        assert inside.says(f"model of step {step}. The softmax makes each row of scores a row of weights")
+    assert inside.link["box"] == LINK
+    inside.send("player", "cell", {"how": {}})  # let go
+    assert formulas(inside) == []
+    assert "box" not in inside.link
+
+
+def test_a_link_to_a_cell_opens_it_for_someone_else_and_elsewhere_it_stays(inside):
+    keep(inside.stand(25))
+    guest = inside.__class__(inside.link, {}, "anatomy")
+    assert formulas(guest) == formulas(inside)
+    assert guest.player["opened"] == CELL
+    guest.go("explore").go("anatomy")
+    assert formulas(guest) == formulas(inside)
+
+
+def test_what_is_arranged_in_another_way_is_explained_so_and_the_page_says_no_more_than_that(inside):
+    keep(inside, table="scale", box="encoder.0")
+    trained = result(inside)
+    keep(inside, {"score_scale": "sqrt_d_model"}, table="scale", box="encoder.0")
+    assert "d_{model}" in formulas(inside)[0]
+    assert result(inside) == pytest.approx(trained / np.sqrt(2), abs=2e-3)  # 8 features in 2 heads
+    keep(inside, table="scale", box="encoder.0")
+    assert result(inside) == trained
+
+
+@pytest.mark.parametrize(
+    ("how", "refused"),
+    [
+        ({"norm_placement": "sideways"}, "norm_placement is 'sideways'; choose one of pre, post, branch."),
+        ({"device": "cuda", "d_model": "9", "__class__": "x"}, None),
+        ({"score_scale": 7}, None),
+    ],
+)
+def test_nothing_else_can_be_arranged_whoever_asks_for_it(inside, how, refused):
+    keep(inside)
+    before = formulas(inside)
+    keep(inside, how)
+    assert inside.errors == ([refused] if refused else [])
+    assert formulas(inside) == ([] if refused else before)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        {"box": "decoder.7.cross"},
+        {"table": "nonsense"},
+        {"box": "<b>x</b>" * 9},
+        {"box": "encoder.0.feed_forward"},
+    ],
+)
+def test_a_cell_that_this_model_does_not_have_is_refused_in_words(inside, cell):
+    keep(inside, **cell)
+    (said,) = inside.errors
+    assert said.startswith(f"This model has no {cell.get('table', 'weights')!r} in ")
+    assert said.endswith("choose a cell of the picture.")
+    assert formulas(inside) == []
+
+
+def test_rows_and_heads_beyond_the_last_mean_the_last(inside):
+    keep(inside, head=99, row=99_999, column=-3)
+    assert formulas(inside)[1].startswith("w_{7,1} = ")  # six letters and [EOS]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "",
+        "x",
+        "~",
+        "decoder.0.cross",
+        "decoder.0.cross~-1",
+        f"{LINK}~weights",
+        "a" * 500,
+        "<script>~0",
+        "é~0",
+    ],
+)
+def test_a_forged_link_opens_nothing(inside, forged):
+    guest = inside.__class__({"run": inside.run.id, "box": forged}, {}, "anatomy")
+    assert guest.errors == []
+    assert guest.player["opened"] is None
+    assert "box" not in guest.link
+
+
+def test_a_cell_of_a_map_on_watch_opens_here(inside):
+    watch = inside.go("train")
+    at = {"at": {"kind": "cross"}, "head": ["decoder.0.cross", 1], "point": [2, 4]}
+    assert formulas(watch.send("player", "cell", at).go("anatomy"))[1].startswith("w_{3,5} = ")

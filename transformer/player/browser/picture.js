@@ -1,0 +1,174 @@
+// One forward pass as the server packs it (transformer/anatomy/boxes.py): its tables, their colours, and which cells
+// go together.
+
+export function unpacked(bytes) {
+  const end = bytes.indexOf(10);
+  const pass = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
+  const numbers = new Float32Array(bytes.slice(end + 1).buffer);
+  let at = 0;
+  pass.boxes.forEach((box, order) => {
+    Object.assign(box, { order, of: {} });
+    for (const table of box.tables) {
+      const size = table.shape.reduce((a, b) => a * b);
+      const [high, wide] = table.shape.slice(-2);
+      const heads = table.shape.length > 2 ? table.shape[0] : 0;
+      Object.assign(table, { high, wide, heads, values: numbers.subarray(at, at + size) });
+      box.of[table.key] = table;
+      at += size;
+    }
+  });
+  pass.of = Object.fromEntries(pass.boxes.map((box) => [box.name, box]));
+  return pass;
+}
+
+export const cellOf = (table, head, row, column) => (
+  table.values[((table.heads ? head : 0) * table.high + row) * table.wide + column]);
+
+// Why a cell is blocked, as a code; 0 where it is open, or its table has no mask.
+export const codeOf = (box, table, head, row, column) => (table.coded ? cellOf(box.of.mask, head, row, column) : 0);
+
+export const isShare = (table) => table.role === "weights" || table.role === "probabilities";
+
+// The largest number of what is shown of a table: where its scale ends.
+export function endOf(table, head) {
+  if (isShare(table)) return 1;
+  const size = table.high * table.wide;
+  const from = table.heads ? head * size : 0;
+  let end = 0;
+  for (let i = from; i < from + size; i += 1) end = Math.max(end, Math.abs(table.values[i]));
+  return end || 1;
+}
+
+const channels = (color) => (color.startsWith("#")
+  ? [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)) : color.match(/\d+/g).map(Number));
+const pixel = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+const ramps = new Map();
+
+// 256 pixels of a scale, given as stops from 0 to 1.
+function ramp(scale) {
+  const key = JSON.stringify(scale);
+  if (!ramps.has(key)) {
+    const stops = scale.map(([at, color]) => [at, channels(color)]);
+    ramps.set(key, Uint32Array.from({ length: 256 }, (_, i) => {
+      const next = Math.max(1, stops.findIndex(([at]) => at >= i / 255));
+      const [[low, from], [high, to]] = [stops[next - 1], stops[next]];
+      const share = (i / 255 - low) / (high - low);
+      return pixel(from.map((c, k) => Math.round(c + share * (to[k] - c))));
+    }));
+  }
+  return ramps.get(key);
+}
+
+const INNER = 9; // pixels of a cell that may be blocked: there is room for its mark
+const MARK = pixel([28, 24, 48]);
+// What is drawn upon a blocked cell, by its code: a slash, a dot, both, a cross.
+const slash = (x, y) => x + y === INNER - 1;
+const dot = (x, y) => Math.hypot(x - 4, y - 4) < 1.6;
+const MARKS = [null, slash, dot, (x, y) => slash(x, y) || dot(x, y), (x, y) => x === y || slash(x, y)];
+
+// Draw cells into a canvas, which the page scales. value(row, column): from 0 to 1; code(row, column): why it is blocked.
+export function paint(canvas, [high, wide], scale, value, blocked, code) {
+  const inner = code ? INNER : 1;
+  if (canvas.width !== wide * inner || canvas.height !== high * inner) Object.assign(canvas, { width: wide * inner, height: high * inner });
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(canvas.width, canvas.height);
+  const pixels = new Uint32Array(image.data.buffer);
+  const colors = ramp(scale);
+  for (let row = 0; row < high; row += 1) {
+    for (let column = 0; column < wide; column += 1) {
+      const why = code ? code(row, column) : 0;
+      const color = why ? pixel(channels(blocked[why][0])) : colors[Math.round(255 * Math.min(1, Math.max(0, value(row, column))))];
+      for (let y = 0; y < inner; y += 1) {
+        const from = (row * inner + y) * canvas.width + column * inner;
+        for (let x = 0; x < inner; x += 1) pixels[from + x] = why && MARKS[why](x, y) ? MARK : color;
+      }
+    }
+  }
+  context.putImageData(image, 0, 0);
+}
+
+export function paintTable(canvas, pass, box, table, head) {
+  const end = endOf(table, head);
+  const value = isShare(table) ? (row, column) => cellOf(table, head, row, column)
+    : (row, column) => 0.5 + cellOf(table, head, row, column) / (2 * end);
+  const code = table.coded && ((row, column) => codeOf(box, table, head, row, column));
+  paint(canvas, [table.high, table.wide], pass.scales[table.role], value, pass.blocked, code);
+}
+
+// The number of a cell, or why there is none.
+export function said(pass, box, table, head, row, column) {
+  const code = codeOf(box, table, head, row, column);
+  if (code) return pass.blocked[code][2];
+  const value = cellOf(table, head, row, column);
+  if (table.role === "mask") return "may be read";
+  if (table.role === "ids") return String(value);
+  return isShare(table) ? `${(100 * value).toFixed(1)}%` : String(Number(value.toPrecision(4))).replace("-", "−");
+}
+
+// The names of the rows or columns of a table.
+export function label(pass, box, axis, i) {
+  if (axis === "key") return `“${pass.tokens[box.keySide][i]}”`;
+  if (axis === "token") return `“${pass.vocabulary[i]}”`;
+  if (pass.tokens[axis]) return `“${pass.rows[axis][i]}”`;
+  return axis && `${axis} ${i + 1}`;
+}
+
+const READ = ["stream", "input", "memory"]; // tables of an attention whose rows become keys and values
+const SCORED = ["query", "key", "scores", "scale", "mask", "masked"];
+const APART = { value: SCORED, key: ["value"] }; // tables that a table is neither made of nor goes into
+
+// Keys of the tables of a box of which one is made, over all stages.
+function sources(box, key, found = new Set()) {
+  for (const one of box.of[key].madeOf) if (!found.has(one)) sources(box, one, found.add(one));
+  return found;
+}
+
+// What a cell is made of and what it goes into: for each box of a pass the rows and columns to light, by their axis;
+// `way(key)`: "into" where the cell goes into that table of the box, "beside" where it meets it on the way there;
+// `apart`: tables that have nothing to do with it.
+export function together(pass, { box: name, table: key, head, row, column }) {
+  const home = pass.of[name];
+  const table = home.of[key];
+  const own = {};
+  const add = (axes, axis, i) => { if (axis && i !== undefined) (axes[axis] ??= new Set()).add(i); };
+  add(own, table.rows, row);
+  add(own, table.columns, column);
+  const alone = home.keySide === home.side; // an attention to its own tokens
+  if (home.kind === "attention" && READ.includes(key)) add(own, "key", key === "memory" || alone ? row : undefined);
+  const values = home.of.value?.wide;
+  if (key === "mixed") add(own, "joined feature", head * values + column);
+  if (key === "joined") add(own, "value feature", Math.floor(column / values) === head ? column % values : undefined);
+  const at = [...own[home.side] ?? []];
+  const keys = [...own.key ?? []];
+  return Object.fromEntries(pass.boxes.map((box) => {
+    if (box === home) {
+      const made = sources(home, key);
+      return [box.name, {
+        ...own, read: alone ? new Set([...at, ...keys]) : new Set(at), apart: APART[key] ?? [],
+        way: (one) => (made.has(one) ? "" : sources(home, one).has(key) ? "into" : "beside"),
+      }];
+    }
+    const later = box.order > home.order;
+    const axes = { way: () => (later ? "into" : ""), apart: [] };
+    if (box.side === home.side) for (const i of [...at, ...(alone && box.order < home.order ? keys : [])]) add(axes, box.side, i);
+    else if (home.keySide === box.side) keys.forEach((i) => add(axes, box.side, i));
+    else if (box.keySide === home.side) at.forEach((i) => add(axes, "key", i));
+    return [box.name, axes];
+  }));
+}
+
+// What one step changes: a line of JSON, and behind it the weights of every attention after the step.
+export function unpackedChange(bytes, pass) {
+  const end = bytes.indexOf(10);
+  const change = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
+  const numbers = new Float32Array(bytes.slice(end + 1).buffer);
+  let at = 0;
+  Object.assign(change, { maps: {}, most: 1e-6 });
+  for (const [site, size] of Object.entries(change.sites)) {
+    const [after, before] = [numbers.subarray(at, at + size), pass.of[site]?.of.weights.values ?? []];
+    change.maps[site] = after;
+    for (let i = 0; i < size; i += 1) change.most = Math.max(change.most, Math.abs(after[i] - (before[i] ?? after[i])));
+    at += size;
+  }
+  return change;
+}
