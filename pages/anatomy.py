@@ -14,6 +14,7 @@ from pages.runs.lost import ELSEWHERE, lost_run
 from pages.runs.run_list import run_list
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import selection
+from pages.shared.session import session
 from pages.shared.style import style
 from transformer.recording.view import RunView
 
@@ -37,5 +38,5 @@ def live(view: RunView) -> int | None:
     return selection.answered(view)
 
 
-following(run, live, word=word, control=picture, parts="model", picture={})
+following(run, live, word=word, control=picture, parts="model", picture={"how": session.arranged})
 keyring()

@@ -57,6 +57,7 @@ run = begin(run, config, edited=False)
 before = compared_with(run)
 if session.word is None and "word" not in st.query_params:
     session.word = min((question.text for question in run.questions), key=len)  # with padding
+session.arranged = {}  # here the model is shown as it was trained
 seen = run.view
 kind = selection.kind(run.config.model, opens_on="decoder")  # the attention that has both masks
 if session.box is None and seen.frame is not None:

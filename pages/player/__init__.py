@@ -12,6 +12,7 @@ from pages.shared.session import Place, heard, session
 from pages.stream.channel import seen_of
 from pages.stream.files import PLAYER, loading, plotly, styles
 from pages.stream.tickets import ticket
+from transformer.anatomy.boxes import ARRANGED
 from transformer.recording.view import RunView
 from transformer.runs.watched import Watched
 
@@ -72,7 +73,7 @@ def player(
                     on_cell(kind, site, head, (row, column))
             case {"box": str(), "how": dict(how)} as sent:
                 session.box, session.goes_inside = Place.sent(sent), data.get("parts") != "model"
-                session.arranged = {name: value for name, value in how.items() if isinstance(value, str)}
+                session.arranged = {name: how[name] for name in ARRANGED if isinstance(how.get(name), str)}
             case {"how": dict()}:
                 session.box = None
 

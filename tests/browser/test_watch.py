@@ -235,6 +235,7 @@ def test_a_run_is_commanded_from_the_keyboard(watch):
     watch.until(lambda: watch.state == "paused")
     keyboard.press("x")
     watch.until(lambda: watch.state == "stopped")
+    expect(watch.page.locator(".st-key-run_start button").filter(has_text="New run")).to_be_enabled()
     keyboard.press("s")
     watch.until(lambda: watch.state == "training")
     keyboard.press("x")

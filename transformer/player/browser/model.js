@@ -36,7 +36,6 @@ export class Model {
       title: value === "step" ? "What the training step after the one that is shown changes" : "",
     }));
     this.modes = element("div", { className: "choices st-key-model_mode", role: "group", ariaLabel: "What is shown" }, ...modes);
-    this.modes.role = "group";
     this.lanes.append(this.lines);
     root.replaceChildren(element("div", { className: "bar" }, this.modes, this.readout), this.lanes, this.legend, this.batch);
     root.addEventListener("keydown", (event) => this.key(event));
@@ -59,14 +58,21 @@ export class Model {
     const same = this.pass && shapeOf(this.pass) === shapeOf(pass);
     this.readout.classList.remove("refused");
     Object.assign(this, { pass, maps, change, roles });
-    this.open = new Set([...this.open].filter((name) => pass.of[name]));
-    const { box, table: key, head, row, column } = this.kept ?? {};
-    const table = pass.of[box]?.of[key]; // another model or word may have none, or a smaller one
-    this.kept = table ? { box, table: key, head, row: inside(row, table.high), column: inside(column, table.wide) } : null;
-    if (this.pointed && this.pointed.row >= pass.of[this.pointed.box]?.of[this.pointed.table]?.high) this.pointed = null;
+    this.settle();
     this.root.dataset.step = maps?.step ?? pass.step;
     if (!same || this.built !== this.wanted()) this.arrange();
     else this.paint();
+  }
+
+  // Stand at what this pass has: another model or word may have no such box or table, or a smaller one.
+  settle() {
+    const { pass: { of } } = this;
+    this.open = new Set([...this.open].filter((name) => of[name]));
+    for (const name of ["kept", "pointed"]) {
+      const at = this[name];
+      const table = of[at?.box]?.of[at.table];
+      this[name] = table ? { ...at, row: inside(at.row, table.high), column: inside(at.column, table.wide) } : null;
+    }
   }
 
   // Open one box, or the cell of a table of it, from elsewhere.
@@ -74,7 +80,9 @@ export class Model {
     this.open = new Set([box]);
     this.heads[box] = head;
     this.kept = table === null ? null : { box, table, head, row, column };
-    if (this.pass) this.arrange();
+    if (!this.pass) return;
+    this.settle();
+    this.arrange();
   }
 
   setMode(mode) {
@@ -208,9 +216,10 @@ export class Model {
     const thin = this.open.size > 0 && !isOpen;
     const part = { box, tables: [], heads: [] };
     const shape = `${this.pass.tokens[box.side].length} positions`;
+    const named = isOpen ? `${box.lane === "encoder" ? "Encoder" : "Decoder"} · ${box.title}` : box.title;
     const title = element("button", {
-      type: "button", className: "title", textContent: isOpen ? `${box.lane === "encoder" ? "Encoder" : "Decoder"} · ${box.title}` : box.title, ariaExpanded: String(isOpen),
-      title: box.sentence, ariaLabel: `${box.title}, ${shape}. ${box.sentence}`, onclick: () => this.toggle(box.name),
+      type: "button", className: "title", textContent: named, ariaExpanded: String(isOpen),
+      title: box.sentence, ariaLabel: `${named}, ${shape}. ${box.sentence}`, onclick: () => this.toggle(box.name),
     });
     const host = element("section", { className: `box ${box.kind}${isOpen ? " open" : ""}${thin ? " thin" : ""}` }, title);
     host.dataset.box = box.name;
@@ -246,6 +255,7 @@ export class Model {
     return element("div", { className: "arrangement" }, ...(options && !this.only ? names : []).map((name) => {
       const choice = element("select", { ariaLabel: ARRANGED[name], onchange: ({ target }) => {
         this.how = { ...this.how, [name]: target.value };
+        this.hooks.kept(this.kept ?? { box: box.name, head: this.headOf(box.name) }); // its formula changes too
         this.hooks.asks();
       } }, ...options[name].map((value) => element("option", { value, textContent: SAID[value] ?? value, selected: value === arranged[name] })));
       const trained = arranged[name] === own[name];
