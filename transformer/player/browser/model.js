@@ -57,9 +57,11 @@ export class Model {
   show(pass, { maps = null, change = null, roles = {} } = {}) {
     const same = this.pass && shapeOf(this.pass) === shapeOf(pass);
     this.readout.classList.remove("refused");
-    Object.assign(this, { pass, maps, change, roles });
+    // What was recorded is of the model as it was trained.
+    const altered = JSON.stringify(pass.arranged) !== JSON.stringify(pass.own);
+    Object.assign(this, { pass, maps: altered ? null : maps, change, roles: altered ? {} : roles });
     this.settle();
-    this.root.dataset.step = maps?.step ?? pass.step;
+    this.root.dataset.step = this.maps?.step ?? pass.step;
     if (!same || this.built !== this.wanted()) this.arrange();
     else this.paint();
   }
