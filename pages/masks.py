@@ -16,7 +16,7 @@ from pages.controls.mask_switches import (
 )
 from pages.controls.words import probe_words, word_choice
 from pages.inside.explanation import explanation
-from pages.inside.mask_words import batch_table, compared, learned_with, two_losses
+from pages.inside.mask_words import batch_table, compared, learned_with, others, two_losses
 from pages.player.figure import live_figure
 from pages.player.following import following
 from pages.runs import drafts, known
@@ -100,8 +100,7 @@ def live(view: RunView) -> int | None:
         if selection.step() is not None and frame.interventions.masks != view.interventions.masks:
             said += " The switches show the masks at the newest step."
     with below:
-        others = tuple(question.text for question in run.questions if question.text != word)
-        explanation(view, asked_snapshot(view), word, others)
+        explanation(view, asked_snapshot(view), word, others(run, word))
     with sentence:
         st.html(f"<div>{said}</div>")
     with two:

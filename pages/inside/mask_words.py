@@ -85,6 +85,11 @@ def _lesson(frames: Sequence[Frame], masks: Sequence[Mapping[str, bool]]) -> str
     return "The two runs differ only in their masks."
 
 
+def others(run: Watched, word: str) -> tuple[str, ...]:
+    """The other tracked words, with which one is padded in a batch."""
+    return tuple(question.text for question in run.questions if question.text != word)
+
+
 def batch_table(run: Watched, chosen: str) -> str:
     """The tracked words as one batch of tokens, with [PAD] marked."""
     words = [question.text for question in run.questions]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import weakref
 from collections.abc import Mapping
 from dataclasses import asdict
 
-import numpy as np
-
-from transformer.anatomy.boxes import ARRANGED, arranged, packed
+from pages.inside.mask_words import others
+from transformer.anatomy.boxes import ARRANGED, arranged, packed, with_numbers
 from transformer.anatomy.change import step_change
 from transformer.anatomy.trace import trace
 from transformer.asking import QUESTIONS
@@ -22,7 +20,7 @@ from transformer.runs.watched import Watched
 
 def beside(run: Watched, word: str, asked: Mapping[str, str]) -> tuple[str, ...]:
     """The words of the batch in which a word is looked at: none, or all tracked ones."""
-    return tuple(one.text for one in run.questions if one.text != word) if asked.get("batch") else ()
+    return others(run, word) if asked.get("batch") else ()
 
 
 def forward_pass(run: Watched, step: int, asked: Mapping[str, str]) -> bytes:
@@ -36,14 +34,14 @@ def forward_pass(run: Watched, step: int, asked: Mapping[str, str]) -> bytes:
     """
     view, word = run.view, asked.get("word", "")
     snapshot = _snapshot(view, step)
-    config, others = arranged(view.config, asked), beside(run, word, asked)
-    key = "picture", config, weakref.ref(snapshot), word, others
+    config, words = arranged(view.config, asked), beside(run, word, asked)
+    key = "picture", config, weakref.ref(snapshot), word, words
     own = {name: getattr(view.config.model, name) for name in ARRANGED}
     now = {name: getattr(config.model, name) for name in ARRANGED}
     return QUESTIONS.get(
         key,
         lambda: packed(
-            trace(config, snapshot, word, others),
+            trace(config, snapshot, word, words),
             snapshot.step,
             **LOOK,
             word=word,
@@ -68,13 +66,11 @@ def change(run: Watched, step: int, asked: Mapping[str, str]) -> bytes:
     passed = trace(view.config, after, word, beside(run, word, asked))
     later = {site: one.weights for site, one in passed.attentions.items()}
     later["probabilities"] = passed.probabilities
-    weights = {name: np.ascontiguousarray(array, dtype="<f4") for name, array in later.items()}
     head = asdict(found) | {
         "boxes": {name: asdict(box) | {"ratio": box.ratio} for name, box in found.boxes.items()},
-        "sites": {site: array.size for site, array in weights.items()},
+        "sites": {site: array.size for site, array in later.items()},
     }
-    line = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode()
-    return b"\n".join([line, b"".join(array.tobytes() for array in weights.values())])
+    return with_numbers(head, later.values())
 
 
 def _snapshot(view: RunView, step: int) -> Snapshot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -272,7 +272,7 @@ def packed(trace: ForwardTrace, step: int, **more: Any) -> bytes:
     arrays: list[Array] = []
 
     def placed(array: Array) -> list[int]:
-        arrays.append(np.ascontiguousarray(array, dtype="<f4"))
+        arrays.append(array)
         return list(array.shape)
 
     head = {
@@ -310,8 +310,13 @@ def packed(trace: ForwardTrace, step: int, **more: Any) -> bytes:
             for box in found
         ],
     }
-    line = json.dumps(head | more, separators=(",", ":"), ensure_ascii=False).encode()
-    return b"\n".join([line, b"".join(array.tobytes() for array in arrays)])
+    return with_numbers(head | more, arrays)
+
+
+def with_numbers(head: Mapping[str, Any], arrays: Iterable[Array]) -> bytes:
+    """A line of JSON, and behind it the numbers of some arrays as float32, little-endian."""
+    line = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode()
+    return b"\n".join([line, b"".join(array.astype("<f4").tobytes() for array in arrays)])
 
 
 def _lens(trace: ForwardTrace, name: str) -> list[list[list[float]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -158,12 +158,11 @@ def explained(trace: ForwardTrace, box: str, table: str, head: int, row: int, co
     )
     made = MAKERS[table](cell)
     of_head = f", head {cell.head + 1}" if n_heads > 1 else ""
-    return Explained(
+    return replace(
+        made,
         title=f"{found.title}{of_head} · {place.name}",
-        sentence=made.sentence,
         formula=broken_formula(made.formula),
         numbers=broken_numbers(made.numbers),
-        result=made.result,
     )
 
 

@@ -5,11 +5,16 @@ export const ONE = 65534;
 export const BLOCKED = 65535;
 export const GAP = 1; // cells between two tiles
 
+// A line of JSON, and a copy of the bytes behind it.
+export function parted(bytes) {
+  const end = bytes.indexOf(10);
+  return [JSON.parse(new TextDecoder().decode(bytes.subarray(0, end))), bytes.slice(end + 1).buffer];
+}
+
 // A line of JSON, and behind it of each site (N, H, Q, K) codes: of later steps the difference to the one before.
 export function decoded(bytes) {
-  const end = bytes.indexOf(10);
-  const chunk = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
-  const numbers = new Uint16Array(bytes.slice(end + 1).buffer);
+  const [chunk, body] = parted(bytes);
+  const numbers = new Uint16Array(body);
   const n = chunk.steps.length;
   let at = 0;
   chunk.codes = {};

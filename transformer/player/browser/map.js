@@ -2,20 +2,15 @@
 
 import { element } from "./element.js";
 
-const LETTERS = { encoder: "self", decoder: "self", sequence: "self", cross: "cross" };
-
-// The lanes of a model: of each stack the sites of each layer, with their kind.
+// The lanes of a model: of each stack the attentions of each layer, self-attention first.
 function lanes(kinds) {
-  const found = new Map();
-  for (const [kind, { name, sites }] of Object.entries(kinds)) {
-    for (const site of sites) {
-      const [stack, layer] = site.split(".");
-      if (!found.has(stack)) found.set(stack, new Map());
-      const layers = found.get(stack);
-      layers.set(layer, [...layers.get(layer) ?? [], { kind, name, site, layer }]);
-    }
+  const found = { encoder: {}, decoder: {} };
+  const all = Object.entries(kinds).flatMap(([kind, { sites }]) => sites.map((site) => ({ kind, site })));
+  for (const one of all.sort((a, b) => (a.kind === "cross") - (b.kind === "cross"))) {
+    const [stack, layer] = one.site.split(".");
+    (found[stack][layer] ??= []).push(one);
   }
-  return [...found].sort(([a], [b]) => (a === "encoder" ? -1 : b === "encoder" ? 1 : 0));
+  return Object.entries(found).filter(([, layers]) => Object.keys(layers).length);
 }
 
 // Draw the map into a host. shown: the site of the head that is shown large; pick: called with kind and site.
@@ -24,18 +19,20 @@ export function drawMap(host, kinds, shown, pick) {
   if (host.drawn === drawn) return;
   const focused = host.contains(document.activeElement) && document.activeElement.dataset.site;
   host.drawn = drawn;
-  host.replaceChildren(...lanes(kinds).map(([stack, layers]) => element("div", {}, element("small", { textContent: stack }),
+  const stacks = lanes(kinds);
+  host.replaceChildren(...stacks.map(([stack, layers], i) => element("div", {}, element("small", { textContent: stack }),
     element("i", { title: "Embedding" }),
-    ...[...layers].flatMap(([layer, sites]) => [
-      ...sites.sort((a, b) => (a.kind === "cross") - (b.kind === "cross")).map(({ kind, site }) => {
+    ...Object.entries(layers).flatMap(([layer, sites]) => [
+      ...sites.map(({ kind, site }) => {
+        const attention = kind === "cross" ? "cross-attention" : "self-attention";
+        const title = `${stack}, layer ${Number(layer) + 1}: ${attention}`;
         const button = element("button", {
-          type: "button", textContent: LETTERS[kind][0], ariaPressed: String(site === shown), onclick: () => pick(kind, site),
-          title: `${stack}, layer ${Number(layer) + 1}: ${LETTERS[kind]}-attention`, ariaLabel: `${stack}, layer ${Number(layer) + 1}: ${LETTERS[kind]}-attention`,
+          type: "button", textContent: attention[0], title, ariaLabel: title, ariaPressed: String(site === shown), onclick: () => pick(kind, site),
         });
         button.dataset.site = site;
         return button;
       }),
       element("i", { title: "Feed-forward" }),
-    ]), element("i", { title: stack === "encoder" && layers.size && Object.keys(kinds).length > 1 ? "Encoder’s output" : "Next token" }))));
+    ]), element("i", { title: i < stacks.length - 1 ? "Encoder’s output" : "Next token" }))));
   if (focused) host.querySelector(`[data-site="${focused}"]`)?.focus();
 }

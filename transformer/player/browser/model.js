@@ -58,12 +58,14 @@ export class Model {
     const same = this.pass && shapeOf(this.pass) === shapeOf(pass);
     this.readout.classList.remove("refused");
     // What was recorded is of the model as it was trained.
+    const renewed = pass !== this.pass || change !== this.change;
     const altered = JSON.stringify(pass.arranged) !== JSON.stringify(pass.own);
     Object.assign(this, { pass, maps: altered ? null : maps, change, roles: altered ? {} : roles });
     this.settle();
     this.root.dataset.step = this.maps?.step ?? pass.step;
     if (!same || this.built !== this.wanted()) this.arrange();
-    else this.paint();
+    else if (renewed) this.paint();
+    else this.paintMaps();
   }
 
   // Stand at what this pass has: another model or word may have no such box or table, or a smaller one.
@@ -318,29 +320,36 @@ export class Model {
     const { pass, writing } = this;
     for (const part of this.parts.values()) {
       const box = (part.box = pass.of[part.box.name]); // the elements outlive the pass for which they were made
-      const { tables, heads, vectors, likely, lens, bars, role } = part;
+      const { tables, vectors, likely, lens, bars } = part;
       const head = box.of.weights ? this.headOf(box.name) : 0;
       for (const entry of tables) {
         const { canvas, end } = entry;
         const table = (entry.table = box.of[entry.table.key]);
-        if (table.key === "weights") this.paintHead(canvas, box, head);
-        else paintTable(canvas, pass, box, table, head);
+        if (table.key !== "weights") paintTable(canvas, pass, box, table, head);
         end.textContent = `${table.high}×${table.wide}`;
         end.title = isShare(table) || table.role === "mask" || table.role === "ids" ? "" : `The colours end at ±${Number(endOf(table, head).toPrecision(2))}.`;
       }
-      heads.forEach((canvas, number) => this.paintHead(canvas, box, number));
       if (vectors) paintTable(vectors[0], pass, box, box.of[vectors[1]], head);
       if (likely) drawLikely(likely, pass, box, writing, this.mode === "step" ? this.change?.maps?.probabilities : null);
-      if (role) drawRole(role, this.roles[box.name]);
       if (lens) drawLens(lens, pass, box, writing);
       if (bars) drawChanges(bars, this.mode === "step" && this.change?.boxes?.[box.name]);
     }
-    this.rows();
+    this.paintMaps();
     this.light();
-    this.tell();
     drawLegend(this.legend, pass, this.parts);
     this.batch.hidden = this.mode !== "step";
     if (this.mode === "step") drawBatch(this.batch, this.change, this.compare, (value) => { this.compare = value; this.paint(); });
+  }
+
+  // What changes with every recorded step: the maps of weights, and what is said of them.
+  paintMaps() {
+    for (const { box, tables, heads, role } of this.parts.values()) {
+      heads.forEach((canvas, number) => this.paintHead(canvas, box, number));
+      const open = tables.find(({ table }) => table.key === "weights");
+      if (open) this.paintHead(open.canvas, box, this.headOf(box.name));
+      if (role) drawRole(role, this.roles[box.name]);
+    }
+    this.tell();
   }
 
   // A small map: of the recorded step where there is one, else of the pass; in `this step`, before, after, or both.
@@ -360,14 +369,13 @@ export class Model {
     } else paintTable(canvas, pass, box, table, head);
   }
 
-  rows() {
-    const at = this.pointed ?? this.kept;
-    const lit = at && together(this.pass, at);
+  // Tokens at the left whose rows go together with the cell. lit: by box, from `together`.
+  rows(lit) {
     for (const list of this.lanes.querySelectorAll(".tokens")) {
       const { side } = list.dataset;
-      const rows = lit && Object.entries(lit).filter(([name, axes]) => this.pass.of[name].side === side && axes[side]).flatMap(([, axes]) => [...axes[side]]);
+      const rows = Object.entries(lit).filter(([name, axes]) => this.pass.of[name].side === side && axes[side]).flatMap(([, axes]) => [...axes[side]]);
       [...list.children].slice(1).forEach((one, i) => {
-        one.classList.toggle("lit", Boolean(rows?.includes(i)));
+        one.classList.toggle("lit", rows.includes(i));
         one.classList.toggle("chosen", side === this.pass.writing && i === this.writing);
       });
     }
@@ -394,7 +402,6 @@ export class Model {
     if (JSON.stringify(cell) === JSON.stringify(this.pointed)) return;
     this.pointed = cell;
     this.light();
-    this.rows();
     this.tell();
   }
 
@@ -419,7 +426,8 @@ export class Model {
   // Frames around the rows and columns that go together with the cell.
   light() {
     const at = this.pointed ?? this.kept;
-    const lit = at && this.pass.of[at.box]?.of[at.table] ? together(this.pass, at) : {};
+    const lit = at ? together(this.pass, at) : {};
+    this.rows(lit);
     for (const { box, tables } of this.parts.values()) {
       for (const { table, overlays } of tables) {
         const axes = lit[box.name] ?? {};

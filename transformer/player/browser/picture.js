@@ -1,10 +1,11 @@
 // One forward pass as the server packs it (transformer/anatomy/boxes.py): its tables, their colours, and which cells
 // go together.
 
+import { parted } from "./chunks.js";
+
 export function unpacked(bytes) {
-  const end = bytes.indexOf(10);
-  const pass = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
-  const numbers = new Float32Array(bytes.slice(end + 1).buffer);
+  const [pass, body] = parted(bytes);
+  const numbers = new Float32Array(body);
   let at = 0;
   pass.boxes.forEach((box, order) => {
     Object.assign(box, { order, of: {} });
@@ -159,9 +160,8 @@ export function together(pass, { box: name, table: key, head, row, column }) {
 
 // What one step changes: a line of JSON, and behind it the weights of every attention after the step.
 export function unpackedChange(bytes, pass) {
-  const end = bytes.indexOf(10);
-  const change = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
-  const numbers = new Float32Array(bytes.slice(end + 1).buffer);
+  const [change, body] = parted(bytes);
+  const numbers = new Float32Array(body);
   let at = 0;
   Object.assign(change, { maps: {}, most: 1e-6 });
   for (const [site, size] of Object.entries(change.sites)) {

@@ -4,14 +4,16 @@ import { counted } from "./control.js";
 
 const MARKED = 7; // letters of a wrong token beside its row
 
+// What each head does at a step, by site.
+export const rolesAt = (segment, step) => (step === segment.from ? segment.roles : segment.later);
+
 // shown: what there is to draw, {index, maps, segment, step, kind, site, head}.
 export function largePicture({ index, maps, segment, step, kind, site, head }, { outline, fills, fileName }) {
   const look = maps.look.kinds[kind];
   const { weights, taken } = maps.large(site, head, look.causal);
   const arrays = { "0.z": weights };
   if (look.taken) arrays[`${look.causal ? 2 : 1}.z`] = taken;
-  const roles = step === segment.from ? segment.roles : segment.later;
-  const about = [`step ${counted(step)}`, roles[site][head], `“${maps.look.short}”`, `seed ${index.seed}`, maps.look.fed];
+  const about = [`step ${counted(step)}`, rolesAt(segment, step)[site][head], `“${maps.look.short}”`, `seed ${index.seed}`, maps.look.fed];
   const text = about.slice(0, fills ? 3 : 5).filter(Boolean).join(" · ");
   const gold = outline ? look.gold : [];
   return {

@@ -5,7 +5,7 @@ import { Control } from "./control.js";
 import { Drawing, failed, loadPlotly } from "./drawing.js";
 import { drawMap } from "./map.js";
 import { Model } from "./model.js";
-import { largePicture, neighbour, stripPicture, strongestCell } from "./pictures.js";
+import { largePicture, neighbour, rolesAt, stripPicture, strongestCell } from "./pictures.js";
 import { Texts } from "./texts.js";
 
 const CALM = 500; // ms between two passes of a run that is followed: each costs the training
@@ -325,7 +325,7 @@ export class Player {
     if (newest && known) {
       const forward = model.mode === "forward";
       this.numbers(step, newest);
-      if (forward) model.show(model.pass, { maps: newest, roles: this.roles(step) });
+      if (forward) model.show(model.pass, { maps: newest, roles: rolesAt(this.segment(step), step) });
       if (model.pass.step !== (forward ? newest.step : this.before(step))) {
         this.later ??= setTimeout(() => this.passed(), forward ? CALM : 2 * CALM);
       }
@@ -333,12 +333,6 @@ export class Player {
     }
     await this.passed(step);
     if (!this.chosen) this.numbers(step);
-  }
-
-  // What each head does at a step, by site.
-  roles(step) {
-    const segment = this.segment(step);
-    return step === segment.from ? segment.roles : segment.later;
   }
 
   // The last step that has a step after it, up to one.
@@ -357,7 +351,7 @@ export class Player {
       if (this.closed || pass.word !== this.at.word || (this.chosen && !this.playing)) return;
       model.asked = JSON.stringify([how, model.mode]);
       const newest = this.at.step === null && this.newest?.chunk.word === pass.word ? this.newest : null;
-      const roles = this.roles(pass.step);
+      const roles = rolesAt(this.segment(pass.step), pass.step);
       model.show(pass, { maps: newest, roles, change: model.change?.step === pass.step + 1 ? model.change : null });
       if (!asks || model.change) return;
       model.show(pass, { roles, change: await source.change(pass, how).catch((error) => ({ refused: error.message })) });

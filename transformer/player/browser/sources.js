@@ -56,7 +56,7 @@ export class Embedded extends Source {
   // pictures: {word, steps: {step: a packed forward pass}}
   constructor(index, chunks, pictures) {
     super();
-    Object.assign(this, { index, packed: chunks, pictures });
+    Object.assign(this, { index, packed: chunks, pictures, passes: {} });
   }
 
   async begin(changed) {
@@ -72,7 +72,8 @@ export class Embedded extends Source {
     const { word: only, steps } = this.pictures;
     if (word !== only) throw new Error(`This page holds the numbers of “${only}” alone; choose that word.`);
     const known = Object.keys(steps).map(Number);
-    return unpacked(await opened(steps[known[nearest(known, step)]]));
+    const at = known[nearest(known, step)];
+    return (this.passes[at] ??= opened(steps[at]).then(unpacked));
   }
 
   say() {}
