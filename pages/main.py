@@ -13,6 +13,7 @@ st.set_page_config(
 
 pages = [
     st.Page("train.py", title="Watch", default=True),
+    st.Page("race.py", title="Race"),
     st.Page("explore.py", title="Ask"),
     st.Page("anatomy.py", title="Look inside"),
     st.Page("masks.py", title="Masks"),
@@ -24,7 +25,7 @@ if session.page != page.title:  # what was wrong on another page is not said on 
     session.page, session.word_problem = page.title, None
 login()
 before()
-if page.title not in ("Watch", "Masks"):
+if page.title not in ("Watch", "Race", "Masks"):
     overtaken()
 page.run()
 st.set_page_config(page_icon="🔦")  # last: Streamlit takes a tenth of a second to know what an emoji is

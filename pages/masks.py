@@ -14,47 +14,37 @@ from pages.controls.mask_switches import (
     masks_pending,
     to_train,
 )
+from pages.controls.racing import race
 from pages.controls.words import probe_words, word_choice
 from pages.inside.explanation import explanation
-from pages.inside.mask_words import batch_table, compared, learned_with, others, two_losses
+from pages.inside.mask_words import batch_table, learned_with, others, two_losses
 from pages.player.figure import live_figure
 from pages.player.following import following
-from pages.runs import drafts, known
+from pages.runs import drafts
 from pages.runs.keyring import keyring
 from pages.runs.lost import lost_run
 from pages.runs.run_list import run_list
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import selection
-from pages.shared.session import Place, session
+from pages.shared.session import Place, session, take
 from pages.shared.style import style
-from pages.shared.wording import changed
-from transformer.interventions import MASKS
 from transformer.player.outputs import outputs
 from transformer.player.pictures import run_curves
 from transformer.player.sentences import without_masks
 from transformer.recording.frame import sites_of
 from transformer.recording.view import RunView
-from transformer.runs.registry import REGISTRY
-from transformer.runs.watched import Watched
 
 STAGES = ("scale", "mask", "masked", "weights")
 """Tables of an open attention that this page shows."""
 
 
-def compared_with(run: Watched) -> RunView | None:
-    """The run that this one was started from, if only their masks differ."""
-    parent = known.parent_of(run.view)
-    found = None if parent is None else REGISTRY.get(parent.id)
-    if found is None or found.view.frame is None or found.config.model.masks == run.config.model.masks:
-        return None
-    return found.view if {*changed(found, run.config)} <= {f"{mask}_mask" for mask in MASKS} else None
-
-
 style()
 run = selection.chosen_run() or drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
 config = session.settings = to_train(run)
+if beside(run):
+    for _ in take("start"):
+        race(run, config)
 run = begin(run, config, edited=False)
-before = compared_with(run)
 if session.word is None and "word" not in st.query_params:
     session.word = min((question.text for question in run.questions), key=len)  # with padding
 session.arranged = {}  # here the model is shown as it was trained
@@ -64,7 +54,8 @@ if session.box is None and seen.frame is not None:
     session.box = Place(*selection.head(seen.frame, sites_of(seen.frame.axes, kind)))
 
 lost_run("This page shows another model. Press Start to train it.")
-controls(run, seen, {}, config, buttons_row(), start=beside(run))
+races = beside(run)
+controls(run, seen, {}, config, buttons_row(), start=races, key="race_start" if races else "run_start")
 with st.sidebar:
     with st.container(key="mask_switches"):
         mask_switches(run)
@@ -79,7 +70,6 @@ with st.sidebar:
 picture = st.container(key="step_control")
 below = st.container(key="anatomy_formula")
 two = st.container(key="two_losses")
-both = st.container(key="both_runs")
 sentence = st.container(key="moment")
 left, right = st.columns([1.15, 1], gap="medium")
 curves, written = left.container(key="mask_curves"), right.container(key="mask_outputs")
@@ -96,7 +86,7 @@ def live(view: RunView) -> int | None:
     frame = selection.shown_frame(view)
     said = ""
     if frame is not None:
-        said = " ".join(filter(None, ("" if before else without_masks(frame), learned_with(view))))
+        said = " ".join(filter(None, (without_masks(frame), learned_with(view))))
         if selection.step() is not None and frame.interventions.masks != view.interventions.masks:
             said += " The switches show the masks at the newest step."
     with below:
@@ -104,12 +94,10 @@ def live(view: RunView) -> int | None:
     with sentence:
         st.html(f"<div>{said}</div>")
     with two:
-        st.html(two_losses(frame) if before is None else "<div></div>")
-    with both:
-        st.html("<div></div>" if before is None or frame is None else compared(before, view, word))
+        st.html(two_losses(frame))
     with curves:
         live_figure(
-            run_curves(view, before, None if selection.step() is None or frame is None else frame.step),
+            run_curves(view, None if selection.step() is None or frame is None else frame.step),
             key="mask_curves_figure",
             height="300px",
             file_name=f"headlight-masks-seed{view.config.seed}",

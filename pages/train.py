@@ -7,6 +7,7 @@ import streamlit as st
 from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import begin
 from pages.controls.holding import holding
+from pages.controls.racing import begin_race, race_against
 from pages.controls.words import chosen_word, probe_words
 from pages.inside.look_inside import look_at_cell, look_inside_link
 from pages.own_data.unknown import warn_of_unknown
@@ -48,9 +49,12 @@ with st.sidebar, st.container(key="settings_notice"):
             "one is shown."
         )
 
+begin_race(run)
 controls(run, seen, changed(run, config), config, buttons)
 with st.sidebar, st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
     probe_words(run)
+with buttons:
+    race_against(run)
 recording = exhibited(run) if config is not None else run  # as long as nothing has been done
 parent = known.parent_of(seen)
 learned_alike = parent is not None and parent.config.train.task == seen.config.train.task

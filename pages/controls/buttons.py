@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -40,6 +41,8 @@ def controls(
     row: DeltaGenerator,
     *,
     start: str = "",
+    beside: Sequence[Watched] = (),
+    key: str = "run_start",
 ) -> None:
     """Draw the buttons of a run or draft.
 
@@ -49,28 +52,33 @@ def controls(
         config: the settings; None where they cannot be used.
         row: where the buttons stand.
         start: what the large button says where it trains another run than that of the page's settings.
+        beside: runs that obey the same buttons, as far as they are this visitor's.
+        key: of the large button; "race_start" where it leads to another page.
     """
     state, edited, usable = view.state, bool(changes), config is not None
+    runs = (run, *(one for one in beside if ownership.owns(one)))
     own = ownership.owns(run)
     active = own and state in (QUEUED, TRAINING, PAUSED)
     with row:
         # Settings that were changed take the large button: the run's own button stands behind it then.
         if active and not edited:
-            _continuing(run, state, primary=True)
+            _continuing(runs, state, primary=True)
         else:
-            _starting(state, start, own=own, enabled=usable)
+            _starting(state, start, key, own=own, enabled=usable)
             if active:
-                _continuing(run, state, primary=False)
-        pace = _pace(run, view) if own else None
-        how_long, too_long = expected(config, pace) if state == IDLE or edited else ("", False)
+                _continuing(runs, state, primary=False)
+        pace = _pace(runs, view) if own else None
+        how_long, too_long = (
+            expected(config, pace) if (state == IDLE or edited) and not beside else ("", False)
+        )
         _menu(run, view, own)
         first = state == IDLE and usable and not edited
         if own and (state in (TRAINING, PAUSED) or first):
-            _button("Step", "run_step", "skip_next", "N", None if first else run)
+            _button("Step", "run_step", "skip_next", "N", () if first else runs)
         if active:
-            _button("Stop", "run_stop", "stop", "X", run)
+            _button("Stop", "run_stop", "stop", "X", runs)
         if own and state in ENDED and state != FAILED:
-            st.button("Continue", key="run_continue", on_click=tell, args=("continue", run))
+            st.button("Continue", key="run_continue", on_click=tell, args=("continue", *runs))
         if not own:
             st.caption("You watch this run.", width="content")
     with st.sidebar, st.container(key="expected"):
@@ -89,11 +97,11 @@ def controls(
             _changed_settings(run, state, changes, own)
 
 
-def _starting(state: str, start: str, *, own: bool, enabled: bool) -> None:
+def _starting(state: str, start: str, key: str, *, own: bool, enabled: bool) -> None:
     """Draw the large button that begins a run."""
     st.button(
         start or ("Start your own" if not own else "Start" if state == IDLE else "New run"),
-        key="run_start",
+        key=key,
         type="primary" if own else "secondary",
         icon=":material/play_arrow:",
         shortcut="S",
@@ -103,8 +111,8 @@ def _starting(state: str, start: str, *, own: bool, enabled: bool) -> None:
     )
 
 
-def _continuing(run: Watched, state: str, *, primary: bool) -> None:
-    """Draw the button that pauses or resumes a run that has begun."""
+def _continuing(runs: Sequence[Watched], state: str, *, primary: bool) -> None:
+    """Draw the button that pauses or resumes runs that have begun."""
     paused = state == PAUSED
     st.button(
         "Resume" if paused else "Waiting" if state == QUEUED else "Pause",
@@ -114,25 +122,25 @@ def _continuing(run: Watched, state: str, *, primary: bool) -> None:
         shortcut="S" if paused and primary else "P",
         help="Pause the run instead of waiting." if state == QUEUED else None,
         on_click=tell,
-        args=("resume" if paused else "pause", run),
+        args=("resume" if paused else "pause", *runs),
     )
 
 
-def _button(label: str, key: str, icon: str, shortcut: str, run: Watched | None) -> None:
-    """Draw a small button that commands a run; None: the page, which begins one."""
+def _button(label: str, key: str, icon: str, shortcut: str, runs: Sequence[Watched]) -> None:
+    """Draw a small button that commands runs; where there are none, the page, which begins one."""
     st.button(
         label,  # for those who do not see the icon
         key=key,
         icon=f":material/{icon}:",
         shortcut=shortcut,
         help=label,
-        on_click=ask if run is None else tell,
-        args=(label.lower(),) if run is None else (label.lower(), run),
+        on_click=tell if runs else ask,
+        args=(label.lower(), *runs),
     )
 
 
-def _pace(run: Watched, view: RunView) -> float | None:
-    """Draw how fast the run is let to train; returns it in steps per second."""
+def _pace(runs: Sequence[Watched], view: RunView) -> float | None:
+    """Draw how fast the runs are let to train; returns it in steps per second."""
     if view.state != IDLE:  # the box shows the run's own pace, whoever has set it
         st.session_state["pace"] = next(name for name, pace in PACE_NAMES.items() if pace == view.pace)
     name = st.selectbox(
@@ -143,14 +151,14 @@ def _pace(run: Watched, view: RunView) -> float | None:
         width=104,
         label_visibility="collapsed",
         on_change=None if view.state == IDLE else tell,
-        args=("pace", run),
+        args=("pace", *runs),
         help="How fast the run trains. At 5 steps a second or less, every step is drawn. The losses are "
         "the same at any pace.",
     )
     pace = PACE_NAMES.get(name)
     if view.state == IDLE and pace != view.pace:
         # From the link, or from before the model was made anew.
-        ownership.command(run).set_pace(pace)
+        ownership.command(runs[0]).set_pace(pace)
     return pace
 
 

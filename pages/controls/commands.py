@@ -32,15 +32,16 @@ def await_effect(answer: Future[None], seconds: float = OBEYED_SECONDS) -> None:
         raise error
 
 
-def tell(asked: str, run: Watched) -> None:
-    """Callback: tell a run that has begun what its owner asks.
+def tell(asked: str, *runs: Watched) -> None:
+    """Callback: tell runs that have begun what their owner asks.
 
     Streamlit breaks the script of a page off for the next click, which may lead to another page; a callback
     it never does.
     """
     session.problem = session.word_problem = None
     try:
-        _tell(asked, ownership.command(run))
+        for run in runs:
+            _tell(asked, ownership.command(run))
     except InputError as error:
         session.problem = str(error)
 

@@ -18,7 +18,7 @@ _HELP = {
     "causal": "Blocks attention to later tokens. Without it, training shows the model the right answer.",
     "padding": "Blocks attention to [PAD], which pads the words of a batch to the same length.",
 }
-_OF_ENDED = " This run has ended: switch a mask to train a second run."
+_OF_ENDED = " This run has ended: switch a mask to race it against a second run."
 
 
 def to_train(run: Watched) -> RunConfig:
@@ -33,15 +33,15 @@ def to_train(run: Watched) -> RunConfig:
 
 
 def beside(run: Watched) -> str:
-    """The label of Start if the switches differ from the masks of an ended run; else empty."""
+    """The label of Start where the switches differ from the masks of an ended run: a race. Else empty."""
     view, shown = run.view, _shown(run.view)
     if view.state not in ENDED or shown == view.masks:
         return ""
     off = [mask for mask in MASKS if view.masks[mask] and not shown[mask]]
     on = [mask for mask in MASKS if shown[mask] and not view.masks[mask]]
     if len(off) + len(on) == 1:
-        return f"Train {'without' if off else 'with'} it"
-    return "Train with these masks"
+        return f"Race {'without' if off else 'with'} it"
+    return "Race with these masks"
 
 
 def mask_switches(run: Watched) -> None:

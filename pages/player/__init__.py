@@ -40,11 +40,11 @@ def player(
         word: which is shown, unless the visitor has chosen another in the browser since.
         on_cell: called with kind, site, head and cell (row, column) of a map that was clicked.
         data: for the browser. `parts`: "control" for the step control alone, "model" for it and the picture
-            of the model; `answers`: the step of what is made here; `opened`: the box or cell of the picture
-            that is looked at; `picture`: what it shows and asks for; `over`: a sentence in the place of the
-            run's own; `mass`: what the curves of all heads show; `ghost`: arrays of the run before this one,
-            for the curves; `plays`: whether its film is played once, from the first step, where motion is
-            welcome.
+            of the model, "race" for two runs; `race`: the right one of these, and how both are shown;
+            `answers`: the step of what is made here; `opened`: the box or cell of the picture that is looked
+            at; `picture`: what it shows and asks for; `over`: a sentence in the place of the run's own;
+            `mass`: what the curves of all heads show; `ghost`: arrays of the run before this one, for the
+            curves; `plays`: whether its film is played once, from the first step, where motion is welcome.
     """
     if session.goes_inside:
         session.goes_inside = False
@@ -55,7 +55,7 @@ def player(
         sent = heard(KEY, "chosen")
         if isinstance(sent, dict):
             picked = sent.get("picked") is True
-            if "parts" not in data or picked:
+            if "parts" not in data or "race" in data or picked:
                 _take_choice(run, sent)
             session.page_is_stale |= picked and "parts" in data
             _take_step(sent)
@@ -100,6 +100,7 @@ def player(
                 "follow": selection.follows(),
             },
             "opens": on_cell is not None,
+            "stays": session.problem is not None,
             **data,
         },
         on_chosen_change=chosen,
@@ -143,6 +144,8 @@ def _take_choice(run: Watched, sent: dict[str, Any]) -> None:
         case None:
             session.pinned = None
     session.outline = sent.get("outline") is True
+    if sent.get("clock") in ("steps", "seconds"):
+        session.clock = sent["clock"]
 
 
 def _take_step(sent: dict[str, Any]) -> None:

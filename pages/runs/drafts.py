@@ -15,14 +15,15 @@ READY_SECONDS = 1.5
 """A new model is on the screen within this time at most; a large one comes later by itself."""
 
 
-def draft(config: RunConfig | None, *, keep: bool = False) -> Watched | None:
+def draft(config: RunConfig | None, *, keep: bool = False, entry: str = "draft") -> Watched | None:
     """The untrained model of the present settings, made anew when they change; its words are kept.
 
     Args:
         config: None where the settings cannot be used: then the model that is there stays.
         keep: whether any model that is there will do.
+        entry: of the session, which holds its id.
     """
-    old = REGISTRY.get(session.draft)
+    old = REGISTRY.get(getattr(session, entry))
     if config is None or (old is not None and (keep or old.config == config)):
         run = old
     else:
@@ -30,7 +31,7 @@ def draft(config: RunConfig | None, *, keep: bool = False) -> Watched | None:
             REGISTRY.discard(old.id)
             session.tokens.pop(old.id, None)
         run = new_draft(config, old)
-        session.draft = run.id
+        setattr(session, entry, run.id)
     return run
 
 

@@ -34,14 +34,14 @@ def run_list(current: Watched) -> None:
     runs = list(islice(own, MOST))  # what is not listed is not read from disk either
     with st.sidebar, st.container(key="run_picker"):
         st.caption("Runs" if runs else "Runs: none yet")
-        for run, label in zip(runs, _labels(runs), strict=True):
+        for run, label in zip(runs, labels(runs), strict=True):
             _button(label, run, current)
         if published:
             with st.container(key="run_remote"):
                 st.caption("Trained elsewhere, kept on this server")
                 watched: dict[str, RunFacts] = {run.id: run.view for run in REGISTRY.listed()}
                 views = [watched.get(run.id, run) for run in published.values()]  # as the page says it
-                for name, view, label in zip(published, views, _labels(views), strict=True):
+                for name, view, label in zip(published, views, labels(views), strict=True):
                     _button(f"{plain(name)} · {label}", view, current)
         if ownership.owns(current) and current.view.state != IDLE:
             _name(current)
@@ -93,7 +93,7 @@ def _named(id_: str) -> None:
         session.name_problem = id_, str(error)
 
 
-def _labels(runs: Sequence[RunFacts]) -> list[str]:
+def labels(runs: Sequence[RunFacts]) -> list[str]:
     """Sign, name, and what differs between these runs; then how far each is."""
     if not runs:
         return []

@@ -21,11 +21,12 @@ ALONE = ("localhost", "127.0.0.1", "::1")
 """How a machine calls itself."""
 
 
-def share(run: Watched, config: RunConfig) -> None:
+def share(run: Watched, config: RunConfig, *, race: Watched | None = None) -> None:
     """Draw both links in the sidebar.
 
     Args:
         config: the settings as they are now.
+        race: the other run of a race, which is one link.
     """
     begun = values_of(base_of(config))  # the page that opens the link fills in the same
     query = {key: str(value) for key, value in values_of(config).items() if value != begun[key]}
@@ -36,8 +37,8 @@ def share(run: Watched, config: RunConfig) -> None:
         query["preset"] = config.recipe
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
         if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
-            st.markdown("**This run, live.** Viewers cannot change it:")
-            link = _link({"run": run.id} | _beside(run))
+            st.markdown(f"**This {'run' if race is None else 'race'}, live.** Viewers cannot change it:")
+            link = _link({"run": run.id} | (_beside(run) if race is None else {"race": race.id}))
             host = urlsplit(st.context.url or "").hostname
             with st.container(key="run_link"):
                 if host and host not in ALONE:
@@ -48,6 +49,8 @@ def share(run: Watched, config: RunConfig) -> None:
                     "This address works on this machine only. For other devices, open the page by the "
                     "machine's name in the network (see docs/serving.md)."
                 )
+        if race is not None:
+            return
         st.markdown("**These settings**, ready to start:")
         st.code(_link(query), language=None, wrap_lines=True)
         if REGISTRY.get(run.id) is not None and run.view.state != IDLE and ownership.owns(run):

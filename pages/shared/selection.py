@@ -59,6 +59,7 @@ def choose(run: Watched) -> None:
     if other:
         _stand(None)  # another run has other steps
         session.problem = session.word_problem = None  # what was asked before is not asked of it
+        session.race = None
     session.run, session.lost_run = run.id, False
     if st.query_params.get("run") != run.id:
         st.query_params["run"] = run.id
@@ -172,6 +173,8 @@ def keep_in_link(word: str | None = None) -> None:
         at = None if follows() else step()
     parts = {
         BESIDE: session.beside,
+        "race": session.race if session.page == "Race" else None,
+        "clock": "seconds" if session.page == "Race" and session.clock == "seconds" else None,
         "step": at,
         "word": word or session.word,
         "kind": session.kind if session.kind_chosen else None,

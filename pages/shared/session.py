@@ -16,8 +16,10 @@ from transformer.runs.owners import Visitor
 from transformer.storage.brought import Brought
 
 Value = TypeVar("Value")
-LINKED = ("run", "with", "step", "word", "kind", "head", "box")
+LINKED = ("run", "with", "race", "clock", "step", "word", "kind", "head", "box")
 """Parameters of an address that name what is looked at."""
+DRAFTS = ("draft", "left_draft", "right_draft")
+"""Entries that name untrained models."""
 
 
 class Entry(Generic[Value]):
@@ -118,6 +120,15 @@ class Session:
     """Id of the run that is looked at."""
     draft = Entry[str | None]()
     """Id of the untrained model of the settings on the screen."""
+    left_draft = Entry[str | None]()
+    right_draft = Entry[str | None]()
+    """Ids of the untrained models of a prepared race."""
+    race = Entry[str | None]()
+    """Id of the right run of the race, whose left run is the one that is looked at."""
+    prepared = Entry[str | None]()
+    """Name of the prepared race that was chosen last."""
+    clock = Entry(first=lambda: "seconds" if st.query_params.get("clock") == "seconds" else "steps")
+    """What the runs of a race are compared at."""
     lost_run = Entry(False)
     """Whether the run that the link names is gone."""
     known_runs = Entry[list[str]](first=list)

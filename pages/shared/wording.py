@@ -40,7 +40,7 @@ SETTING_NAMES = {
     name: name
     for name in (
         *("topology", "steps", "seed", "goal", "dropout", "device", "task", "shift", "language", "digits"),
-        *("patterns", "adjectives", "pairs", "precision", "threads"),
+        *("patterns", "adjectives", "pairs", "precision", "threads", "positions"),
     )
 }
 """Settings that people choose, by the names that their widgets have."""
@@ -51,14 +51,15 @@ def changed(run: Watched, config: RunConfig | None) -> dict[str, tuple[Any, Any]
     """Settings that differ from a run's."""
     if config is None:
         return {}
-    changes = _chosen(run.config.differences(config))
+    changes = distinct(run.config, config)
     if config.train.learning_rate == run.view.learning_rate:
         changes.pop("learning_rate", None)  # it has been taken over in mid-run
     return changes
 
 
-def _chosen(changes: dict[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
-    """Without the preset's name and what follows from another setting."""
+def distinct(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
+    """Settings that differ, without the preset's name and what follows from another setting."""
+    changes = one.differences(other)
     follow = {"recipe", "published", "max_len", "src_vocab_size", "tgt_vocab_size"}
     if "d_model" in changes:
         follow.add("d_ff")
@@ -67,7 +68,7 @@ def _chosen(changes: dict[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
 
 def told_apart(configs: Sequence[RunConfig]) -> list[str]:
     """Of each run the settings in which they differ, but for the task, by which it is called; or its seed."""
-    changes = [_chosen(configs[0].differences(config)) for config in configs]
+    changes = [distinct(configs[0], config) for config in configs]
     first = {name: before for change in changes for name, (before, _) in change.items()}
     named = [name for name in first if name in SETTING_NAMES and name not in ("task", "pairs")][:MOST_NAMED]
 
@@ -102,6 +103,8 @@ def said(name: str, value: Any) -> str:
         return "on"  # as the topology has it: a stack that reads alone has no future to hide
     if name == "goal" and value is not None:
         return f"{100 * value:g}%"
+    if name == "score_scale":
+        return {"sqrt_d_head": "√ head width", "sqrt_d_model": "√ width"}.get(value, "1")
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list | tuple):

@@ -13,7 +13,6 @@ from pages.settings.presets import look_for
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.player.sentences import failure, in_line, narration, status_line
-from transformer.recording.chunk import Chunk
 from transformer.recording.view import FAILED, TRAINING, WATCHED_SECONDS, RunView
 from transformer.runs.calibration import speed
 from transformer.runs.demo import demo_run
@@ -86,7 +85,7 @@ class Channel:
         self._newest = -1
         self._whole: tuple[object, bytes] = ((), b"")
         self._chunks: dict[str, bytes] = {}  # by name, compressed
-        self._frames: dict[str, tuple[tuple[Chunk, int], bytes]] = {}  # of each word the newest
+        self._frames: dict[tuple[str, bool], tuple[object, bytes]] = {}  # of each word the newest
         self._sentences: dict[Look, tuple[float, Now, bytes]] = {}
 
     def look(self, n_viewers: int) -> None:
@@ -140,6 +139,7 @@ class Channel:
             "owner": REGISTRY.owners.shown(view.id),
             "at": at,
             "loss": view.metrics.at(at)[1] if at >= 0 else None,
+            "seconds": view.metrics.at(at)[0],
             "seen": seen_of(view),
             "viewers": n_viewers,
             "every": ALONE if n_viewers <= FEW else TOGETHER,
@@ -157,15 +157,20 @@ class Channel:
         news = now.news if version == now.version - 1 else b"null"
         return b"\n".join([now.said, news, sentence, maps])
 
-    def maps(self, now: Now, word: str) -> bytes:
-        """The maps of a word at the step that is shown; nothing where it has none."""
+    def maps(self, now: Now, word: str, whole: bool = False) -> bytes:
+        """The maps of a word at the step that is shown; nothing where it has none.
+
+        Args:
+            whole: whether to send all steps that were developed together with it.
+        """
         place = now.view.frames.place_of(word, now.at)
         if place is None:
             return b""
-        kept, made = self._frames.get(word, (None, b""))
-        if kept != place:
-            made = encoded(place[0], [place[1]])
-            _keep(self._frames, word, (place, made))
+        chunk, places = place[0], None if whole else [place[1]]
+        kept, made = self._frames.get((word, whole), (None, b""))
+        if kept != (chunk, places):
+            made = encoded(chunk, places)
+            _keep(self._frames, (word, whole), ((chunk, places), made))
         return made
 
     def sentence(self, now: Now, look: Look) -> bytes:

@@ -44,7 +44,7 @@ class Viewer:
     def __init__(self, socket: WebSocket) -> None:
         self.socket = socket
         self.look: Look | None = None
-        self.live, self.hidden = True, False
+        self.live, self.hidden, self.whole = True, False, False
         self.version = -1
         self.on_the_way = 0
         self.asked: int | None = None
@@ -67,8 +67,9 @@ class Viewer:
                 self.look, self.shown = look, -1
         if "live" in said:
             self.live, self.shown = bool(said["live"]), -1
-        if "hidden" in said:
-            self.hidden = bool(said["hidden"])
+        for name in ("hidden", "whole"):
+            if name in said:
+                setattr(self, name, bool(said[name]))
         if "version" in said:
             self.version = int(said["version"])
         if "asks" in said:
@@ -96,7 +97,7 @@ class Viewer:
         elif self.live:
             self.shown = now.at
             if self.look is not None and now.at >= 0:
-                sentence, made = channel.sentence(now, self.look), channel.maps(now, self.look[0])
+                sentence, made = channel.sentence(now, self.look), channel.maps(now, self.look[0], self.whole)
                 if made is not self.sent:  # the same maps would be drawn once more
                     maps = self.sent = made
         message = channel.message(now, self.version, sentence, maps)

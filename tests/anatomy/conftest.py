@@ -116,7 +116,7 @@ class Truth:
         for part, source in (("query", x), ("key", memory), ("value", memory)):
             split[part] = self.linear(f"{name}.to_{part}", source).reshape(-1, h, k).swapaxes(0, 1)
         products = np.einsum("hqk,hsk->hqs", split["query"], split["key"])
-        width = self.model.d_model if self.model.score_scale == "sqrt_d_model" else k
+        width = {"sqrt_d_model": self.model.d_model, "none": 1}.get(self.model.score_scale, k)
         scores = products / math.sqrt(width)
         masked = np.where(open_to, scores, np.nan)
         weights = softmax(masked)

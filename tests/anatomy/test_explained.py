@@ -119,6 +119,7 @@ def test_a_softmax_is_taken_over_what_may_be_read(made):
         ({"norm_placement": "post"}, "cross", "query", "q_i = x_i W_Q"),
         ({"norm_placement": "branch"}, "feed_forward", "residual", r"x'_i = x_i + \mathrm{norm}(f_i)"),
         ({"score_scale": "sqrt_d_model"}, "cross", "scale", r"\sqrt{d_{model}}"),
+        ({"score_scale": "none"}, "cross", "scale", r"\sqrt{1}"),
         ({"norm": "scalar"}, "cross", "input", r"\mathrm{std}(x) + \epsilon"),
         ({"positions": "learned"}, "embedding", "positions", "P[i]"),
         ({"positions": "none"}, "embedding", "positions", "x_i = e_i"),

@@ -13,7 +13,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.watcher import LOOKED, PATIENCE, Visit
 from transformer.config import ModelConfig, RunConfig, TrainConfig
-from transformer.exports.page import html_page
+from transformer.exports.page import html_page, race_page
+from transformer.figures.race import race_curves, race_look
 from transformer.insight.moments import Moment
 from transformer.interventions import Block, Interventions
 from transformer.recording.view import RunView
@@ -318,3 +319,29 @@ def test_a_picture_can_be_saved_and_no_button_leads_outside(reader):
     assert titles
     assert not [title for title in titles if title is None or "Studio" in title or "Plotly" in title]
     assert reader.page.locator("a[href]").count() == 0
+
+
+def test_a_page_of_a_race_shows_both_runs_at_one_step_and_their_difference(view, offline, tmp_path):
+    """The second run ends after five steps, and is shown as it was then."""
+    run = Run(view.config.with_changes(steps=5, causal_mask=False), words=("banana", "cat"))
+    run.start()
+    assert run.wait(60)
+    race = {"names": ["mask on", "mask off"], "says": "<b>Masks.</b>", "clock": "steps"}
+    race |= {"look": race_look(), "curves": race_curves("words")}
+    first = {"word": "banana", "kind": "cross", "pinned": [SITE, 1], "step": 3}
+    content = race_page((view, run.view), race, first)
+    file = tmp_path / "run.html"
+    file.write_text(content, encoding="utf-8")
+    offline.page.goto(file.as_uri())
+    offline.page.wait_for_selector(".st-key-race_difference .live-figure[data-step='3']")
+    maps = [offline.drawn(f"race_{name}") for name in ("left", "difference", "right")]
+    for made, drawn in ((view, maps[0]), (run.view, maps[2])):
+        frame = made.frames.of_step(3)
+        row = frame.row_of("banana")
+        np.testing.assert_allclose(drawn, frame.map(row, SITE)[1], atol=EXACT)
+    np.testing.assert_allclose(maps[1], maps[2] - maps[0], atol=1e-7)
+    offline.page.get_by_role("slider", name="Step").press("End")
+    offline.page.wait_for_selector(".st-key-race_left .live-figure[data-step='8']")
+    assert "ended at step 5" in str(offline.plot("race_right", "gd.layout.title.text"))
+    assert "step 8" in str(offline.plot("race_left", "gd.layout.title.text"))
+    run.close()

@@ -44,7 +44,7 @@ FLIPS = {
     "d_ff": [7],
     "qkv_bias": [False],
     "output_bias": [False],
-    "score_scale": ["sqrt_d_model"],
+    "score_scale": ["sqrt_d_model", "none"],
     "norm_placement": ["post", "branch"],
     "final_norm": [False],
     "norm": ["scalar"],

@@ -12,7 +12,7 @@ from PIL import Image
 
 from tests.exports.conftest import CONFIG, Given, sharpened
 from tests.exports.test_film import color_at, decoded, is_marked, maps_in, viridis
-from tests.exports.test_page import chunks_of, data_of
+from tests.exports.test_page import carried_by, chunks_of
 from transformer.exports.film import film_gif, filmstrip_png
 from transformer.exports.frames import head_title, map_of, widest
 from transformer.exports.page import html_page
@@ -54,7 +54,7 @@ def page_of(view, word="cat", kind=None, site=None):
 def test_a_page_of_one_stack_has_its_one_kind_of_attention(run_of, topology):
     view = run_of(topology, taken=Interventions(ablated=((SITES[topology], 1),)))
     text = page_of(view)
-    kinds = data_of(text)["index"]["kinds"]
+    kinds = carried_by(text)["index"]["kinds"]
     assert list(kinds) == [KINDS[topology]]
     assert kinds[KINDS[topology]]["sites"] == list(view.frame.axes)
     layers = "1 layer" if topology == "encoder-only" else "2 layers"
@@ -64,7 +64,7 @@ def test_a_page_of_one_stack_has_its_one_kind_of_attention(run_of, topology):
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_a_page_has_the_masks_that_were_on_before_a_switch_and_those_after_it(run_of, topology):
     view, site = run_of(topology), SWITCHED[topology]
-    data = data_of(page_of(view, kind=view.frame.axes[site].kind, site=site))
+    data = carried_by(page_of(view, kind=view.frame.axes[site].kind, site=site))
     pieces = chunks_of(data)
     for row, named in enumerate(data["index"]["chunks"].values()):
         for *_, name in named:

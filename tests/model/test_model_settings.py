@@ -30,7 +30,7 @@ CASES = {
     "dropout_on": ("train", DROPPING, [(place,) for place in DROPOUT_PLACES]),
     "qkv_bias": ("parameters", {}, [False]),
     "output_bias": ("parameters", {}, [False]),
-    "score_scale": ("eval", {}, ["sqrt_d_model"]),
+    "score_scale": ("eval", {}, ["sqrt_d_model", "none"]),
     "norm_placement": ("eval", {}, ["post", "branch"]),
     "final_norm": ("parameters", {}, [False]),
     "norm": ("parameters", {}, ["scalar"]),

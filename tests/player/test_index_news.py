@@ -85,7 +85,7 @@ def test_news_are_small_where_a_step_is_new_alone(recorded):
             n = len(view.frames.steps)
             assert index.news["steps"] == {"from": n - 1, "more": [n - 1]}
             if "moments" not in index.news:  # they stand upon the curves
-                assert set(index.news) == {"steps", "losses", "curves", "mass"}
+                assert set(index.news) == {"steps", "losses", "seconds", "curves", "mass"}
                 assert "spec" not in index.news["curves"]
                 assert len(json.dumps(index.news)) < 3_000
     assert {22, 25, 38} <= set(small)

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 MOST_WRITTEN = 3
 """Tokens that the logit lens names at each position."""
-ARRANGED = {"norm_placement": ("pre", "post", "branch"), "score_scale": ("sqrt_d_head", "sqrt_d_model")}
+ARRANGED = {
+    "norm_placement": ("pre", "post", "branch"),
+    "score_scale": ("sqrt_d_head", "sqrt_d_model", "none"),
+}
 """Settings that may be changed under trained weights: these fit either way."""
 
 
@@ -173,7 +176,6 @@ def _read(trace: ForwardTrace, part: AttentionPass | FeedForwardPass, side: str)
 def _attention(trace: ForwardTrace, site: str, axes: Axes, part: AttentionPass) -> Box:
     model, codes, side = trace.config.model, mask_codes(trace, site), axes.query
     cross, n = axes.kind == "cross", model.n_heads
-    width = model.d_model if model.score_scale == "sqrt_d_model" else model.d_head
     products = np.asarray(part.query @ part.key.swapaxes(1, 2))
     tables = _read(trace, part, side)
     reads = keys_from = (tables[-1].key,)
@@ -181,7 +183,7 @@ def _attention(trace: ForwardTrace, site: str, axes: Axes, part: AttentionPass) 
         tables.append(Table("memory", "encoder", part.memory, "key", "input feature"))
         keys_from = ("memory",)
     blocked = codes.astype(np.float32)
-    scaled = f"Q Kᵀ / √{width}"
+    scaled = f"Q Kᵀ / √{model.score_width}"
     tables += [
         Table("query", "Q", part.query, side, "head feature", "query", reads),
         Table("key", "K", part.key, "key", "head feature", "key", keys_from),

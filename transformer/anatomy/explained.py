@@ -308,14 +308,22 @@ def _scores(cell: _Cell) -> Explained:
 def _scale(cell: _Cell) -> Explained:
     i, j, model = cell.row, cell.column, cell.trace.config.model
     product = float((cell.attention.query[cell.head] @ cell.attention.key[cell.head].T)[i, j])
-    if model.score_scale == "sqrt_d_model":
-        width, symbol, of = model.d_model, "d_{model}", "the model’s width"
-    else:
-        width, symbol, of = model.d_head, "d_{head}", "a head’s width"
+    width = model.score_width
+    symbol, why = {
+        "sqrt_d_head": (
+            "d_{head}",
+            f"√{width}, the root of a head’s width, so that the softmax does not saturate",
+        ),
+        "sqrt_d_model": (
+            "d_{model}",
+            f"√{width}, the root of the model’s width, so that the softmax stays soft",
+        ),
+        "none": ("1", "1: this model does not scale them, and its softmax saturates sooner"),
+    }[model.score_scale]
     return cell.said(
         rf"s{cell.here} = \frac{{q{at(i)} \cdot k{at(j)}}}{{\sqrt{{{width}}}}}",
         rf"s_{{ij}} = \frac{{q_i \cdot k_j}}{{\sqrt{{{symbol}}}}}",
-        f"Each score is divided by √{width}, the root of {of}, so that the softmax does not saturate.",
+        f"Each score is divided by {why}.",
         lambda digits: [digits(product) / digits(math.sqrt(width))],
     )
 

@@ -50,8 +50,8 @@ class ModelConfig(Settings):
     """Whether the projections to queries, keys and values have a bias."""
     output_bias: bool = True
     """Whether the projection of the concatenated heads back to d_model has a bias."""
-    score_scale: Annotated[str, OneOf(("sqrt_d_head", "sqrt_d_model"))] = "sqrt_d_head"
-    """What scores are divided by: sqrt_d_head (the paper) or sqrt_d_model (softer attention)."""
+    score_scale: Annotated[str, OneOf(("sqrt_d_head", "sqrt_d_model", "none"))] = "sqrt_d_head"
+    """What scores are divided by: sqrt_d_head (the paper), sqrt_d_model (softer) or none (sharper)."""
     norm_placement: Annotated[str, OneOf(("pre", "post", "branch"))] = "pre"
     """pre: x + f(norm(x)); post: norm(x + f(x)), the paper's; branch: x + norm(f(x))."""
     final_norm: bool = True
@@ -110,6 +110,11 @@ class ModelConfig(Settings):
     def d_head(self) -> int:
         """Width of one head (K)."""
         return self.d_model // self.n_heads
+
+    @property
+    def score_width(self) -> int:
+        """The number whose root divides the scores; 1 where they are not divided."""
+        return {"sqrt_d_head": self.d_head, "sqrt_d_model": self.d_model, "none": 1}[self.score_scale]
 
     @property
     def kinds(self) -> tuple[str, ...]:

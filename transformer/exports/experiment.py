@@ -36,7 +36,7 @@ D_FF = 128  # width inside the feed-forward part
 MAX_LEN = 26  # longest sequence, in tokens, that has a position
 QKV_BIAS = True
 OUTPUT_BIAS = True
-SCORE_SCALE = "sqrt_d_head"  # divides the scores: sqrt_d_head, as in the paper, or sqrt_d_model, softer
+SCORE_SCALE = "sqrt_d_head"  # divides the scores: sqrt_d_head (the paper), sqrt_d_model (softer) or none
 CAUSAL_MASK = True  # nobody reads ahead, where the own answer stands
 PADDING_MASK = True  # nobody looks at [PAD]
 MASK_FILL = "-inf"  # the score of a masked cell: -inf or -1e9
@@ -155,7 +155,7 @@ class MultiHeadAttention(nn.Module):
         # Each head works on its own slice of the width: (B, Q, D) -> (B, Q, H, K) -> (B, H, Q, K)
         query, key, value = (y.unflatten(-1, (N_HEADS, -1)).transpose(1, 2) for y in projected)
         # How well does each query match each key? Divided by sqrt(K), softmax starts soft.
-        width = D_MODEL // N_HEADS if SCORE_SCALE == "sqrt_d_head" else D_MODEL
+        width = {"sqrt_d_head": D_MODEL // N_HEADS, "sqrt_d_model": D_MODEL, "none": 1}[SCORE_SCALE]
         scores = query @ key.transpose(-2, -1) / math.sqrt(width)  # (B, H, Q, S)
         scores = scores.masked_fill(~mask, float(MASK_FILL))  # e^MASK_FILL = 0: no weight at all where masked
         weights = scores.softmax(dim=-1)  # (B, H, Q, S), each row sums to 1

@@ -7,7 +7,7 @@ import gzip
 import html
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -39,6 +39,8 @@ MODULES = (
     "numbers.js",
     "lines.js",
     "element.js",
+    "pair.js",
+    "race.js",
     "picture.js",
 )
 ROOM = 7_400_000
@@ -69,31 +71,65 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
         raise ValueError(f"{site!r} is no {kind!r} attention; it is {view.frame.axes[site].kind!r}.")
     shown = fitting(view)
     data = {
-        "index": Index(view.config).whole(shown),
-        "chunks": {
-            name_of(chunk): base64.b64encode(gzip.compress(encoded(chunk), 9)).decode()
-            for text in shown.frames.words
-            for chunk in shown.frames.chunks_of(text)
-        },
+        "runs": [_carried(shown) | {"pictures": pictures(view, word)}],
         "first": {
             "word": word if word in shown.frames.words else shown.frames.words[0],
             "kind": kind,
             "pinned": [site, head],
             "step": None,
         },
-        "pictures": pictures(view, word),
         "fileName": f"headlight-seed{view.config.seed}",
         "mass": f"<b>{AIMS[view.frame.aim].title}</b>, by head and step. Above the dashed line the pattern "
         "is clear.",
     }
     title = f"{examples_of(view.config.train.task)}, {view.config.train.task}, seed {view.config.seed}"
+    return _page(data, title, f"{_facts(view)} · {share_of(view, shown.frames)}", view.reason)
+
+
+def race_page(views: Sequence[RunView], race: dict[str, Any], first: dict[str, Any]) -> str:
+    """The same of two runs side by side, each with half of the room.
+
+    Args:
+        race: how a player shows them: `names`, `says`, `clock`, `difference`, `curves`.
+        first: what is shown first: word, kind, pinned and step.
+
+    Raises:
+        InputError: nothing has been recorded yet of one of them.
+    """
+    if any(view.frame is None for view in views):
+        raise InputError("Nothing has been recorded yet; wait until the untrained models are shown.")
+    shown = [fitting(view, len(views)) for view in views]
+    seed = views[0].config.seed
+    data = {
+        "runs": [_carried(one) for one in shown],
+        "first": first,
+        "race": race,
+        "fileName": f"headlight-race-seed{seed}",
+    }
+    facts = " | ".join(f"{name}: {_facts(view)}" for name, view in zip(race["names"], views, strict=True))
+    return _page(data, f"{race['names'][0]} against {race['names'][1]}, seed {seed}", facts)
+
+
+def _carried(shown: RunView) -> dict[str, Any]:
+    """What a page carries of one run: its index, and its chunks as text."""
+    return {
+        "index": Index(shown.config).whole(shown),
+        "chunks": {
+            name_of(chunk): base64.b64encode(gzip.compress(encoded(chunk), 9)).decode()
+            for text in shown.frames.words
+            for chunk in shown.frames.chunks_of(text)
+        },
+    }
+
+
+def _page(data: dict[str, Any], title: str, facts: str, reason: str = "") -> str:
     return _filled(
         (_HERE / "page.html").read_text(encoding="utf-8"),
         {
             "title": html.escape(f"Headlight: {title}"),
             "heading": html.escape(title),
-            "facts": html.escape(f"{_facts(view)} · {share_of(view, shown.frames)}"),
-            "reason": html.escape(view.reason),
+            "facts": html.escape(facts),
+            "reason": html.escape(reason),
             "style": "".join(
                 (_PLAYER / f"{name}.css").read_text(encoding="utf-8") for name in ("look", "player", "model")
             ),
@@ -105,9 +141,13 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
     )
 
 
-def fitting(view: RunView) -> RunView:
-    """The run with as many of its frames as a page has room for, thinned evenly; moments stay."""
-    frames = view.frames.thinned({moment.step for moment in view.moments}, ROOM)
+def fitting(view: RunView, parts: int = 1) -> RunView:
+    """The run with as many of its frames as a page has room for, thinned evenly; moments stay.
+
+    Args:
+        parts: among how many runs the room is divided.
+    """
+    frames = view.frames.thinned({moment.step for moment in view.moments}, ROOM // parts)
     records = [one for one in frames.records if not isinstance(one, Chunk)]
     chunks = [chunk for word in frames.words for chunk in _together(frames.chunks_of(word))]
     whole = Frames([*chunks, *records], numbers=view.metrics.at, aim=frames[-1].aim)

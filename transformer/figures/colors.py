@@ -11,15 +11,19 @@ VIRIDIS = (
 """Even to the eye, safe for the colour-blind, the same in both themes (van der Walt and Smith, 2015)."""
 
 
+def mixed(low: str, high: str, share: float) -> str:
+    """The colour between two at a share of the way."""
+    ends = ([int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in (low, high))
+    return "rgb({},{},{})".format(*(round(a + share * (b - a)) for a, b in zip(*ends, strict=True)))
+
+
 def _by_root(scale: Sequence[str], parts: int = 18) -> list[list[float | str]]:
     """The stops of a scale from 0 to 1 whose colour at w is the one that the even scale has at √w."""
     stops: list[list[float | str]] = []
     for i in range(parts + 1):
         place, share = divmod(i / parts * (len(scale) - 1), 1)
         pair = (scale[int(place)], scale[min(int(place) + 1, len(scale) - 1)])
-        low, high = ([int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in pair)
-        mixed = [round(a + share * (b - a)) for a, b in zip(low, high, strict=True)]
-        stops.append([(i / parts) ** 2, "rgb({},{},{})".format(*mixed)])
+        stops.append([(i / parts) ** 2, mixed(*pair, share)])
     return stops
 
 
@@ -46,6 +50,8 @@ TRAIN = "#3d8fd1"
 HELD_OUT = "#e0812f"
 FREE = "#b0579b"
 """The loss of held-out words where the model reads what it has written itself; dashed as well."""
+LEFT, RIGHT_RUN = "#3d8fd1", "#e0812f"
+"""The runs of a race, and what one of them has more of; told apart by anyone."""
 GHOST = "#9aa0a6"
 """The run before this one."""
 RIGHT = "#1a9e6f"

@@ -123,8 +123,7 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.n_heads = config.n_heads
-        width = config.d_model if config.score_scale == "sqrt_d_model" else config.d_head
-        self.scale = 1.0 / math.sqrt(width)
+        self.scale = 1.0 / math.sqrt(config.score_width)
         self.to_query = linear(config.d_model, config.d_model, config.qkv_bias)
         self.to_key = linear(config.d_model, config.d_model, config.qkv_bias)
         self.to_value = linear(config.d_model, config.d_model, config.qkv_bias)

@@ -10,6 +10,8 @@ from bisect import bisect_left
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from transformer.config import RunConfig
 from transformer.figures import colors
 from transformer.figures.picture import Picture
@@ -161,12 +163,14 @@ class Index:
             for chunk in frames.chunks_of(word):
                 if (name := look_name(chunk)) not in self._looks:
                     self._looks[name] = json.loads(look_of(chunk)[1])
-        steps, losses = view.metrics.columns("step", "loss")
+        steps, losses, seconds = view.metrics.columns("step", "loss", "seconds")
         known = dict(zip(steps.tolist(), listed(losses), strict=True))
+        clock = np.interp(frames.steps, [0, *steps], [0, *seconds])
         return {
             "words": list(frames.words),
             "steps": list(frames.steps),
             "losses": [known.get(step) for step in frames.steps],
+            "seconds": listed(clock),
             "segments": list(self._segments.values()),
             "texts": list(self._texts),
             "looks": dict(self._looks),
@@ -182,6 +186,7 @@ class Index:
         return {
             "from": step,
             "right": self._text(words_right(frame, self._config.train.task)),
+            "counted": [*frame.evaluation.counted, frame.evaluation.step],
             "said": [looking_back(frame), looking_back(frame, later=True)],
             "taken": html.escape(frame.interventions.text()) if frame.interventions else "",
             "roles": roles_of(frame),

@@ -30,7 +30,7 @@ def listed(values: Array) -> list[Any]:
     return list(cells.tolist())
 
 
-def run_curves(view: RunView, before: RunView | None = None, marker: int | None = None) -> Picture:
+def run_curves(view: RunView, marker: int | None = None, before: RunView | None = None) -> Picture:
     """Loss and accuracy of a run, with the one before it as a ghost."""
     return curves(
         _series(view.metrics),
@@ -45,7 +45,7 @@ def run_curves(view: RunView, before: RunView | None = None, marker: int | None 
 
 def ghost_of(view: RunView) -> dict[str, Any]:
     """The curves of a run as the ghost behind another's."""
-    made = run_curves(view, view)
+    made = run_curves(view, before=view)
     return {name: listed(values) for name, values in made.arrays.items() if name[0] in "01"}
 
 

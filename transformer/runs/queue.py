@@ -23,38 +23,50 @@ class Queue:
     def __init__(self, slots: int = 1) -> None:
         self.slots = slots
         self._lock = threading.Lock()
-        self._line: dict[Lease, Callable[[], object]] = {}
-        """In the order in which they came: the first few train, and each of the others waits to be called."""
+        self._line: dict[object, dict[Lease, Callable[[], object]]] = {}
+        """Parties in the order in which they came: the first few train, and the others wait to be called. A
+        party is one lease, or two that take turns and share one slot."""
 
-    def take(self, lease: Lease, called: Callable[[], object]) -> bool:
+    def take(self, lease: Lease, called: Callable[[], object], party: object = None) -> bool:
         """Stand in line, unless one does already.
 
         Args:
+            party: with whose other members it shares one slot; by default it is alone.
             called: tells who waits, in any thread, that it is time to ask again.
 
         Returns:
             Whether one may train.
         """
         with self._lock:
-            self._line.setdefault(lease, called)
-            return list(self._line).index(lease) < self.slots
+            party = self._party_of(lease) or party or lease
+            self._line.setdefault(party, {})[lease] = called
+            return list(self._line).index(party) < self.slots
 
     def leave(self, lease: Lease) -> None:
         """Give the slot back, or wait no longer; who was next is called."""
         with self._lock:
-            if lease not in self._line:
+            party = self._party_of(lease)
+            if party is None:
+                return
+            del self._line[party][lease]
+            if self._line[party]:
                 return
             training = list(self._line)[: self.slots]
-            del self._line[lease]
-            called = [self._line[one] for one in list(self._line)[: self.slots] if one not in training]
+            del self._line[party]
+            next_ones = [self._line[one] for one in list(self._line)[: self.slots] if one not in training]
+            called = [call for members in next_ones for call in members.values()]
         for call in called:
             call()
 
     def place(self, lease: Lease) -> tuple[int, int] | None:
         """(place, of how many that wait); None for who trains, and for who is not here."""
         with self._lock:
-            waiting = list(self._line)[self.slots :]
-        return (waiting.index(lease) + 1, len(waiting)) if lease in waiting else None
+            waiting, party = list(self._line)[self.slots :], self._party_of(lease)
+        return (waiting.index(party) + 1, len(waiting)) if party in waiting else None
+
+    def _party_of(self, lease: Lease) -> object:
+        """The party with which a lease stands in line; None where it does not."""
+        return next((party for party, members in self._line.items() if lease in members), None)
 
     @property
     def empty(self) -> bool:
@@ -74,6 +86,8 @@ class Lease:
     def __init__(self, queue: Queue | None = None, limits: Limits | None = None) -> None:
         self.limits = limits
         self._queue = queue or Queue()
+        self.party: object = object()
+        """What stands in line for a slot: this lease alone, or two together."""
         self.taken_at: float | None = None
         """When it was given its slot; None where it has none."""
         self.seen_at = time.monotonic()
@@ -81,10 +95,14 @@ class Lease:
 
     def take(self, called: Callable[[], object]) -> bool:
         """Whether there is a slot; if not, the run stands in line, and is called when it should ask again."""
-        taken = self._queue.take(self, called)
+        taken = self._queue.take(self, called, self.party)
         if taken and self.taken_at is None:
             self.taken_at = time.monotonic()
         return taken
+
+    def share(self, other: Lease) -> None:
+        """Take one slot together with another lease from the next time on; who stands in line stays there."""
+        other.party = self.party
 
     def leave(self) -> None:
         """Give the slot back, or the place in line."""

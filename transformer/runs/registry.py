@@ -192,6 +192,12 @@ class Registry:
         self.adopt(run)
         run.start(after=after)
 
+    def race(self, one: Run, other: Run) -> None:
+        """Let two runs train in turns, in one slot."""
+        if one.turns is None or one.turns is not other.turns:
+            one.lease.share(other.lease)
+            one.race(other)
+
     def continue_for(self, run: Run, steps: int, rate: float) -> Future[None]:
         """Let a run that ended go on; it counts again. Raises InputError as `admit` and the run do."""
         self.admit(run.visitor, run)

@@ -14,6 +14,7 @@ from transformer.recording.weights import Weights
 from transformer.runs import checks
 from transformer.runs.queue import Lease
 from transformer.runs.runner import Runner
+from transformer.runs.turns import Turns
 from transformer.storage.brought import brought_to
 from transformer.storage.tokens import new_token
 from transformer.tasks import task_of
@@ -168,6 +169,17 @@ class Run:
         """
         checks.check_continuation(self.view, steps, rate, self.lease.limits)
         return self._runner.ask(lambda: self._runner.continue_for(steps, rate))
+
+    def race(self, other: Run) -> Turns:
+        """Train in turns with another run from now on, which changes no loss of either."""
+        self._runner.turns = other._runner.turns = turns = Turns(self._runner, other._runner)
+        turns.wake()
+        return turns
+
+    @property
+    def turns(self) -> Turns | None:
+        """How it takes turns with the other run of a race."""
+        return self._runner.turns
 
     # What is changed in it.
 

@@ -25,6 +25,7 @@ from transformer.recording.view import (
 from transformer.runs.calibration import calibrate, speed
 from transformer.runs.machine import give_back_memory
 from transformer.runs.queue import Lease
+from transformer.runs.turns import Turns
 from transformer.storage.log import LOG, note
 
 if TYPE_CHECKING:  # torch comes with it
@@ -52,12 +53,15 @@ class Runner(threading.Thread):
         """Set once there is something to see: the frame of step 0, or the reason why there is none."""
         self.archive: Archive | None = None
         """The folder in which the run is kept."""
+        self.turns: Turns | None = None
+        """With the other run of a race."""
         self._closing = False
         self._training: RecordedTraining | None = None
         self._published, self._lease, self._build = published, lease, build
         self._commands: queue.SimpleQueue[tuple[Callable[[], None], Future[None]]] = queue.SimpleQueue()
         self._asking = threading.Lock()  # between a command that comes and the end of the thread
-        self._over = False  # nothing is obeyed any more
+        self.over = False
+        """Whether nothing is obeyed any more."""
         self._budget: int | None = None  # steps until the next pause, where steps were asked for
         self._next_step_at = 0.0  # on the clock, where there is a pace
         self._noted = published.view.state  # that was logged last, of a saved run in its time
@@ -74,10 +78,14 @@ class Runner(threading.Thread):
         self._lease.look()  # who asks for something is there
         return self._put(command)
 
+    def wake(self) -> None:
+        """Have the thread look again whether it may train."""
+        self._put(lambda: None)
+
     def _put(self, command: Callable[[], None]) -> Future[None]:
         answer: Future[None] = Future()
         with self._asking:
-            if self._over:
+            if self.over:
                 answer.cancel()
             else:
                 self._commands.put((command, answer))
@@ -86,7 +94,7 @@ class Runner(threading.Thread):
     def halt(self) -> None:
         """End after the step it is in: what has been asked before is obeyed, but no step is taken."""
         self._closing = True
-        self._put(lambda: None)  # it may be waiting for one
+        self.wake()
 
     @property
     def kept(self) -> bool:
@@ -98,30 +106,30 @@ class Runner(threading.Thread):
 
     def pause(self) -> None:
         """Stand still, or wait no longer."""
-        if self._view.state in (QUEUED, TRAINING):
+        if self.view.state in (QUEUED, TRAINING):
             self.training.recording.develop()
             self._published.publish(state=PAUSED)
 
     def resume(self) -> None:
         """Go on after a pause."""
         self._budget = None
-        if self._view.state == PAUSED:
+        if self.view.state == PAUSED:
             self._take_slot()
 
     def advance(self, steps: int) -> None:
         """Take so many steps, then pause."""
-        if self._view.state in (IDLE, QUEUED, PAUSED, TRAINING):
+        if self.view.state in (IDLE, QUEUED, PAUSED, TRAINING):
             self._budget = steps
             self._take_slot()
 
     def stop(self) -> None:
         """End here; it can be continued."""
-        if self._view.state in (QUEUED, TRAINING, PAUSED):
-            self.training.end(STOPPED, f"Stopped at step {self._view.step:,}.")
+        if self.view.state in (QUEUED, TRAINING, PAUSED):
+            self.training.end(STOPPED, f"Stopped at step {self.view.step:,}.")
 
     def continue_for(self, steps: int, rate: float) -> None:
         """Go on after the end."""
-        if self._view.state in (FINISHED, STOPPED):
+        if self.view.state in (FINISHED, STOPPED):
             self.training.continue_for(steps, rate)
             self._budget = None
             self._take_slot()
@@ -133,7 +141,7 @@ class Runner(threading.Thread):
 
     def called(self) -> None:
         """There may be a slot now; meanwhile the run may have been paused or stopped."""
-        if self._view.state == QUEUED:
+        if self.view.state == QUEUED:
             self._take_slot()
 
     @property
@@ -153,18 +161,22 @@ class Runner(threading.Thread):
     # What it does.
 
     @property
-    def _view(self) -> RunView:
+    def view(self) -> RunView:
+        """What may be known of the run now."""
         return self._published.view
 
     def run(self) -> None:
         """Build, obey and train until it is to end."""
         try:
-            if not self._closing and self._view.state != FAILED:  # a failed one is only looked at
+            if not self._closing and self.view.state != FAILED:  # a failed one is only looked at
                 self._training = self._build()
             self.ready.set()
             while not self._closing:
+                before = self.view.state, self.view.step
                 self._obey_and_step()
                 self._settle()
+                if self.turns is not None and before != (self.view.state, self.view.step):
+                    self.turns.wake(but=self)
             while self._training is not None and not self._commands.empty():
                 self._obey(*self._commands.get())  # such as to be kept in a folder
         except Exception as error:  # whatever it is, the page says it, and every other run goes on
@@ -172,6 +184,8 @@ class Runner(threading.Thread):
         finally:
             self._refuse_the_rest()
             self._lease.leave()
+            if self.turns is not None:
+                self.turns.wake(but=self)
             self.ready.set()
             self._put_away()
             self._training = None
@@ -194,7 +208,7 @@ class Runner(threading.Thread):
     def _refuse_the_rest(self) -> None:
         """From here on nothing is obeyed: what waits is cancelled, and what comes later at once."""
         with self._asking:
-            self._over = True
+            self.over = True
         with suppress(queue.Empty):
             while True:
                 self._commands.get_nowait()[1].cancel()
@@ -204,7 +218,7 @@ class Runner(threading.Thread):
         try:
             self._keep()
         except Exception as error:
-            LOG.exception("The end of run %s is not saved", self._view.id[:6])
+            LOG.exception("The end of run %s is not saved", self.view.id[:6])
             self._published.note(unsaved=f"The end of this run could not be saved: {explained(error)}")
         finally:
             if self.archive is not None:
@@ -216,12 +230,12 @@ class Runner(threading.Thread):
             self._training.recording.rescue()
         self._published.publish(state=FAILED, reason=explained(error))
         if not self._closing:  # a process that ends lets nothing be loaded any more
-            note("fail", self._view, f", {type(error).__name__}")
+            note("fail", self.view, f", {type(error).__name__}")
 
     def _obey_and_step(self) -> None:
         """Obey what has been asked; then, where the run is training and its pace allows, take one step."""
-        if self._view.state != TRAINING:
-            if self._view.state != FAILED:
+        if self.view.state != TRAINING:
+            if self.view.state != FAILED:
                 self.training.recording.develop()
             self._keep()
             self._wait_for_a_command()
@@ -248,7 +262,10 @@ class Runner(threading.Thread):
 
     def _train_at_pace(self) -> None:
         """Obey one command, or take the next step when it is time for it."""
-        pace = self._view.pace
+        if self.turns is not None and not self.turns.allow(self) and not self._owes_a_past:
+            self._obey(*self._commands.get())  # the other run wakes it
+            return
+        pace = self.view.pace
         wait = 0.0 if pace is None or self._owes_a_past else self._next_step_at - time.perf_counter()
         try:
             asked = self._commands.get(block=wait > 0.0, timeout=max(wait, 0.0))
@@ -265,28 +282,30 @@ class Runner(threading.Thread):
             self._obey(*asked)
 
     def _step(self) -> None:
+        if self.turns is not None and not self.turns.allow(self):
+            return
         self.training.step(alone=self._budget is not None, watched=self._lease.watched)
         if self._budget is not None:
             self._budget -= 1
             if self._budget <= 0:
                 self._budget = None
-                if self._view.state == TRAINING:
+                if self.view.state == TRAINING:
                     self._published.publish(state=PAUSED)
-        if self._view.state == TRAINING and self.archive is not None and self.archive.due:
+        if self.view.state == TRAINING and self.archive is not None and self.archive.due:
             self._keep()
 
     def _give_way(self, state: str, why: str) -> None:
         """The server's limits end this turn: the run is stopped, or paused because nobody looks."""
-        reason = f"{state.capitalize()} at step {self._view.step:,}: {why}"
+        reason = f"{state.capitalize()} at step {self.view.step:,}: {why}"
         if state == STOPPED:
             self.training.end(STOPPED, reason)
         else:
             self._published.publish(state=state, reason=reason)
-            note("neglect", self._view)
+            note("neglect", self.view)
 
     def _settle(self) -> None:
         """After each command and step: who neither trains nor waits needs no slot; a new state is logged."""
-        view = self._view
+        view = self.view
         if view.state not in (QUEUED, TRAINING):
             self._lease.leave()
         if view.state != self._noted and view.state in _EVENTS:
@@ -301,7 +320,7 @@ class Runner(threading.Thread):
         archive, training = self.archive, self._training
         if archive is None or training is None or archive.version == self._published.version:
             return
-        failed = self._view.state == FAILED
+        failed = self.view.state == FAILED
         if not failed:
             training.catch_up()
-        archive.hand(self._view, self._published.version, None if failed else training.pack)
+        archive.hand(self.view, self._published.version, None if failed else training.pack)

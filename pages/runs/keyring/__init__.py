@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.shared.session import heard, session
+from pages.shared.session import DRAFTS, heard, session
 from pages.stream.files import loading
 from transformer.runs.registry import REGISTRY
 from transformer.storage.brought import Brought
@@ -18,7 +18,8 @@ _component = st.components.v2.component(_KEY, js=loading("keyring"))
 
 def own_runs() -> dict[str, str]:
     """Id to token of the visitor's runs: an untrained model that nobody has started yet is none."""
-    return {id_: token for id_, token in session.tokens.items() if id_ != session.draft}
+    drafts = [getattr(session, entry) for entry in DRAFTS]
+    return {id_: token for id_, token in session.tokens.items() if id_ not in drafts}
 
 
 def token_of(id_: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.conftest import HELD_OUT, LIVE
 from tests.pages.visitor import formulas
+from transformer.runs.registry import REGISTRY
 
 
 def keep(visitor, row, column, box="decoder.0.self"):
@@ -117,7 +117,7 @@ def ended(visit):
     return visit().press("run_start").until("finished").go("masks")
 
 
-def test_a_switch_leaves_a_run_that_has_ended_as_it_is_and_start_trains_one_as_the_switches_say(ended):
+def test_a_switch_leaves_a_run_that_has_ended_as_it_is_and_start_races_one_as_the_switches_say(ended):
     first = ended.run
     words = ended.texts
     ended.set("mask_causal_on", False)
@@ -125,46 +125,15 @@ def test_a_switch_leaves_a_run_that_has_ended_as_it_is_and_start_trains_one_as_t
     assert first.view.moments == ()
     assert [text for text in ended.texts if "hl-batch" in text] == [t for t in words if "hl-batch" in t]
     assert ended.value("mask_causal_on") is False
-    assert ended.at.button(key="run_start").label == "Train without it"
-    ended.press("run_start").once(lambda: ended.run is not first).until("finished")
-    assert ended.run.config == first.config.with_changes(causal_mask=False)
-    assert ended.run.view.masks == {"causal": False, "padding": True}
-    assert ended.run.view.moments == first.view.moments == ()
-    assert ended.value("mask_causal_on") is False
-    assert ended.at.button(key="run_start").label == "New run"
-    ended.set("mask_causal_on", True).set("mask_padding_on", False)
-    assert ended.at.button(key="run_start").label == "Train with these masks"
-
-
-def test_a_run_without_a_mask_stands_beside_the_one_with_it_with_losses_and_words_of_both(ended):
-    first = ended.run
-    assert not any("hl-both" in text for text in ended.texts if "<table" in text)
-    ended.set("mask_causal_on", False).press("run_start")
-    ended.once(lambda: ended.run is not first).until("finished")
-    (table,) = [text for text in ended.texts if "<table class='hl-both'>" in text]
-    rows = table.split("<tr>")[2:]
-    for row, run, name in zip(
-        rows, (first, ended.run), ("with both masks", "without the causal mask"), strict=True
-    ):
-        measured = run.view.frame.evaluation
-        assert f"<th>{name}, step {measured.step:,}</th>" in row
-        assert f"<b>{measured.loss:.3f}</b>" in row
-        assert f"<b>{measured.free_loss:.3f}</b>" in row
-        assert measured.total == HELD_OUT
-        assert f"<b>0 / {LIVE}</b>" in row  # as while it trains
-        assert f"{run.view.frame.probes[0].text} → " in row
-    assert not any("hl-losses" in text for text in ended.texts if "<div" in text)  # the same is said once
-
-
-def test_runs_that_differ_in_more_than_their_masks_are_not_set_beside_each_other(ended):
-    first = ended.run
-    ended.set("mask_causal_on", False).press("run_start")
-    second = ended.once(lambda: ended.run is not first).until("finished").run
-    ended.go("train").set("seed", 9).press("run_start")
-    ended.once(lambda: ended.run is not second).until("finished").go("masks")
-    assert ended.run.view.after == second.id
-    assert ended.run.config.model.masks != second.config.model.masks
-    assert not any("<table class='hl-both'>" in text for text in ended.texts)
+    assert ended.at.button(key="race_start").label == "Race without it"
+    ended.set("mask_padding_on", False)
+    assert ended.at.button(key="race_start").label == "Race with these masks"
+    ended.set("mask_padding_on", True).press("race_start")
+    second = REGISTRY.get(ended.at.query_params["race"])
+    assert ended.at.query_params["run"] == first.id
+    assert second.config == first.config.with_changes(causal_mask=False)
+    ended.once(lambda: second.view.state == "finished")
+    assert second.view.moments == first.view.moments == ()
 
 
 def test_a_run_that_trains_with_a_mask_switched_later_says_that_this_is_not_the_lesson(visit, long):

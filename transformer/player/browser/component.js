@@ -1,13 +1,24 @@
 // What a component has to know of the Streamlit page that it stands on, and its address.
 
 const LEAVING = 15000; // ms that a page may take to be left: a server that was just started takes many
-let left = -Infinity; // when a link to another page was pressed
+let left = -Infinity; // when something was pressed that leads to another page
 let search = ""; // of the address from which it led away
 
+// Something was pressed whose answer is another page.
+export function leave() {
+  [left, search] = [performance.now(), location.search];
+}
+
+// It could not be done: the page stays.
+export function stay() {
+  left = -Infinity;
+}
+
 document.addEventListener("click", (event) => {
+  if (event.target.closest?.(".st-key-race_start button")) leave();
   const link = event.target.closest?.("a[href]");
   if (!link || link.target === "_blank" || link.origin !== location.origin || link.pathname === location.pathname) return;
-  if (!(event.button || event.ctrlKey || event.metaKey || event.shiftKey)) [left, search] = [performance.now(), location.search];
+  if (!(event.button || event.ctrlKey || event.metaKey || event.shiftKey)) leave();
 }, true);
 
 // Streamlit runs the page from which it has heard last: a message that came after the click on a link would undo it.

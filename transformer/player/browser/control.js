@@ -13,7 +13,7 @@ const WHOLE = new Intl.NumberFormat("en-US");
 export const counted = (n) => WHOLE.format(n);
 
 export class Control {
-  // hooks: go(step), live(), play()
+  // hooks: go(step), live(), play(), rested(), named(step)
   constructor(root, hooks) {
     this.hooks = hooks;
     this.root = root.querySelector(".time-slider");
@@ -175,7 +175,7 @@ export class Control {
     const { shown, max, moments, bubble } = this;
     const passed = moments.findLast(({ step }) => step <= shown && shown - step <= PASSING * max);
     const step = pointed?.step ?? shown;
-    const said = [counted(step), (pointed ?? passed)?.text].filter(Boolean).join(" · ");
+    const said = [this.hooks.named(step), (pointed ?? passed)?.text].filter(Boolean).join(" · ");
     if (bubble.textContent !== said) bubble.textContent = said;
     bubble.style.setProperty("--share", step / max);
   }

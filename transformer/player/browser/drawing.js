@@ -109,7 +109,7 @@ export class Drawing {
   // usual: the height in pixels at which type has its usual size; pressed: called with [row, column] of a cell;
   // keyed: called with a key that was pressed upon it
   constructor(host, { plotly, clicked, pressed, keyed, titled, usual = 400 }) {
-    Object.assign(this, { host, plotly, clicked, pressed, titled, usual, drawn: null, token: null });
+    Object.assign(this, { host, plotly, clicked, pressed, titled, usual, drawn: null, token: null, lines: [] });
     if (keyed) Object.assign(host, { tabIndex: 0, role: "group", onkeydown: keyed });
     host.addEventListener("pointerdown", (event) => this.press(event), true);
     host.dataset.draws = 0;
@@ -296,17 +296,20 @@ export class Drawing {
     return [along([...yaxis.range].reverse(), down), along(xaxis.range, across)];
   }
 
-  // A dotted line at a step, beside what Plotly draws: it moves with every frame, and costs nothing.
+  // A dotted line at a step in every panel, beside what Plotly draws: it moves with every frame, and costs nothing.
   mark(step) {
     const { host } = this;
-    const { _size: size } = host._fullLayout ?? {};
+    const { _size: size, xaxis, xaxis2 } = host._fullLayout ?? {};
     if (!size) return;
-    this.line ??= host.appendChild(Object.assign(document.createElement("div"), { className: "marker" }));
-    const [low, high] = host._fullLayout.xaxis.range;
-    const share = (step - low) / (high - low);
-    this.line.hidden = step === null || share < 0 || share > 1;
-    Object.assign(this.line.style, {
-      left: `${size.l + share * size.w}px`, top: `${size.t}px`, height: `${size.h}px`,
+    [xaxis, xaxis2].forEach((axis, i) => {
+      if (!axis) return;
+      this.lines[i] ??= host.appendChild(Object.assign(document.createElement("div"), { className: "marker" }));
+      const [low, high] = axis.range;
+      const share = (step - low) / (high - low);
+      this.lines[i].hidden = step === null || share < 0 || share > 1;
+      Object.assign(this.lines[i].style, {
+        left: `${axis._offset + share * axis._length}px`, top: `${size.t}px`, height: `${size.h}px`,
+      });
     });
     host.dataset.step = step ?? host.dataset.step;
   }
@@ -329,7 +332,7 @@ export class Drawing {
 
   close() {
     this.closed = true;
-    this.line?.remove();
+    for (const line of this.lines) line?.remove();
     this.over?.remove();
     clearTimeout(this.later);
     this.observer.disconnect();

@@ -10,7 +10,7 @@ const LABELLED = 16; // rows of a table beside which their tokens stand
 const CLOSED = { embedding: "positions", feed_forward: "narrowed", output: "stack" }; // what a closed box shows
 const WIDTHS = { embedding: 64, attention: 88, feed_forward: 68, output: 84, folded: 34 }; // px that it needs at least
 const ARRANGED = { norm_placement: "place of the norm", score_scale: "scores divided by" };
-const SAID = { sqrt_d_head: "√ head width", sqrt_d_model: "√ width" };
+const SAID = { sqrt_d_head: "√ head width", sqrt_d_model: "√ width", none: "1" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 function vectorImage() {

@@ -1,7 +1,9 @@
 // The player as a component of a page: what has been chosen is told to Python once it has rested.
 
-import { leaving, whenGone } from "./component.js";
+import { leave, leaving, stay, whenGone } from "./component.js";
+import { Pair } from "./pair.js";
 import { Player } from "./player.js";
+import { Race } from "./race.js";
 import { Live } from "./sources.js";
 
 const CROWD = 500; // ms over which a crowd is spread
@@ -46,16 +48,20 @@ function made(root, data, base) {
     }
   };
   const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
-  const { mayFollow, mass, fileName, picture } = data;
+  const { mayFollow, mass, fileName, picture, race } = data;
   const plays = playsNow(data);
   const first = plays ? { ...data.first, step: 0 } : data.first;
-  state.player = new Player(root, source, {
-    plotly: `${base}/files/${data.plotly}`, first, mayFollow, mass, fileName, picture,
-    tell: (at) => tell(state, at),
-  });
+  const options = { plotly: `${base}/files/${data.plotly}`, first, mayFollow, mass, fileName, picture, race, tell: (at) => tell(state, at) };
+  if (race) {
+    const other = new Live(`${base}/stream/${race.run}`, race.ticket, refused);
+    state.player = new Race(root, new Pair([source, other], race.names), options);
+  } else state.player = new Player(root, source, options);
   const { player } = state;
   player.wanted = first.word;
-  player.inside = (box, head) => state.trigger("cell", { box, head, how: {} });
+  player.inside = (box, head) => {
+    state.trigger("cell", { box, head, how: {} });
+    leave();
+  };
   if (data.opens) player.cell = (point) => state.trigger("cell", { at: player.at, head: player.head(), point });
   // Buttons belong to the page: where the run is in another state than they were drawn for, they are drawn anew.
   // The first picture comes before that.
@@ -75,7 +81,7 @@ function made(root, data, base) {
     state.opened = cell && JSON.stringify({ box: cell.box, head: cell.head, table: cell.table ?? null, row: cell.row ?? 0, column: cell.column ?? 0 });
     state.trigger("cell", { ...cell, how: player.model.how });
   };
-  else if (data.parts) player.film = (step) => new Promise((done) => {
+  else if (data.parts && !race) player.film = (step) => new Promise((done) => {
     player.draw();
     state.answered = { step, done };
     tell(state, { ...player.at, at: step, playing: true });
@@ -93,7 +99,7 @@ async function playToEnd(player) {
 // A page whose pictures Python makes is told of newer steps now and then.
 function follow(state, now) {
   const { player, data } = state;
-  if (!data.parts || player.at.step !== null || now.newest === null || now.newest === state.data.answers) return;
+  if (!data.parts || data.race || player.at.step !== null || now.newest === null || now.newest === state.data.answers) return;
   if (state.waiting) return;
   state.waiting = setTimeout(() => {
     state.waiting = 0;
@@ -105,7 +111,7 @@ export default function mountedPlayer({ data, parentElement, setStateValue, setT
   const root = parentElement.querySelector(".headlight-player");
   if (data.parts) root.dataset.parts = data.parts;
   let state = mounted.get(root);
-  if (state && state.data.run !== data.run) {
+  if (state && (state.data.run !== data.run || state.data.race?.run !== data.race?.run)) {
     state.player.close();
     state = null;
   }
@@ -119,11 +125,17 @@ export default function mountedPlayer({ data, parentElement, setStateValue, setT
   state.trigger = (...what) => leaving(state.since) || setTriggerValue(...what);
   state.send = (...what) => leaving(state.since) || setStateValue(...what);
   const { player } = state;
+  if (data.stays) stay();
   const before = state.data;
   state.data = data;
   state.changedTo = data.seen;
-  if (player.source.ticket !== data.ticket) state.refusedAt = undefined;
-  player.source.ticket = data.ticket;
+  const [source, other] = player.source.sources ?? [player.source];
+  if (source.ticket !== data.ticket) state.refusedAt = undefined;
+  source.ticket = data.ticket;
+  if (other) {
+    other.ticket = data.race.ticket;
+    player.source.race = data.race;
+  }
   player.over = data.over;
   if (JSON.stringify(player.ghost) !== JSON.stringify(data.ghost)) {
     player.ghost = data.ghost ?? undefined;

@@ -8,19 +8,20 @@ const MARKED = 7; // letters of a wrong token beside its row
 export const rolesAt = (segment, step) => (step === segment.from ? segment.roles : segment.later);
 
 // shown: what there is to draw, {index, maps, segment, step, kind, site, head}.
-export function largePicture({ index, maps, segment, step, kind, site, head }, { outline, fills, fileName }) {
+export function largePicture({ index, maps, segment, step, kind, site, head }, { outline, fills, fileName, run, when = `step ${counted(step)}` }) {
   const look = maps.look.kinds[kind];
   const { weights, taken } = maps.large(site, head, look.causal);
   const arrays = { "0.z": weights };
   if (look.taken) arrays[`${look.causal ? 2 : 1}.z`] = taken;
-  const about = [`step ${counted(step)}`, rolesAt(segment, step)[site][head], `“${maps.look.short}”`, `seed ${index.seed}`, maps.look.fed];
+  const name = index.heads[site][head], role = rolesAt(segment, step)[site][head];
+  const about = run ? [name, when, role] : [when, role, `“${maps.look.short}”`, `seed ${index.seed}`, maps.look.fed];
   const text = about.slice(0, fills ? 3 : 5).filter(Boolean).join(" · ");
   const gold = outline ? look.gold : [];
   return {
     spec: look.large,
     arrays,
     layout: {
-      "title.text": `<b>${index.heads[site][head]}</b><br><span style='font-size:${fills ? 1 : 0.8}em'>${text}</span>`,
+      "title.text": `<b>${run ?? name}</b><br><span style='font-size:${fills ? 1 : 0.8}em'>${text}</span>`,
       "yaxis2.ticktext": look.rows.map((_, i) => (look.writes && i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i])}` : "")),
       shapes: gold.map(([row, column]) => ({
         type: "rect", x0: column - 0.5, x1: column + 0.5, y0: row - 0.5, y1: row + 0.5,
@@ -29,7 +30,7 @@ export function largePicture({ index, maps, segment, step, kind, site, head }, {
     },
     step,
     hatched: maps.isOff(site, head) ? [maps.box(site)] : [],
-    alternative: `${index.heads[site][head]}, step ${counted(step)}: ${strongest(weights, look)}`,
+    alternative: `${run ? `${run}, ` : ""}${name}, ${when}: ${strongest(weights, look)}`,
     data: { site, head },
     fileName: `${fileName}-${maps.chunk.word}-step${step}-${site}-head${head + 1}`,
   };

@@ -1,7 +1,7 @@
 // The player: what is looked at of a recording is decided here, and drawn at once. It takes chunks from a source.
 
 import { nearest, upTo } from "./chunks.js";
-import { Control } from "./control.js";
+import { Control, counted } from "./control.js";
 import { Drawing, failed, loadPlotly } from "./drawing.js";
 import { drawMap } from "./map.js";
 import { Model } from "./model.js";
@@ -20,44 +20,64 @@ export class Player {
     this.map = this.find(".st-key-model_map");
     this.whole = !root.dataset.parts; // otherwise the step control alone
     this.drawings = [];
+    this.plotly = plotly;
     this.texts = new Texts(root, (change) => this.choose(change));
     this.control = new Control(root, {
       go: (step) => this.go(step), live: () => this.go(null), play: () => this.play(), rested: () => this.rest(),
+      named: (step) => this.named(step),
     });
-    if (!this.whole) this.find("header").append(this.map);
-    if (picture) {
-      this.model = new Model(this.find(".st-key-model_picture"), {
-        kept: (cell) => this.kept?.(cell), asks: () => this.draw(true),
-      }, picture);
-      this.model.modes.hidden = !source.change;
-    }
-    if (this.whole) {
-      loadPlotly(plotly);
-      const drawing = (name, hooks) => {
-        this.drawings.push(new Drawing(this.find(`.st-key-${name} .live-figure`), { plotly, ...hooks }));
-        return this.drawings.at(-1);
-      };
-      this.large = drawing("live_map", { titled: () => this.openHead(), usual: 600, pressed: (cell) => this.cell?.(cell), keyed: (event) => this.enter(event) });
-      this.strip = drawing("live_maps", { pressed: (cell) => this.pin(cell), keyed: (event) => this.walk(event) });
-      this.curves = drawing("live_curves", { clicked: (_trace, _point, { x }) => this.go(this.recorded(x)), usual: 260 });
-      this.scores = drawing("alignment_mass", { usual: 300 });
-      this.find(".st-key-alignment_mass p").innerHTML = mass;
-      const outline = this.find(".st-key-outline input");
-      outline.checked = this.at.outline;
-      outline.onchange = () => this.choose({ outline: outline.checked });
-    }
+    this.listens = new AbortController();
+    this.build({ mass, picture });
     const follow = this.find(".st-key-follow");
     follow.hidden = !mayFollow;
     follow.firstChild.checked = this.at.follow;
     follow.firstChild.onchange = () => this.choose({ follow: follow.firstChild.checked });
     this.find(".st-key-fullscreen button").onclick = () => this.fill();
-    this.listens = new AbortController();
-    if (this.whole) document.addEventListener("keydown", (event) => this.key(event), this.listens);
     this.scheme = matchMedia("(prefers-color-scheme: dark)");
     this.scheme.addEventListener("change", () => this.dress(), this.listens);
     // With other type, and in other words.
     document.addEventListener("fullscreenchange", () => this.draw(true), this.listens);
     source.begin((news) => this.hear(news));
+  }
+
+  // Make the drawings, or the picture of the model.
+  build({ mass, picture }) {
+    if (!this.whole) this.find("header").append(this.map);
+    if (picture) {
+      this.model = new Model(this.find(".st-key-model_picture"), {
+        kept: (cell) => this.kept?.(cell), asks: () => this.draw(true),
+      }, picture);
+      this.model.modes.hidden = !this.source.change;
+    }
+    if (this.whole) {
+      const drawing = (...what) => this.drawingOf(...what);
+      this.large = drawing("live_map", { titled: () => this.openHead(), usual: 600, pressed: (cell) => this.cell?.(cell), keyed: (event) => this.enter(event) });
+      this.strip = drawing("live_maps", { pressed: (cell) => this.pin(cell), keyed: (event) => this.walk(event) });
+      this.curves = drawing("live_curves", { clicked: (_trace, _point, { x }) => this.go(this.recorded(x)), usual: 260 });
+      this.scores = drawing("alignment_mass", { usual: 300 });
+      this.find(".st-key-alignment_mass p").innerHTML = mass;
+      this.hearKeys();
+    }
+  }
+
+  // A drawing in the figure of this name.
+  drawingOf(name, hooks) {
+    loadPlotly(this.plotly);
+    this.drawings.push(new Drawing(this.find(`.st-key-${name} .live-figure`), { plotly: this.plotly, ...hooks }));
+    return this.drawings.at(-1);
+  }
+
+  // F fills the screen; the outline of the gold cells is a choice.
+  hearKeys() {
+    const outline = this.find(".st-key-outline input");
+    outline.checked = this.at.outline;
+    outline.onchange = () => this.choose({ outline: outline.checked });
+    document.addEventListener("keydown", (event) => this.key(event), this.listens);
+  }
+
+  // What the step control calls a step.
+  named(step) {
+    return counted(step);
   }
 
   get index() {

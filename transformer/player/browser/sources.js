@@ -6,12 +6,20 @@ import { unpacked, unpackedChange } from "./picture.js";
 const AGAIN = 1000; // ms until what was refused is asked for again
 
 const KEPT = 80; // chunks
+const RECENT = 40; // chunks that came over the socket
 const AHEAD = 2; // chunks that are loaded behind the one that is shown
 
 class Source {
   constructor() {
     this.index = null;
     this.chunks = new Map(); // name -> promise of a chunk
+    this.recent = []; // chunks that came over the socket, the newest last
+  }
+
+  // The steps of a word that only the socket has brought so far.
+  later(word) {
+    const last = this.index.steps.at(-1);
+    return this.recent.flatMap((chunk) => (chunk.word === word ? chunk.steps.filter((step) => step > last) : []));
   }
 
   // The chunk with a step of a word, by its name.
@@ -34,6 +42,8 @@ class Source {
 
   // The maps of a word at a recorded step; null where it has none.
   async maps(word, step) {
+    const recent = this.recent.findLast((chunk) => chunk.word === word && chunk.steps.includes(step));
+    if (recent && this.index.looks[recent.look]) return new Maps(recent, this.index.looks[recent.look], step);
     const place = this.named(word, step);
     if (place < 0) return null;
     const entries = this.index.chunks[word];
@@ -159,7 +169,8 @@ export class Live extends Source {
   }
 
   async maps(word, step) {
-    if (this.named(word, step) < 0) {
+    const recent = this.recent.some((chunk) => chunk.word === word && chunk.steps.includes(step));
+    if (!recent && this.named(word, step) < 0) {
       if (this.missed === `${word} ${step} ${this.index.version}`) return null;
       await this.reload(); // it may have been recorded since
       this.missed = `${word} ${step} ${this.index.version}`;
@@ -209,6 +220,7 @@ export class Live extends Source {
     let maps = null;
     if (at < bytes.length) {
       const chunk = decoded(bytes.subarray(at));
+      if (this.unsaid.whole) this.recent = [...this.recent.slice(1 - RECENT), chunk];
       maps = this.mapOf(chunk);
       this.early = maps ? null : chunk; // until its axes are known
       if (!maps && this.index) this.reload();

@@ -1,0 +1,236 @@
+"""A race: which two runs are shown side by side, and what starts them."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import streamlit as st
+
+from pages.controls.commands import PACE_NAMES, await_effect
+from pages.runs import drafts, known
+from pages.runs.run_list import labels
+from pages.settings.races import DEFAULT_RACE, RACES
+from pages.shared import ownership, selection
+from pages.shared.session import DRAFTS, ask, session, take
+from pages.shared.wording import SETTING_NAMES, differences, distinct, said, told_apart
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.figures.race import race_curves, race_look
+from transformer.insight.names import examples_of
+from transformer.recording.view import IDLE, PAUSED
+from transformer.runs.registry import REGISTRY
+from transformer.runs.watched import Watched
+
+CHANGES = (
+    *("causal_mask", "padding_mask", "n_heads", "n_encoder_layers", "n_decoder_layers", "norm_placement"),
+    *("score_scale", "positions", "d_model", "dropout", "learning_rate", "label_smoothing", "batch_size"),
+    "seed",
+)
+"""Settings in which a new run may differ."""
+OF_BATCHES = frozenset(
+    "seed task max_letters min_letters batch_size examples shift language digits to_words patterns "
+    "adjectives pairs tokenizer tokenizer_file vocabulary".split()
+)
+"""Settings on which the batches of a run depend."""
+
+
+def racers() -> tuple[Watched, Watched]:
+    """The two runs that the link or this session names, or else the untrained ones of a prepared race."""
+    asked = st.query_params.get("race") or session.race
+    left, right = None, REGISTRY.get(asked)
+    if right is not None:
+        left = selection.chosen_run()
+    elif asked:
+        session.lost_run, session.race = True, None
+    if left is not None and right is not None:
+        session.race = right.id
+        return left, right
+    for name in ("run", "race"):
+        st.query_params.pop(name, None)
+    race = RACES[session.prepared or DEFAULT_RACE]
+    left, right = drafts.draft(race.left, entry="left_draft"), drafts.draft(race.right, entry="right_draft")
+    assert left is not None
+    assert right is not None
+    return left, right
+
+
+def again(left: Watched, right: Watched) -> tuple[Watched, Watched]:
+    """Untrained models to race: these two, or new ones with the settings of two that have begun."""
+    if left.view.state == right.view.state == IDLE:
+        return left, right
+    REGISTRY.admit(session.visitor.name)
+    return drafts.new_draft(left.config, left), drafts.new_draft(right.config, right)
+
+
+def go(left: Watched, right: Watched, steps: int | None = None) -> None:
+    """Let both runs train, as far as they are this visitor's and have not ended.
+
+    Args:
+        steps: so many of untrained models; by default to the end.
+
+    Raises:
+        InputError: the visitor has as many runs as one may have.
+    """
+    own = [ownership.command(run) for run in (left, right) if ownership.owns(run)]
+    if len(own) == 2:
+        REGISTRY.race(*own)
+    for run in own:
+        if run.view.state == IDLE and steps is not None:
+            REGISTRY.adopt(run)
+            await_effect(run.advance(steps))
+        elif run.view.state == IDLE:
+            run.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
+            REGISTRY.start(run, after=left.id if run is right else None)
+        elif run.view.state == PAUSED:
+            await_effect(run.resume())
+    for entry in DRAFTS:
+        if getattr(session, entry) in (left.id, right.id):
+            setattr(session, entry, None)
+    selection.choose(left)
+    session.race = right.id
+    selection.look_at(None)
+
+
+def begin_race(run: Watched) -> None:
+    """Start the race that was asked for in `race_against`, and go to its page."""
+    for _, against in take("race"):
+        race(run, against)
+
+
+def race(left: Watched, against: str | tuple[str, Any] | RunConfig) -> None:
+    """Race a run against another one, and go to the page of races; a problem is noted in the session.
+
+    Args:
+        against: the id of a run; or a setting and its other value, or a configuration, of a new one.
+    """
+    try:
+        if isinstance(against, str):
+            right = REGISTRY.get(against)
+        else:
+            REGISTRY.admit(session.visitor.name)
+            config = against if isinstance(against, RunConfig) else changed_by(left.config, *against)
+            right = drafts.new_draft(config, left)
+        if right is None:
+            raise InputError("That run is no longer on this server. Choose another one.")
+        session.asked.clear()
+        session.prepared = None
+        go(left, right)
+    except InputError as error:
+        session.problem = str(error)
+    else:
+        st.switch_page("race.py", query_params={})
+
+
+def changed_by(config: RunConfig, name: str, value: Any) -> RunConfig:
+    """The same settings with one of them changed, and what follows from it. Raises InputError."""
+    changes = {name: value}
+    if name == "d_model" and isinstance(value, int):
+        changes["d_ff"] = config.model.d_ff * value // config.model.d_model
+    return config.with_changes(**changes)
+
+
+def race_against(run: Watched) -> None:
+    """Draw the menu that starts a race of the run on the screen against another one."""
+    with st.popover(
+        "Race against…",
+        icon=":material/compare_arrows:",
+        help="Train a second run beside this one, with one difference.",
+        key="race_menu",
+    ):
+        others = [one for one in known.known_runs(run) if one.id != run.id]
+        named = dict(zip((one.id for one in others), labels(others), strict=True))
+        against = st.selectbox(
+            "The other run",
+            ["", *named],
+            key="race_other",
+            help="Train another model, or show a run of the list beside this one.",
+            format_func=lambda id_: named.get(id_, "a new run with one change"),
+        )
+        asked: Any = against
+        if not against:
+            name = st.selectbox(
+                "What differs",
+                CHANGES,
+                key="race_setting",
+                format_func=SETTING_NAMES.__getitem__,
+                help="Everything else stays the same, the seed and the batches too.",
+            )
+            asked = name, _value(run, name)
+        st.button(
+            "Start the race" if not against else "Show the race",
+            key="race_start",
+            type="primary",
+            on_click=ask,
+            args=("race", asked),
+            width="stretch",
+        )
+
+
+def _value(run: Watched, name: str) -> Any:
+    """Draw the widget of the other value of a setting, and read it."""
+    now, limit = run.config.flat()[name], RunConfig.limit_of(name)
+    options = getattr(limit, "options", ())
+    key = f"race_value_{name}"
+    label = f"{SETTING_NAMES[name]}: {said(name, now)} →"
+    if name in ("causal_mask", "padding_mask"):
+        other = not run.config.model.masks[name.removesuffix("_mask")]
+        st.caption(f"{label} {said(name, other)}")
+        return other
+    if options:
+        return st.selectbox(
+            label, [one for one in options if one != now], key=key, format_func=lambda one: said(name, one)
+        )
+    step = 1 if isinstance(now, int) else 0.001
+    return st.number_input(
+        label, value=now, step=step, key=key, help=str(limit), format=None if step == 1 else "%.4g"
+    )
+
+
+def prepared() -> None:
+    """Draw the prepared races in the sidebar."""
+    st.session_state["prepared"] = session.prepared or (None if session.race else DEFAULT_RACE)
+    st.radio(
+        "Prepared races",
+        list(RACES),
+        key="prepared",
+        captions=[race.look_for for race in RACES.values()],
+        on_change=_prepared_chosen,
+    )
+
+
+def _prepared_chosen() -> None:
+    chosen = st.session_state.get("prepared")
+    if chosen in RACES:
+        session.prepared, session.race, session.problem = chosen, None, None
+
+
+def names_of(left: RunConfig, right: RunConfig) -> list[str]:
+    """What each run is called."""
+    names = told_apart([left, right])
+    if left.recipe != right.recipe and len(distinct(left, right)) > 2:
+        names = [left.recipe, right.recipe]
+    return (
+        names
+        if names[0] != names[1]
+        else [f"{side}: {name}" for side, name in zip(("left", "right"), names, strict=True)]
+    )
+
+
+def differs_in(left: RunConfig, right: RunConfig) -> str:
+    """What differs between two runs, in one line."""
+    found = distinct(left, right)
+    batches = "other batches" if OF_BATCHES & {*left.differences(right)} else "the same batches"
+    return f"{differences(found) or 'nothing differs'} · {batches}"
+
+
+def look(left: Watched, right: Watched) -> dict[str, Any]:
+    """What a player needs to show two runs beside each other."""
+    chosen = RACES.get(session.prepared or ("" if session.race else DEFAULT_RACE))
+    differs = html.escape(differs_in(left.config, right.config))
+    return {
+        "names": names_of(left.config, right.config),
+        "says": f"<b>{differs[0].upper()}{differs[1:]}.</b> {chosen.look_for if chosen else ''}",
+        "look": race_look(),
+        "curves": race_curves(examples_of(left.config.train.task)),
+    }

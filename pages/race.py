@@ -1,0 +1,100 @@
+"""Race: two runs side by side on one step control, and the difference between them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+
+import streamlit as st
+
+from pages.controls import racing
+from pages.controls.buttons import buttons_row, controls
+from pages.controls.words import chosen_word, probe_words
+from pages.player import player, stale
+from pages.runs.keyring import keyring
+from pages.runs.lost import lost_run
+from pages.runs.share import share
+from pages.shared import ownership, selection
+from pages.shared.session import session, take
+from pages.shared.style import style
+from pages.stream.channel import seen_of
+from pages.stream.tickets import ticket
+from transformer.errors import InputError
+from transformer.exports.page import race_page
+from transformer.recording.view import ENDED, IDLE
+
+style()
+buttons = buttons_row()
+left, right = racing.racers()
+for asked, _ in take("start", "step"):
+    try:
+        left, right = racing.again(left, right)
+        session.asked.pop(asked, None)
+        racing.go(left, right, st.session_state.get("step_size") if asked == "step" else None)
+    except InputError as error:
+        session.problem = str(error)
+lost_run("Choose a prepared race and press Start.")
+own = [run for run in (left, right) if ownership.owns(run)]
+going = [run for run in own if run.view.state not in ENDED] or own or [left]
+first = left.view.state == right.view.state == IDLE
+controls(
+    going[0],
+    going[0].view,
+    {},
+    left.config,
+    buttons,
+    start="Start" if first else "Race again",
+    beside=going[1:],
+)
+with st.sidebar:
+    racing.prepared()
+    with st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
+        probe_words(left)
+typed = (
+    [session.typed_word[1]] if session.typed_word[0] == left.id else []
+)  # its thread has yet to take it up
+for word in {*typed, *left.words} - {*right.words}:
+    with suppress(InputError):  # too long for the other model, or another visitor's
+        ownership.command(right).add_word(word)
+shown = racing.look(left, right)
+
+
+@st.fragment
+def watched() -> None:
+    """Both runs: what is chosen in the player runs no more of the page than this."""
+    if stale():
+        st.rerun()
+    if len(own) == 2 and own[0].turns is not None:
+        own[0].turns.by_seconds = session.clock == "seconds"
+    selection.kind(left.config.model)
+    player(
+        left,
+        left.view,
+        word=chosen_word(left),
+        parts="race",
+        race=shown | {"clock": session.clock, "run": right.id, "ticket": ticket(right.id)},
+        seen=f"{seen_of(left.view)}|{seen_of(right.view)}",
+    )
+    selection.keep_in_link()
+
+
+def _page(screen: selection.OnScreen) -> str:
+    """Both runs as one file, of what they and the screen are when its button is pressed."""
+    chosen = {"word": screen.word, "kind": screen.kind, "pinned": screen.pinned, "step": screen.step}
+    return race_page((left.view, right.view), shown | {"clock": session.clock}, chosen)
+
+
+watched()
+if not first:
+    share(left, left.config, race=right)
+    with st.sidebar:
+        st.download_button(
+            "The race as a page (HTML)",
+            data=partial(_page, selection.on_screen()),
+            file_name=f"headlight-race-seed{left.config.seed}.html",
+            mime="text/html",
+            key="export_race",
+            type="tertiary",
+            on_click="ignore",
+        )
+keyring()

@@ -1,0 +1,156 @@
+"""A race in a real browser: both runs on one clock at every redraw, the difference, followers."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import SMALL
+
+WATCH = """() => {
+  const host = (side) => document.querySelector(`.st-key-race_${side} .live-figure`);
+  const of = (side) => host(side).layout?.title.text ?? "";
+  const clock = (text) => /[\\d.,]+ s(?=[ ,])/.exec(text)?.[0] ?? /step ([\\d,]+)/.exec(text)?.[1];
+  window.redraws = [];
+  let before = "";
+  const look = () => {
+    const [left, difference, right] = ["left", "difference", "right"].map(of);
+    const now = {
+      left: clock(left), difference: clock(difference), right: clock(right),
+      counter: document.querySelector(".headlight-player .counter b").textContent,
+      most: host("difference").dataset.most,
+      badge: document.querySelector(".st-key-time_badge").textContent,
+    };
+    if (left + right !== before) window.redraws.push(now);
+    before = left + right;
+    window.watching = requestAnimationFrame(look);
+  };
+  look();
+}"""
+"""Notes at every picture of the screen on which a panel is another one what all of them say."""
+PLAIN = f"steps=100000{SMALL}&letters=6"
+
+
+def start(watch, path=f"/?{PLAIN}", setting="causal mask", until=8):
+    """Race the model of a link against one with another setting."""
+    watch.open(path)
+    watch.click("race_menu")
+    watch.page.locator(".st-key-race_setting input").click()
+    watch.page.get_by_role("option", name=setting, exact=True).click()
+    watch.click("race_start")
+    watch.drawn("race_difference")
+    watch.until(lambda: step(watch) >= until, what=f"step {until} of the race")
+
+
+def step(watch):
+    return int(watch.page.locator(".headlight-player").get_attribute("data-step") or -1)
+
+
+def redraws(watch, n):
+    """What the panels say at so many redraws from now on."""
+    watch.page.evaluate(WATCH)
+    watch.until(lambda: watch.page.evaluate("window.redraws.length") >= n, what=f"{n} redraws")
+    return watch.page.evaluate("cancelAnimationFrame(window.watching) ?? window.redraws")
+
+
+def of_one_moment(seen):
+    return all(one["left"] == one["right"] == one["difference"] for one in seen)
+
+
+def test_both_panels_print_the_same_step_at_two_hundred_redraws_live_in_review_and_in_a_film(watch):
+    start(watch)
+    live = redraws(watch, 100)
+    assert {one["badge"] for one in live} == {"● LIVE"}
+    watch.click("run_stop")
+    expect(watch.page.locator(".st-key-time_badge")).to_have_text("newest step")
+    watch.page.evaluate(WATCH)
+    keys = ["Home", *["ArrowRight"] * 24, "PageUp", *["ArrowLeft"] * 24]
+    watch.step_by(*keys)
+    watch.until(lambda: watch.page.evaluate("window.redraws.length") >= 40, what="40 redraws")
+    review = watch.page.evaluate("cancelAnimationFrame(window.watching) ?? window.redraws")
+    watch.page.locator(".st-key-time_speed select").select_option("20/s")
+    watch.page.get_by_role("button", name="Play the film").click()
+    film = redraws(watch, 60)
+    watch.page.get_by_role("button", name="Stop the film").click()
+    seen = [*live, *review, *film]
+    assert len(seen) >= 200
+    assert of_one_moment(seen)
+    assert all(one["counter"] == one["left"] for one in seen)
+    assert len({one["left"] for one in seen}) > 60
+    assert any(float(one["most"]) != 0 for one in seen)
+
+
+def test_by_seconds_both_panels_print_the_same_second_and_the_clock_stands_in_the_link(watch):
+    start(watch, setting="width")
+    watch.page.locator(".st-key-race_clock select").select_option("seconds")
+    expect(watch.page.locator(".counter small")).to_have_text("seconds of training")
+    seen = redraws(watch, 40)
+    assert all(one["left"].endswith(" s") for one in seen)
+    assert of_one_moment(seen)
+    watch.until(lambda: "clock=seconds" in watch.page.url, what="the clock in the link")
+
+
+def test_identical_settings_differ_by_exactly_zero_at_every_step(watch):
+    start(watch, setting="seed")
+    seen = redraws(watch, 40)
+    assert {one["most"] for one in seen} == {"0"}
+    assert watch.plot("race_difference", "gd.data[0].z.flat().every((n) => n === 0)")
+    expect(watch.page.locator(".st-key-run_status p")).to_contain_text("losses are the same so far")
+
+
+def test_the_difference_is_right_minus_left_and_other_axes_have_none_but_a_sentence(watch):
+    start(watch)
+    watch.click("run_stop")
+    watch.choose("kind", "decoder")
+    watch.page.locator(".st-key-race_head select").select_option(index=1)
+    watch.until(
+        lambda: "decoder 1 · head 1" in watch.plot("race_right", "gd.layout.title.text"), what="the head"
+    )
+    left, difference, right = (
+        watch.plot(f"race_{name}", "gd.data[0].z") for name in ("left", "difference", "right")
+    )
+    cells = [(i, j) for i in range(len(left)) for j in range(len(left))]
+    assert all(difference[i][j] == (right[i][j] or 0) - (left[i][j] or 0) for i, j in cells)
+    assert all((left[i][j] is None) == (j > i) for i, j in cells)  # its future is hidden, the other's is not
+    assert not any(right[i][j] is None for i, j in cells)
+    assert any(difference[i][j] > 0 for i, j in cells if j > i)
+
+
+def test_a_viewer_of_the_link_stands_where_the_owner_stands_and_has_no_buttons(watch, guest):
+    start(watch)
+    watch.click("run_stop")
+    watch.until(lambda: "race=" in watch.page.url, what="the race in the link")
+    guest.page.goto(watch.page.url)
+    guest.drawn("race_difference")
+    expect(guest.page.locator(".st-key-follow")).to_be_visible()
+    watch.step_by("Home", "ArrowRight", "ArrowRight")
+    guest.until(lambda: step(guest) == 2, what="the owner's step")
+    assert not guest.page.locator(".st-key-run_stop, .st-key-run_continue").count()
+    guest.errors[:] = [error for error in guest.errors if "404" not in error]  # Streamlit's, of any deep link
+
+
+def test_the_race_can_be_kept_as_one_page(watch, tmp_path):
+    start(watch)
+    watch.click("run_stop")
+    with watch.page.expect_download() as download:
+        watch.click("export_race")
+    download.value.save_as(tmp_path / "race.html")
+    text = (tmp_path / "race.html").read_text(encoding="utf-8")
+    assert "<title>Headlight: causal mask on against causal mask off, seed 0</title>" in text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_prepared_race_fits_the_projector_without_scrolling(watch, scheme):
+    watch.page.emulate_media(color_scheme=scheme)
+    watch.open()
+    watch.page.get_by_role("link", name="Race").click()
+    watch.drawn("race_difference")
+    names = watch.page.locator(".st-key-prepared label")
+    for i in range(names.count()):
+        names.nth(i).click()
+        watch.until(lambda: watch.page.locator(".st-key-prepared input:checked").count() == 1)
+        watch.drawn("race_difference")
+        inside = watch.page.locator(".stMain").evaluate("(main) => main.scrollHeight - main.clientHeight")
+        assert inside <= 0
+        bottom = watch.page.locator(".st-key-race_curves").bounding_box()
+        assert bottom["y"] + bottom["height"] <= 720

@@ -1,0 +1,197 @@
+"""The page of races, without a browser: which runs it shows, what starts them, and what it says of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pages.controls.racing import CHANGES, OF_BATCHES, changed_by, differs_in, names_of
+from pages.settings.races import RACES
+from tests.pages.conftest import LONG
+from transformer.config import RunConfig
+from transformer.recipes import RECIPES
+from transformer.runs.registry import REGISTRY
+from transformer.tasks import completed, task_of
+
+DEFAULT = RECIPES["default"].small
+
+
+def racers(visitor):
+    """Both runs, as the page's link names them."""
+    link = visitor.at.query_params
+    return [
+        REGISTRY.get(link[name][0] if isinstance(link[name], list) else link[name])
+        for name in ("run", "race")
+    ]
+
+
+@pytest.fixture
+def ended(visit):
+    """Watch, of a run that has ended."""
+    return visit().press("run_start").until("finished")
+
+
+def test_the_page_opens_with_the_untrained_models_of_the_first_prepared_race_and_start_trains_both(visit):
+    visitor = visit({}, page="race")
+    shown = visitor.player["race"]
+    assert shown["names"] == ["causal mask on", "causal mask off"]
+    assert "<b>Causal mask on → off · the same batches.</b> Without the mask" in shown["says"]
+    assert [REGISTRY.get(visitor.player["run"]).view.state, REGISTRY.get(shown["run"]).view.state] == [
+        "idle"
+    ] * 2
+    visitor.press("run_start")
+    left, right = racers(visitor)
+    visitor.once(lambda: min(left.view.step, right.view.step) > 3)
+    assert [run.config.model.masks["causal"] for run in (left, right)] == [True, False]
+    assert left.turns is right.turns is not None
+    visitor.press("run_pause").once(lambda: left.view.state == right.view.state == "paused")
+    visitor.look().press("run_start").once(lambda: left.view.state == right.view.state == "training")
+    visitor.look().press("run_stop").once(lambda: left.view.state == right.view.state == "stopped")
+    visitor.look().press("run_start")
+    again = racers(visitor)
+    assert {one.id for one in again}.isdisjoint({left.id, right.id})
+    assert [one.config for one in again] == [left.config, right.config]
+    visitor.press("run_stop")
+
+
+def test_another_prepared_race_shows_its_two_models(visit):
+    visitor = visit({}, page="race")
+    visitor.at.radio(key="prepared").set_value("4 heads against 1")
+    visitor.look()
+    assert visitor.player["race"]["names"] == ["heads 4", "heads 1"]
+    assert REGISTRY.get(visitor.player["race"]["run"]).config == RACES["4 heads against 1"].right
+
+
+def test_a_race_against_a_run_that_has_ended_trains_the_other_alone_with_one_change_and_the_same_words(ended):
+    left = ended.run
+    losses = left.view.metrics.column("loss").tolist()
+    ended.set("race_setting", "n_heads").set("race_value_n_heads", 1).press("race_start")
+    assert ended.at.session_state["page"] == "Race"
+    first, right = racers(ended)
+    assert first is left
+    assert right.config == left.config.with_changes(n_heads=1)
+    assert right.words == left.words
+    ended.once(lambda: right.view.state == "finished")
+    assert left.view.state == "finished"
+    assert left.view.metrics.column("loss").tolist() == losses
+
+
+def test_both_begin_where_none_has_and_a_run_that_trains_takes_turns_with_the_new_one(visit):
+    visitor = visit(LONG | {"seed": 4}).press("race_start")
+    left, right = racers(visitor)
+    visitor.once(lambda: min(left.view.step, right.view.step) > 5)
+    assert right.config == left.config.with_changes(causal_mask=False)
+    visitor.press("run_stop")
+    visitor.go("train")
+    assert visitor.run is left  # the left run is the one that is looked at
+    visitor.press("run_start").until("training").press("race_start")
+    running, other = racers(visitor)
+    assert running.turns is other.turns is not None
+    visitor.press("run_stop")
+
+
+def test_a_run_of_the_list_is_shown_beside_the_one_on_the_screen(ended):
+    first = ended.run
+    ended.set("seed", 8).press("run_start")
+    second = ended.once(lambda: ended.run is not first).until("finished").run
+    ended.set("race_other", first.id).press("race_start")
+    assert racers(ended) == [second, first]
+    assert ended.player["race"]["names"] == ["seed 8", "seed 0"]
+    assert "Seed 8 → 0 · other batches" in ended.player["race"]["says"]
+
+
+def test_a_value_that_cannot_be_is_answered_in_place_and_nothing_is_started(ended):
+    before = len(REGISTRY.listed())
+    ended.set("race_setting", "n_heads").set("race_value_n_heads", 3).press("race_start")
+    assert ended.at.session_state["page"] == "Watch"
+    assert ended.says("cannot be split into 3 equal heads")
+    assert len(REGISTRY.listed()) == before
+
+
+def test_who_opens_the_link_of_a_race_sees_both_runs_and_commands_none(visit, ended):
+    ended.set("race_setting", "seed").set("race_value_seed", 5).press("race_start")
+    left, right = racers(ended)
+    viewer = visit({"run": left.id, "race": right.id, "clock": "seconds"}, page="race")
+    assert (viewer.player["run"], viewer.player["race"]["run"]) == (left.id, right.id)
+    assert viewer.player["race"]["clock"] == "seconds"
+    assert not [
+        button for button in viewer.at.button if button.key in ("run_pause", "run_stop", "run_continue")
+    ]
+    viewer.look()
+    assert viewer.at.query_params["race"] in (right.id, [right.id])
+
+
+def test_a_link_whose_other_run_is_gone_says_so_and_offers_a_prepared_race(visit, ended):
+    visitor = visit({"run": ended.run.id, "race": "x" * 22}, page="race")
+    assert visitor.says("no longer on this server")
+    assert visitor.player["race"]["names"] == ["causal mask on", "causal mask off"]
+
+
+def test_the_clock_that_is_chosen_decides_who_is_behind_and_stands_in_the_link(visit):
+    visitor = visit(LONG).press("race_start")
+    left, _ = racers(visitor)
+    assert not left.turns.by_seconds
+    visitor.choose(clock="seconds")
+    assert left.turns.by_seconds
+    visitor.look()
+    assert visitor.at.query_params["clock"] in ("seconds", ["seconds"])
+    visitor.choose(clock="nonsense")
+    assert left.turns.by_seconds
+    visitor.press("run_stop")
+
+
+def test_a_word_is_tracked_by_both(visit):
+    visitor = visit(LONG).press("race_start")
+    left, right = racers(visitor)
+    visitor.set("own_word", "otter").look()
+    visitor.once(lambda: "otter" in left.words and "otter" in right.words)
+    visitor.press("run_stop")
+
+
+def test_as_many_runs_as_a_visitor_may_have_are_refused_in_words(visit, monkeypatch):
+    visitor = visit(LONG).press("run_start").until("training")
+    monkeypatch.setattr(type(REGISTRY.limits), "per_visitor", 1, raising=False)
+    monkeypatch.setitem(REGISTRY.limits.__dict__, "per_visitor", 1)
+    visitor.press("race_start")
+    assert visitor.says("1 of 1 unfinished runs")
+    assert visitor.at.session_state["page"] == "Watch"
+    visitor.press("run_stop")
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_setting_of_the_menu_changes_itself_alone(name):
+    other = {"d_model": 64, "n_heads": 2, "seed": 1, "dropout": 0.1, "label_smoothing": 0.1}.get(name)
+    limit = RunConfig.limit_of(name)
+    if other is None:
+        options = getattr(limit, "options", ())
+        now = DEFAULT.flat()[name]
+        other = (
+            next(one for one in options if one != now) if options else False if "mask" in name else now * 2
+        )
+    changed = changed_by(DEFAULT, name, other)
+    assert set(DEFAULT.differences(changed)) == {name} | ({"d_ff"} if name == "d_model" else set())
+    assert names_of(DEFAULT, changed)[0] != names_of(DEFAULT, changed)[1]
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"batch_size": 32}, {"max_letters": 8}, {"task": "copy"}])
+def test_other_batches_are_called_so(change):
+    one, other = completed(DEFAULT), completed(DEFAULT.with_changes(**change))
+    assert OF_BATCHES & {*one.differences(other)}
+    assert differs_in(one, other).endswith("other batches")
+    batches = [task_of(config).batch(config.seed, 3) for config in (one, other)]
+    assert [one.tolist() for one in vars(batches[0]).values() if hasattr(one, "tolist")] != [
+        one.tolist() for one in vars(batches[1]).values() if hasattr(one, "tolist")
+    ]
+
+
+def test_two_runs_with_the_same_settings_are_told_apart_by_their_side():
+    assert names_of(DEFAULT, DEFAULT) == ["left: seed 0", "right: seed 0"]
+    assert differs_in(DEFAULT, DEFAULT) == "nothing differs · the same batches"
+    etienne = RACES["Default against recipe etienne"]
+    assert names_of(etienne.left, etienne.right) == ["default", "etienne"]
+
+
+@pytest.mark.parametrize("name", [name for name in RACES if "etienne" not in name])
+def test_the_runs_of_a_prepared_race_differ_in_one_setting_and_see_the_same_batches(name):
+    race = RACES[name]
+    assert len(race.left.differences(race.right)) == 1
+    assert race.left.train == race.right.train

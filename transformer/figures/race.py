@@ -1,0 +1,102 @@
+"""Two runs beside each other: the colours of the difference of two maps, and both runs' curves."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+
+from transformer.figures import colors
+from transformer.figures.curves import AXIS, curve, panel_name
+from transformer.figures.maps import ABOVE
+from transformer.figures.parts import Part, share_bar
+
+_ENDS = 12
+"""Stops of the scale on each side of zero."""
+_TICKS = (-1.0, -0.25, 0.0, 0.25, 1.0)
+_LEGEND = 0.4
+"""Share of a map's width that its legend takes."""
+_BETWEEN = 0.1
+"""Share of the width that lies between both panels of the curves."""
+
+
+def race_look() -> dict[str, Part]:
+    """How maps in a race look: the legend of weights, and the cells and the legend of right minus left.
+
+    Colours go by the root of the difference, as those of the weights do: blue where the left run has more,
+    orange where the right one has.
+    """
+    even = [[0.0, colors.LEFT], [0.5, colors.NEUTRAL], [1.0, colors.RIGHT_RUN]]
+    bar = (
+        share_bar("")
+        | ABOVE
+        | {
+            "xref": "paper",
+            "x": 0.93,
+            "len": _LEGEND + 0.1,
+            "tickvals": [math.copysign(math.sqrt(abs(tick)), tick) for tick in _TICKS],
+            "ticktext": [f"{100 * tick:+.0f}" if tick else "0" for tick in _TICKS[:-1]] + ["+100%"],
+        }
+    )
+    ticks = [weight for weight in colors.WEIGHT_TICKS if weight not in (0.01, 0.5)]  # there is room for few
+    return {
+        "weights": {
+            "tickvals": [math.sqrt(weight) for weight in ticks],
+            "ticktext": [colors.WEIGHT_TICKS[weight] for weight in ticks],
+            "xref": "paper",
+            "len": _LEGEND,
+        },
+        "cells": {
+            "zmin": -1.0,
+            "zmax": 1.0,
+            "colorscale": _by_root(),
+            "hovertemplate": "%{y} · looks at %{x}<br><b>%{z:+.1%}</b><extra></extra>",
+        },
+        "bar": {"cmin": -1, "cmax": 1, "colorscale": even, "colorbar": bar},
+    }
+
+
+@cache
+def _by_root() -> list[list[float | str]]:
+    stops: list[list[float | str]] = []
+    for i in range(-_ENDS, _ENDS + 1):
+        strength = abs(i) / _ENDS
+        end = colors.LEFT if i < 0 else colors.RIGHT_RUN
+        stops.append([(1 + math.copysign(strength**2, i)) / 2, colors.mixed(colors.NEUTRAL, end, strength)])
+    return stops
+
+
+@cache
+def race_curves(examples: str) -> str:
+    """The figure of both runs' curves, without numbers: training loss, and beside it what is right.
+
+    Traces 0 and 1 are loss and share right of the left run, 2 and 3 those of the right one. A player sets the
+    ranges of both x axes and of the axis of the loss.
+
+    Args:
+        examples: what examples of the task are called.
+    """
+    looks = ((colors.LEFT, "left"), (colors.RIGHT_RUN, "right"))
+    data = []
+    for color, name in looks:
+        of_loss, of_share = f"{name}: %{{y:.3f}}<extra></extra>", f"{name}: %{{y:.1%}}<extra></extra>"
+        data.append(curve(name, {"color": color, "width": 2}, of_loss))
+        shares = {"xaxis": "x2", "yaxis": "y3", "showlegend": False, "marker": {"size": 6}}
+        data.append(curve(name, {"color": color, "width": 2}, of_share, **shares) | {"mode": "lines+markers"})
+    axis = AXIS | {"title": {"text": "step", "standoff": 2, "font": {"size": 12}}}
+    layout = {
+        "margin": {"l": 34, "r": 14, "t": 6, "b": 32},
+        "hovermode": "x",
+        "showlegend": False,
+        "xaxis": axis | {"domain": [0, 0.5 - _BETWEEN / 2]},
+        "xaxis2": axis | {"domain": [0.5 + _BETWEEN / 2, 1], "anchor": "y3"},
+        "yaxis": dict(AXIS),
+        # No second axis: a style sheet hides the labels of that one, which are marks beside a map.
+        "yaxis3": AXIS
+        | {"range": [-0.02, 1.04], "tickformat": ".0%", "tickvals": [0, 0.5, 1], "anchor": "x2"},
+        "annotations": [
+            panel_name("training loss", 1.0, 0.5 - _BETWEEN / 2),
+            panel_name(f"held-out {examples} right", 0.05, 1.0, "right bottom"),
+        ],
+    }
+    return json.dumps({"data": data, "layout": layout})

@@ -1,0 +1,263 @@
+// Two runs side by side on one step control: their large maps, the difference between these, and both curves.
+
+import { nearest, upTo } from "./chunks.js";
+import { counted } from "./control.js";
+import { element } from "./element.js";
+import { largePicture } from "./pictures.js";
+import { SIDES } from "./pair.js";
+import { Player } from "./player.js";
+
+const APART = 0.1, IN_A_ROW = 5; // share by which losses differ that have parted, and for how many steps
+const LEANING = -40, LEANS = 14; // degrees, and pixels that this needs
+const CLEAREST = "clearest head of each";
+const SECONDS = new Intl.NumberFormat("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
+export class Race extends Player {
+  // race: {says, clock, difference, curves}, as `pages/player` has them
+  constructor(root, pair, { race, ...options }) {
+    root.dataset.parts = "race";
+    pair.clock = race.clock;
+    pair.race = race;
+    super(root, pair, { ...options, first: { ...options.first, clock: race.clock } });
+    this.race = race;
+  }
+
+  build() {
+    const { race } = this.source;
+    this.specs = new Map();
+    this.maps = SIDES.map((side) => this.drawingOf(`race_${side}`, { usual: 600 }));
+    this.difference = this.drawingOf("race_difference", { usual: 600 });
+    this.curves = this.drawingOf("race_curves", { clicked: (_trace, _point, { x }) => this.go(this.source.near(x)), usual: 200 });
+    this.find(".race .choices").append(...["word", "kind", "race_head", "outline", "race_clock"].map((name) => this.find(`.st-key-${name}`)));
+    this.heads = this.find(".st-key-race_head select");
+    this.heads.onchange = () => this.choose({ pinned: this.heads.value ? JSON.parse(this.heads.value) : null });
+    const clock = this.find(".st-key-race_clock select");
+    clock.value = race.clock;
+    clock.onchange = () => {
+      this.source.clock = clock.value;
+      this.choose({ clock: clock.value });
+    };
+    this.hearKeys();
+  }
+
+  get bySeconds() {
+    return this.source.clock === "seconds";
+  }
+
+  named(position) {
+    if (!this.bySeconds) return counted(position);
+    return `${SECONDS.format(this.source.at(position)?.seconds ?? 0)} s`;
+  }
+
+  // The head of a run that is shown: the one that was chosen, or its clearest.
+  headOf(index, step) {
+    const kind = this.at.kind in index.kinds ? this.at.kind : Object.keys(index.kinds)[0];
+    const { sites } = index.kinds[kind];
+    const [site, head] = this.at.pinned ?? [];
+    if (sites.includes(site) && head < index.heads[site].length) return { kind, site, head };
+    const { clearest } = upTo(index.segments, step);
+    return sites.includes(clearest[0]) ? { kind, site: clearest[0], head: clearest[1] } : { kind, site: sites.at(-1), head: 0 };
+  }
+
+  // Of the left run, for the news.
+  head() {
+    const { index } = this.source.sides[0].source;
+    const { site, head } = this.headOf(index, this.step());
+    return [site, head];
+  }
+
+  async drawNewest() {
+    this.chosen = false;
+    if (!this.index) return;
+    const { word, outline, clock } = this.at, position = this.step();
+    const { steps, seconds, over } = this.source.at(position);
+    const maps = await Promise.all(this.source.sides.map(({ source }, i) => source.maps(word, steps[i])));
+    if (this.chosen) return; // something else since, which is drawn first
+    const { fills } = this;
+    const shown = this.source.sides.map(({ source: { index } }, i) => {
+      const own = `step ${counted(steps[i])}`;
+      const when = over[i] ? `ended at ${own}` : this.bySeconds ? `${SECONDS.format(seconds)} s, ${own}` : own;
+      return { index, maps: maps[i], segment: upTo(index.segments, steps[i]), step: steps[i], ...this.headOf(index, steps[i]), when };
+    });
+    this.numbers(position, shown);
+    this.shown = { chunk: { word } };
+    const looks = [...maps, ...shown.flatMap(({ segment, site, head, when }) => [segment, site, head, when]), outline, fills, clock];
+    if (looks.some((one, i) => one !== this.looks?.[i])) {
+      this.looks = looks;
+      const { fileName } = this;
+      // All in one task of the browser: at no time are two of them of different steps.
+      await Promise.all([
+        ...shown.map((one, i) => this.show(one, i, { outline, fills, when: one.when, run: this.source.names[i], fileName: `${fileName}-${SIDES[i]}` })),
+        this.subtract(shown, this.bySeconds ? `${SECONDS.format(seconds)} s` : `step ${counted(position)}`),
+      ]);
+    }
+    if (this.chosen) return;
+    await this.drawCurves();
+    this.curves.mark(this.at.step === null ? null : this.bySeconds ? seconds : position);
+  }
+
+  // The large map of one run.
+  show(one, i, how) {
+    this.absent(SIDES[i], one.maps ? "" : `“${this.at.word}” has no map of step ${counted(one.step)}.`);
+    if (!one.maps) return undefined;
+    const picture = largePicture(one, how);
+    return this.maps[i].show({ ...picture, spec: this.specOf(picture.spec, "weights", ({ data }) => {
+      Object.assign(data.at(-1).marker.colorbar, this.source.race.look.weights);
+    }) });
+  }
+
+  // Say in a picture's place why it is not there; empty where it is.
+  absent(name, why) {
+    this.find(`.st-key-race_${name}`).dataset.none = Boolean(why);
+    this.texts.set(`.st-key-race_${name} .none`, why);
+  }
+
+  // A picture of one head, changed for a race; made once. Where a room looks on, its type is large: its legend names the
+  // ends alone, and the names of columns lean.
+  specOf(spec, how, change) {
+    const key = `${how}${this.fills}${spec}`;
+    if (!this.specs.has(key)) {
+      const figure = JSON.parse(spec);
+      change(figure);
+      if (this.fills) {
+        const { colorbar } = figure.data.at(-1).marker, { layout } = figure;
+        for (const name of ["tickvals", "ticktext"]) colorbar[name] = [colorbar[name][0], colorbar[name].at(-1)];
+        layout.xaxis.tickangle = LEANING;
+        layout.margin.b += LEANS;
+      }
+      this.specs.set(key, JSON.stringify(figure));
+    }
+    return this.specs.get(key);
+  }
+
+  // Right minus left, where both have the same words and axes.
+  subtract(shown, when) {
+    const [left, right] = shown.map(({ maps, kind }) => maps && { maps, ...maps.look.kinds[kind] });
+    const same = (name) => JSON.stringify(left[name]) === JSON.stringify(right[name]);
+    const why = !left || !right ? "“" + this.at.word + "” is not recorded in both runs." : shown[0].kind !== shown[1].kind
+      ? "The models have no attention of the same kind." : !same("rows") || !same("columns")
+        ? "Rows or columns stand for other tokens, so cells cannot be compared." : "";
+    this.absent("difference", why);
+    if (why) return undefined;
+    const base = left.causal ? right : left; // blocked is what both block
+    const [one, other] = shown.map(({ maps, site, head }) => maps.large(site, head, base.causal).weights);
+    const numbers = one.map((cells, row) => cells.map((weight, column) => {
+      const there = other[row][column];
+      return weight === null && there === null ? null : (there ?? 0) - (weight ?? 0);
+    }));
+    const arrays = { "0.z": numbers };
+    if (base.taken) arrays[`${base.causal ? 2 : 1}.z`] = numbers.map((cells, row) => cells.map((n, column) => (n === null && !(base.causal && column > row) ? 1 : null)));
+    const [most, row, column] = numbers.flatMap((cells, i) => cells.map((n, j) => [n ?? 0, i, j])).reduce((a, b) => (Math.abs(b[0]) > Math.abs(a[0]) ? b : a));
+    const heads = shown.map(({ index, site, head }) => index.heads[site][head]);
+    const said = most === 0 ? "no difference in any cell" : `most: ${base.rows[row]} · ${base.columns[column]}: ${most > 0 ? "+" : "−"}${Math.round(100 * Math.abs(most))}%`;
+    return this.difference.show({
+      spec: this.specOf(base.large, "difference", (figure) => this.asDifference(figure)), arrays, hatched: [], step: shown[1].step, data: { most },
+      layout: { "title.text": `<b>right − left</b><br><span style='font-size:${this.fills ? 1 : 0.8}em'>${when} · ${said}</span>` },
+      alternative: `Right minus left, ${heads[1]} minus ${heads[0]}, ${when}: ${said}`,
+      fileName: `${this.fileName}-difference`,
+    });
+  }
+
+  // With the colours and the legend of a difference; its rows are named beside the left map.
+  asDifference({ data, layout }) {
+    const { cells, bar } = this.source.race.look;
+    Object.assign(data[0], cells);
+    Object.assign(data.at(-1).marker, bar);
+    Object.assign(layout.margin, { l: 14, r: 4 });
+    layout.yaxis.showticklabels = false;
+    layout.xaxis.tickfont.size = Math.min(14, layout.xaxis.tickfont.size);
+    layout.xaxis.title.text = "";
+  }
+
+  async drawCurves() {
+    const indices = this.source.sides.map(({ source }) => source.index);
+    const known = JSON.stringify([this.source.clock, ...indices.map(({ version }) => version)]);
+    if (known === this.drawnCurves) return;
+    this.drawnCurves = known;
+    const arrays = {};
+    // No further than the run that is behind: its curves may be a second older.
+    const behind = Math.min(...this.source.sides.map((side, i) => (this.source.goesOn(side) ? indices[i][this.source.clock].at(-1) : Infinity)));
+    indices.forEach(({ curves, steps, seconds }, side) => {
+      const timed = (step) => (this.bySeconds ? seconds[nearest(steps, step)] : step);
+      ["2", "3"].forEach((trace, i) => {
+        const points = curves.arrays[`${trace}.x`].map((step, at) => [step && timed(step), curves.arrays[`${trace}.y`][at]]).filter(([x]) => x <= behind);
+        arrays[`${2 * side + i}.x`] = points.map(([x]) => x);
+        arrays[`${2 * side + i}.y`] = points.map(([, y]) => y);
+      });
+    });
+    const top = Math.max(...indices.map(({ curves }) => JSON.parse(curves.spec).layout.yaxis.range[1]));
+    const end = this.bySeconds ? Math.max(1, ...indices.map(({ seconds }) => seconds.at(-1))) : this.source.planned;
+    this.parted = parted(indices);
+    this.says();
+    await this.curves.show({
+      spec: this.source.race.curves, arrays, hatched: [], fileName: `${this.fileName}-curves`,
+      layout: {
+        ...Object.fromEntries(["xaxis", "xaxis2"].flatMap((axis) => [[`${axis}.range`, [0, end]], [`${axis}.title.text`, this.bySeconds ? "seconds of training" : "step"]])),
+        "yaxis.range": [0, top],
+      },
+    });
+  }
+
+  numbers(position, shown) {
+    const { index, source, at, texts } = this;
+    const live = at.step === null;
+    this.root.dataset.step = position;
+    texts.set(".st-key-moment p", source.race.says);
+    texts.set(".counter b", this.bySeconds ? SECONDS.format(source.at(position).seconds) : counted(position));
+    texts.set(".counter small", this.bySeconds ? "seconds of training" : "step");
+    texts.set(".st-key-words_right", shown.map((one, i) => bar(source.names[i], SIDES[i], one.segment.counted)).join(""));
+    this.says();
+    texts.choices(index, at);
+    this.offerHeads();
+    const trains = source.sides.some(({ now }) => now?.state === "training");
+    this.control.show({
+      steps: index.steps, step: position, live, playing: this.playing, moments: index.moments,
+      state: trains ? "training" : source.sides[0].now?.state ?? "recorded", planned: source.planned, last: index.steps.at(-1),
+    });
+  }
+
+  // At which step the two part, and how far each is where that is not the same.
+  says() {
+    const nows = this.source.sides.map(({ now }) => now);
+    const states = nows.map((now) => now && (now.state === "failed" ? now.headline[0] : now.waits || `${now.state} at ${counted(now.step)}`));
+    const alike = !nows[0] || nows[0].state === nows[1].state;
+    const apart = alike ? [] : states.map((state, i) => `${SIDES[i]}: ${state}`);
+    this.texts.set(".st-key-run_status p", [this.parted, ...apart].filter(Boolean).join(" · "));
+  }
+
+  // The heads of both models, of the kind of attention that is chosen.
+  offerHeads() {
+    const found = this.source.sides.flatMap(({ source: { index } }) => (index.kinds[this.at.kind]?.sites ?? []).flatMap((site) => index.heads[site].map((name, head) => [JSON.stringify([site, head]), name])));
+    const offered = [["", CLEAREST], ...new Map(found)];
+    const chosen = this.at.pinned ? JSON.stringify(this.at.pinned) : "";
+    const known = JSON.stringify([offered, chosen]);
+    if (known === this.offered) return;
+    this.offered = known;
+    this.heads.replaceChildren(...offered.map(([value, name]) => element("option", { value, textContent: name, selected: value === chosen })));
+  }
+
+  rest() {
+    this.picked = undefined;
+    super.rest();
+  }
+}
+
+// The words that a run gets right, as a bar.
+function bar(name, side, [right, asked, step]) {
+  const share = asked ? (100 * right) / asked : 0;
+  return `<div class="bar ${side}" title="${name}: held-out, at step ${counted(step)}"><small>${side}</small><span><b>${counted(right)}</b> / ${counted(asked)}</span>`
+    + `<i><i style="width:${share}%"></i></i></div>`;
+}
+
+// At which step the losses of two runs part.
+export function parted([left, right]) {
+  const other = new Map(right.steps.map((step, i) => [step, right.losses[i]]));
+  const both = left.steps.map((step, i) => [step, left.losses[i], other.get(step)]).filter(([, a, b]) => typeof a === "number" && typeof b === "number");
+  if (!both.length) return "";
+  const differ = both.find(([, a, b]) => a !== b);
+  if (!differ) return `All ${counted(both.length)} losses are the same so far.`;
+  const far = both.map(([, a, b]) => Math.abs(a - b) > APART * Math.max(a, b));
+  const from = far.findIndex((_, i) => i + IN_A_ROW <= far.length && far.slice(i, i + IN_A_ROW).every(Boolean));
+  const apart = from < 0 ? "so far by less than 10%" : `by more than 10% from step ${counted(both[from][0])} on`;
+  return `The losses differ from step ${counted(differ[0])} on, ${apart}.`;
+}
