@@ -6,7 +6,9 @@ A server with one run of the default settings, without a goal, and one headless 
 watches it. In N rounds (`--seeds`), for 20 s beside the training at full pace, every picture of the large map
 is noted with its step, and how long ago that step was trained; then heads, kinds of attention and words are
 clicked, and the answer is there when the large map shows it. Then the training is paused, and the film of a
-run that has ended is played and its step control dragged for a few seconds. The medians of the rounds count.
+run that has ended is played and its step control dragged for a few seconds. At last the same model races one
+without the causal mask, both at full pace in turns, and pictures and clicks of the left map are measured once
+more; both maps are drawn together. The medians of the rounds count.
 """
 
 from __future__ import annotations
@@ -30,8 +32,10 @@ PICTURES, OLDEST, FILM, DRAGGED = 15.0, 0.3, 15.0, 10.0
 """Pictures a second at least; seconds since its step at most; steps a second of the film and of a drag."""
 CLICK, WORD = (80.0, 200.0), (150.0, 400.0)
 """Milliseconds to the answer: the median and 95 %."""
-NOTE = """() => {
-  const host = document.querySelector(".st-key-live_map .live-figure");
+RACED = 6.0
+"""Pictures a second of each map of a race, at least."""
+NOTE = """(name) => {
+  const host = document.querySelector(`.st-key-${name} .live-figure`);
   window.drawn = [];
   window.noting?.disconnect();
   window.noting = new MutationObserver(() => {
@@ -39,12 +43,13 @@ NOTE = """() => {
   });
   window.noting.observe(host, { attributes: true, attributeFilter: ["data-draws"] });
 }"""
-PRESS = """([selector, shows]) => new Promise((resolve, reject) => {
-  const host = document.querySelector(".st-key-live_map .live-figure");
+PRESS = """([name, selector, shows]) => new Promise((resolve, reject) => {
+  const host = document.querySelector(`.st-key-${name} .live-figure`);
   const began = performance.now();
   document.querySelector(selector).click();
   const look = () => {
-    const text = `${host.layout.title.text} ${host.layout.xaxis.title.text}`;
+    const { title, ticktext } = host.layout.xaxis;
+    const text = `${title.text} ${ticktext.join("").replace(/<[^>]*>/g, "")}`;
     if (text.includes(shows)) resolve(performance.now() - began);
     else if (performance.now() - began > 10000) reject(new Error(`no answer: ${shows}`));
     else requestAnimationFrame(look);
@@ -67,7 +72,7 @@ TILE = """(head) => new Promise((resolve, reject) => {
 def pictures(page: Page, server: Server) -> dict[str, float]:
     """What is drawn in the next seconds beside the training."""
     server.steps()
-    page.evaluate(NOTE)
+    page.evaluate(NOTE, "live_map")
     time.sleep(SECONDS)
     drawn = page.evaluate("window.drawn")
     trained = dict(server.steps())
@@ -91,22 +96,28 @@ def answers(page: Page, times: int, press: Callable[[int], float]) -> list[float
     return waits
 
 
-def clicks(page: Page) -> dict[str, list[float]]:
-    """Milliseconds from a click until the large map shows it."""
+def choices(page: Page, name: str) -> dict[str, list[float]]:
+    """Milliseconds from a click on a kind or a word until a map shows it."""
     kinds = {"decoder": "letters written so far", "cross": "letters of the word"}
     words = page.eval_on_selector_all(".st-key-word button", "all => all.map((one) => one.dataset.value)")
+
+    def kind(number: int) -> float:
+        kind = list(kinds)[number % 2]
+        return float(page.evaluate(PRESS, [name, f'.st-key-kind [data-value="{kind}"]', kinds[kind]]))
+
+    def word(number: int) -> float:
+        word = words[(number + 1) % len(words)]
+        return float(page.evaluate(PRESS, [name, f'.st-key-word [data-value="{word}"]', word]))
+
+    return {"kind": answers(page, CLICKS, kind), "word": answers(page, WORDS, word)}
+
+
+def clicks(page: Page) -> dict[str, list[float]]:
+    """Milliseconds from a click until the large map shows it."""
     strip = page.locator(".st-key-live_maps .live-figure .nsewdrag")
     strip.scroll_into_view_if_needed()
     box = strip.bounding_box()
     assert box is not None
-
-    def kind(number: int) -> float:
-        name = list(kinds)[number % 2]
-        return float(page.evaluate(PRESS, [f'.st-key-kind [data-value="{name}"]', kinds[name]]))
-
-    def word(number: int) -> float:
-        name = words[(number + 1) % len(words)]
-        return float(page.evaluate(PRESS, [f'.st-key-word [data-value="{name}"]', f"“{name}”"]))
 
     def head(number: int) -> float:
         wanted = (number + 1) % 4
@@ -118,11 +129,24 @@ def clicks(page: Page) -> dict[str, list[float]]:
         page.mouse.up()
         return float(page.evaluate("window.answered"))
 
-    return {
-        "head": answers(page, CLICKS, head),
-        "kind": answers(page, CLICKS, kind),
-        "word": answers(page, WORDS, word),
-    }
+    return {"head": answers(page, CLICKS, head), **choices(page, "live_map")}
+
+
+def race(page: Page) -> dict[str, list[float]]:
+    """Race the model of the page against one without the causal mask, and watch both."""
+    page.locator(".st-key-race_menu button").first.click()
+    page.locator(".st-key-race_start button").first.click()
+    page.wait_for_selector(".st-key-race_difference svg.main-svg")
+    time.sleep(WARM)
+    found: dict[str, list[float]] = {}
+    for side in ("left", "right"):
+        page.evaluate(NOTE, f"race_{side}")
+        time.sleep(SECONDS / 2)
+        drawn = page.evaluate("window.drawn.map(([, step]) => step)")
+        found[side] = [sum(a != b for a, b in pairwise(drawn)) / (SECONDS / 2)]
+    found |= choices(page, "race_left")
+    page.locator(".st-key-run_stop button").first.click()
+    return found
 
 
 def film(page: Page, address: str) -> dict[str, float]:
@@ -135,7 +159,7 @@ def film(page: Page, address: str) -> dict[str, float]:
     slider.focus()
     slider.press("Home")
     time.sleep(1.0)
-    page.evaluate(NOTE)
+    page.evaluate(NOTE, "live_map")
     page.locator(".st-key-time_play button").click()
     time.sleep(FILMED)
     played = page.evaluate("new Set(window.drawn.map(([, step]) => step)).size")
@@ -146,7 +170,7 @@ def film(page: Page, address: str) -> dict[str, float]:
     y = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + 10, y)
     page.mouse.down()
-    page.evaluate(NOTE)
+    page.evaluate(NOTE, "live_map")
     began = time.perf_counter()
     while (share := (time.perf_counter() - began) / FILMED) < 1:
         page.mouse.move(box["x"] + 10 + share * (box["width"] - 20), y)
@@ -194,12 +218,24 @@ def main() -> int:
                 f"{row['film']:13.1f}  {row['drag']:4.1f}\n"
             )
             sys.stdout.flush()
+        server.pause()
+        raced: dict[str, list[float]] = {}
+        for _ in range(arguments.seeds):
+            page.goto(f"{server.address}/?goal=none&steps=100000")
+            page.wait_for_selector(".st-key-live_map svg.main-svg")
+            for name, values in race(page).items():
+                raced[name] = raced.get(name, []) + values
+    race_pictures = min(statistics.median(raced[side]) for side in ("left", "right"))
     middle = {name: statistics.median(row[name] for row in rows) for name in rows[0]}
     chosen = waits["head"] + waits["kind"]
+    race_click = statistics.median(raced["kind"]), at_95(raced["kind"])
+    race_word = statistics.median(raced["word"]), at_95(raced["word"])
     click, word = ((statistics.median(one), at_95(one)) for one in (chosen, waits["word"]))
     write(
         f"head or kind: median {click[0]:.0f}, 95 % {click[1]:.0f} ms; word: median {word[0]:.0f}, "
         f"95 % {word[1]:.0f} ms\n"
+        f"race: {race_pictures:.1f} pictures a second; kind: median {race_click[0]:.0f}, "
+        f"95 % {race_click[1]:.0f} ms; word: median {race_word[0]:.0f}, 95 % {race_word[1]:.0f} ms\n"
     )
     met = {
         "pictures_a_second": middle["pictures"] >= PICTURES,
@@ -209,12 +245,17 @@ def main() -> int:
         "drag": middle["drag"] >= DRAGGED,
         "click": click[0] <= CLICK[0] and click[1] <= CLICK[1],
         "word": word[0] <= WORD[0] and word[1] <= WORD[1],
+        "pictures_of_a_race": race_pictures >= RACED,
+        "click_in_a_race": race_click[0] <= CLICK[0] and race_click[1] <= CLICK[1],
+        "word_in_a_race": race_word[0] <= WORD[0] and race_word[1] <= WORD[1],
     }
     figures = {
         "pictures a second beside a training at full pace": f"{middle['pictures']:.1f}, each "
         f"{middle['age']:.2f} s after its step (at most {middle['oldest']:.2f} s)",
         "from a click on a head or a kind to its map": f"{click[0]:.0f} ms (95 % within {click[1]:.0f} ms)",
         "from a click on a word to its map": f"{word[0]:.0f} ms (95 % within {word[1]:.0f} ms)",
+        "pictures a second of each map of a race, and from a click to both": f"{race_pictures:.1f}, and "
+        f"{race_click[0]:.0f} ms (95 % within {race_click[1]:.0f} ms)",
         "steps a second of the film, and of a drag": f"{middle['film']:.0f} and {middle['drag']:.0f}",
     }
     return end(arguments, rows, met, figures)

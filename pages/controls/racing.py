@@ -48,7 +48,9 @@ def racers() -> tuple[Watched, Watched]:
         return left, right
     for name in ("run", "race"):
         st.query_params.pop(name, None)
-    race = RACES[session.prepared or DEFAULT_RACE]
+    if session.prepared is None:
+        _prepare(DEFAULT_RACE)
+    race = RACES[session.prepared]
     left, right = drafts.draft(race.left, entry="left_draft"), drafts.draft(race.right, entry="right_draft")
     assert left is not None
     assert right is not None
@@ -189,20 +191,29 @@ def _value(run: Watched, name: str) -> Any:
 
 def prepared() -> None:
     """Draw the prepared races in the sidebar."""
-    st.session_state["prepared"] = session.prepared or (None if session.race else DEFAULT_RACE)
+    st.session_state["prepared_race"] = session.prepared
     st.radio(
         "Prepared races",
         list(RACES),
-        key="prepared",
+        key="prepared_race",
         captions=[race.look_for for race in RACES.values()],
         on_change=_prepared_chosen,
     )
 
 
 def _prepared_chosen() -> None:
-    chosen = st.session_state.get("prepared")
-    if chosen in RACES:
-        session.prepared, session.race, session.problem = chosen, None, None
+    chosen = st.session_state.get("prepared_race")
+    if chosen in RACES and chosen != session.prepared:
+        st.query_params.pop("race", None)
+        _prepare(chosen)
+
+
+def _prepare(name: str) -> None:
+    """Show a prepared race, and of it what its sentence is about."""
+    race = RACES[name]
+    session.prepared, session.race, session.problem = name, None, None
+    session.word, session.pinned = race.word, race.pinned
+    selection.choose_kind(race.kind)
 
 
 def names_of(left: RunConfig, right: RunConfig) -> list[str]:
@@ -221,12 +232,13 @@ def differs_in(left: RunConfig, right: RunConfig) -> str:
     """What differs between two runs, in one line."""
     found = distinct(left, right)
     batches = "other batches" if OF_BATCHES & {*left.differences(right)} else "the same batches"
-    return f"{differences(found) or 'nothing differs'} · {batches}"
+    line = differences(found, most=4 if len(found) <= 4 else 2)
+    return f"{line or 'nothing differs'} · {batches}"
 
 
 def look(left: Watched, right: Watched) -> dict[str, Any]:
     """What a player needs to show two runs beside each other."""
-    chosen = RACES.get(session.prepared or ("" if session.race else DEFAULT_RACE))
+    chosen = RACES.get(session.prepared or "")
     differs = html.escape(differs_in(left.config, right.config))
     return {
         "names": names_of(left.config, right.config),

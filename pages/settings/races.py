@@ -16,44 +16,54 @@ class PreparedRace:
     look_for: str
     left: RunConfig
     right: RunConfig
+    kind: str = "cross"
+    """The attention that is shown first."""
+    pinned: tuple[str, int] | None = None
+    """The head that is shown first; by default the clearest of each run."""
+    word: str = "playground"
 
 
 _LEFT = RECIPES["default"].small.with_changes(goal=None)
 
 
-def _against(look_for: str, **changes: Any) -> PreparedRace:
+def _against(look_for: str, changes: dict[str, Any], **look: Any) -> PreparedRace:
     """A race of the default, without a goal, against itself with these changes."""
-    return PreparedRace(look_for=look_for, left=_LEFT, right=_LEFT.with_changes(**changes))
+    return PreparedRace(look_for=look_for, left=_LEFT, right=_LEFT.with_changes(**changes), **look)
 
 
 RACES = {
     "With and without the causal mask": _against(
         "Without the mask, each row reads the letter that it has to write: the loss falls to zero, and no "
         "word is right.",
-        causal_mask=False,
+        {"causal_mask": False},
+        kind="decoder",
+        pinned=("decoder.0.self", 1),
     ),
     "With and without the padding mask": _against(
         "Without the mask, [PAD] gets more than a third of the attention in short words. The words are "
         "learned all the same.",
-        padding_mask=False,
+        {"padding_mask": False},
+        kind="encoder",
+        pinned=("encoder.0", 3),
+        word="cat",
     ),
     "4 heads against 1": _against(
         "One wide head turns anti-diagonal like four narrow ones, and nine of ten words are right within 50 "
         "steps of each other.",
-        n_heads=1,
+        {"n_heads": 1},
     ),
     "2 decoder layers against 1": _against(
         "With one decoder layer every word is learned too, but its clearest head stays more smeared.",
-        n_decoder_layers=1,
+        {"n_decoder_layers": 1},
     ),
     "Pre-norm against post-norm": _against(
         "In this small model post-norm learns sooner: half of the words are right some 25 steps earlier.",
-        norm_placement="post",
+        {"norm_placement": "post"},
     ),
     "With and without √d": _against(
         "Scores that are not divided by √d make the softmax sharper: the clearest head ends with more "
         "weight on its letters.",
-        score_scale="none",
+        {"score_scale": "none"},
     ),
     "Default against recipe etienne": PreparedRace(
         look_for="The default has learned every word by step 300. The recipe’s heads turn later, and stay "
@@ -63,7 +73,7 @@ RACES = {
     ),
     "Sinusoidal against learned positions": _against(
         "Learned positions have to be found first: half of the words are right at least 50 steps later.",
-        positions="learned",
+        {"positions": "learned"},
     ),
 }
 DEFAULT_RACE = next(iter(RACES))

@@ -81,16 +81,16 @@ def told_apart(configs: Sequence[RunConfig]) -> list[str]:
     ]
 
 
-def differences(changes: dict[str, tuple[Any, Any]]) -> str:
+def differences(changes: dict[str, tuple[Any, Any]], most: int = MOST_CHANGED) -> str:
     """Settings that differ, as "width 32 → 64, seed 0 → 3, 2 more"."""
     named = [
         f"{SETTING_NAMES[name]} {said(name, before)} → {said(name, after)}"
         for name, (before, after) in changes.items()
         if name in SETTING_NAMES
     ]
-    others = len(changes) - len(named[:MOST_CHANGED])
+    others = len(changes) - len(named[:most])
     more = [f"{others} more"] if others else []
-    return ", ".join([*named[:MOST_CHANGED], *more])
+    return ", ".join([*named[:most], *more])
 
 
 def said(name: str, value: Any) -> str:

@@ -12,6 +12,7 @@ from tests.browser.conftest import SMALL
 
 PICTURES = {
     "Watch": "live_map svg.main-svg",
+    "Race": "race_difference svg.main-svg",
     "Ask": "explore_map_figure svg.main-svg",
     "Look inside": "model_picture [data-box]",
     "Masks": "model_picture figure.table",

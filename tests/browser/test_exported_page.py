@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -231,6 +232,12 @@ def test_another_kind_of_attention_shows_its_own_maps_with_the_future_blocked(re
     np.testing.assert_allclose(reader.drawn("live_map"), weights, atol=EXACT)
     blocked = np.isfinite(reader.drawn("live_map", 1))
     np.testing.assert_array_equal(blocked, ~np.tri(7, dtype=bool))
+    reader.keys("ArrowLeft")
+    reader.at(7)
+    assert reader.page.locator(".st-key-live_map .heatmaplayer .hm image").count() == 2  # weights, blocked
+    assert reader.page.locator(".st-key-live_maps .heatmaplayer .hm image").count() == 2
+    reader.keys("End")
+    reader.at(8)
     reader.choose("kind", "encoder")
     reader.until(lambda: reader.plot("live_maps", "gd.layout.shapes.length") == 3)
     head = int(reader.page.locator(".st-key-live_map .live-figure").get_attribute("data-head"))
@@ -344,4 +351,38 @@ def test_a_page_of_a_race_shows_both_runs_at_one_step_and_their_difference(view,
     offline.page.wait_for_selector(".st-key-race_left .live-figure[data-step='8']")
     assert "ended at step 5" in str(offline.plot("race_right", "gd.layout.title.text"))
     assert "step 8" in str(offline.plot("race_left", "gd.layout.title.text"))
+    run.close()
+
+
+def test_by_seconds_each_run_of_a_race_is_shown_at_its_last_step_within_them(view, offline, tmp_path):
+    """The second run is twice as long: behind the end of the first it goes on."""
+    run = Run(view.config.with_changes(steps=16, n_heads=1), words=("banana", "cat"))
+    run.start()
+    assert run.wait(60)
+    views = (view, run.view)
+    race = {"names": ["3 heads", "1 head"], "says": "", "clock": "seconds"}
+    race |= {"look": race_look(), "curves": race_curves("words")}
+    content = race_page(views, race, {"word": "cat", "kind": "cross", "pinned": None, "step": None})
+    file = tmp_path / "run.html"
+    file.write_text(content, encoding="utf-8")
+    offline.page.goto(file.as_uri())
+    offline.page.wait_for_selector(".st-key-race_right .live-figure[data-step='16']")
+    clocks = [{0: 0.0, **dict(zip(*one.metrics.columns("step", "seconds"), strict=True))} for one in views]
+    slider = offline.page.get_by_role("slider", name="Step")
+    shown = []
+    for _ in range(40):
+        titles = [str(offline.plot(f"race_{side}", "gd.layout.title.text")) for side in ("left", "right")]
+        steps = [int(re.search(r"step (\d+)", title)[1]) for title in titles]
+        shown.append(steps)
+        seconds = max(clock[step] for clock, step in zip(clocks, steps, strict=True))
+        for clock, step, title in zip(clocks, steps, titles, strict=True):
+            assert step == max(one for one, at in clock.items() if at <= seconds + 1e-4)
+            assert f"{seconds:.1f} s, " in title or "ended at step" in title
+        if steps == [0, 0]:
+            break
+        before = offline.page.locator(".headlight-player").get_attribute("data-step")
+        slider.press("ArrowLeft")
+        offline.page.wait_for_selector(f".headlight-player:not([data-step='{before}'])")
+    assert shown[0] == [8, 16]
+    assert shown[-1] == [0, 0]
     run.close()

@@ -145,10 +145,10 @@ def test_a_prepared_race_fits_the_projector_without_scrolling(watch, scheme):
     watch.open()
     watch.page.get_by_role("link", name="Race").click()
     watch.drawn("race_difference")
-    names = watch.page.locator(".st-key-prepared label")
+    names = watch.page.locator(".st-key-prepared_race [role=radiogroup] label")
     for i in range(names.count()):
         names.nth(i).click()
-        watch.until(lambda: watch.page.locator(".st-key-prepared input:checked").count() == 1)
+        watch.until(lambda: watch.page.locator(".st-key-prepared_race input:checked").count() == 1)
         watch.drawn("race_difference")
         inside = watch.page.locator(".stMain").evaluate("(main) => main.scrollHeight - main.clientHeight")
         assert inside <= 0

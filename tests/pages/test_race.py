@@ -51,11 +51,15 @@ def test_the_page_opens_with_the_untrained_models_of_the_first_prepared_race_and
     assert {one.id for one in again}.isdisjoint({left.id, right.id})
     assert [one.config for one in again] == [left.config, right.config]
     visitor.press("run_stop")
+    visitor.at.radio(key="prepared_race").set_value("Pre-norm against post-norm")
+    visitor.look()
+    assert visitor.player["race"]["names"] == ["place of the norm pre", "place of the norm post"]
+    assert "race" not in visitor.at.query_params
 
 
 def test_another_prepared_race_shows_its_two_models(visit):
     visitor = visit({}, page="race")
-    visitor.at.radio(key="prepared").set_value("4 heads against 1")
+    visitor.at.radio(key="prepared_race").set_value("4 heads against 1")
     visitor.look()
     assert visitor.player["race"]["names"] == ["heads 4", "heads 1"]
     assert REGISTRY.get(visitor.player["race"]["run"]).config == RACES["4 heads against 1"].right

@@ -225,7 +225,8 @@ export class Drawing {
       const [cells] = full[trace]._module.calc(this.host, full[trace]);
       calcdata[trace] = [Object.assign(cells, { t: calcdata[trace][0].t, trace: full[trace] })];
     });
-    cartesian.plot(this.host, touched);
+    // All of them: Plotly takes those away that it is not asked for, such as the blocked cells over the weights.
+    cartesian.plot(this.host, full.flatMap(({ type }, trace) => (type === "heatmap" ? [trace] : [])));
     return true;
   }
 

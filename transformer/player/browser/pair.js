@@ -88,13 +88,20 @@ export class Pair {
       const over = right[clock].at(-1) < time && !this.goesOn(this.sides[1]);
       line.push({ at: step, steps: [step, right.steps[place]], seconds: left.seconds[i], over: [false, over] });
     });
-    if (this.goesOn(this.sides[0])) return line;
+    if (this.goesOn(this.sides[0])) return this.held(line);
     const last = left.steps.at(-1), from = place;
     for (place += 1; right[clock][place] <= end; place += 1) {
       const at = clock === "steps" ? right.steps[place] : last + place - from;
       line.push({ at, steps: [last, right.steps[place]], seconds: right.seconds[place], over: [true, false] });
     }
-    return line;
+    return this.held(line);
+  }
+
+  // Up to the newest position of which both maps are here: a browser that is behind is not sent all.
+  held(line) {
+    const here = ({ steps }) => this.sources.every((source, i) => source.holds(this.word, steps[i]));
+    const last = line.findLastIndex(here);
+    return last < 0 ? line : line.slice(0, last + 1);
   }
 
   // What is shown at a position: {at, steps, seconds, over}: the step of each run, and whether it has ended before.

@@ -136,7 +136,7 @@ export class Race extends Player {
     const same = (name) => JSON.stringify(left[name]) === JSON.stringify(right[name]);
     const why = !left || !right ? "“" + this.at.word + "” is not recorded in both runs." : shown[0].kind !== shown[1].kind
       ? "The models have no attention of the same kind." : !same("rows") || !same("columns")
-        ? "Rows or columns stand for other tokens, so cells cannot be compared." : "";
+        ? `The axes differ (left: ${left?.rows.length} × ${left?.columns.length} cells, right: ${right?.rows.length} × ${right?.columns.length}), so cells cannot be compared.` : "";
     this.absent("difference", why);
     if (why) return undefined;
     const base = left.causal ? right : left; // blocked is what both block
@@ -216,13 +216,13 @@ export class Race extends Player {
     });
   }
 
-  // At which step the two part, and how far each is where that is not the same.
+  // At which step the two part, and what each does where that is not the same, or has to be said.
   says() {
-    const nows = this.source.sides.map(({ now }) => now);
-    const states = nows.map((now) => now && (now.state === "failed" ? now.headline[0] : now.waits || `${now.state} at ${counted(now.step)}`));
-    const alike = !nows[0] || nows[0].state === nows[1].state;
-    const apart = alike ? [] : states.map((state, i) => `${SIDES[i]}: ${state}`);
-    this.texts.set(".st-key-run_status p", [this.parted, ...apart].filter(Boolean).join(" · "));
+    const nows = this.source.sides.map(({ now }) => now).filter(Boolean);
+    const of = (now) => (now.state === "failed" ? now.headline[0] : now.waits || `${now.state} at ${counted(now.step)}`);
+    const quiet = nows.every(({ state, waits }) => state === nows[0].state && state !== "failed" && !waits);
+    const states = quiet ? [] : nows.map((now, i) => `${SIDES[i]}: ${of(now)}`);
+    this.texts.set(".st-key-run_status p", [this.parted, ...states].filter(Boolean).join(" · "));
   }
 
   // The heads of both models, of the kind of attention that is chosen.

@@ -29,6 +29,11 @@ class Source {
     return last && last[0] <= step && step <= last[1] ? entries.indexOf(last) : -1;
   }
 
+  // Whether the maps of a word at a step can be had without another index.
+  holds(word, step) {
+    return this.recent.some((chunk) => chunk.word === word && chunk.steps.includes(step)) || this.named(word, step) >= 0;
+  }
+
   chunk(name) {
     if (!this.chunks.has(name)) {
       this.chunks.set(name, this.load(name).then(decoded).catch((error) => {
@@ -169,8 +174,7 @@ export class Live extends Source {
   }
 
   async maps(word, step) {
-    const recent = this.recent.some((chunk) => chunk.word === word && chunk.steps.includes(step));
-    if (!recent && this.named(word, step) < 0) {
+    if (!this.holds(word, step)) {
       if (this.missed === `${word} ${step} ${this.index.version}`) return null;
       await this.reload(); // it may have been recorded since
       this.missed = `${word} ${step} ${this.index.version}`;
