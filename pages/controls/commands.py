@@ -40,26 +40,29 @@ def tell(asked: str, *runs: Watched) -> None:
     """
     session.problem = session.word_problem = None
     try:
-        for run in runs:
-            _tell(asked, ownership.command(run))
+        answers = [_tell(asked, ownership.command(run)) for run in runs]  # to all, before any is waited for
+        for answer in filter(None, answers):
+            await_effect(answer)
     except InputError as error:
         session.problem = str(error)
 
 
-def _tell(asked: str, run: Run) -> None:
-    """Raises InputError."""
+def _tell(asked: str, run: Run) -> Future[None] | None:
+    """Returns the answer to wait for, if there is one. Raises InputError."""
     of_box = st.session_state.get
     if asked == "step":
         _step(run)
     if asked in ("pause", "resume", "stop"):
-        await_effect(getattr(run, asked)())
+        answer: Future[None] = getattr(run, asked)()
+        return answer
     if asked == "pace" and (pace := of_box("pace")) in PACE_NAMES:  # or else its page has been left
-        await_effect(run.set_pace(PACE_NAMES[pace]))
+        return run.set_pace(PACE_NAMES[pace])
     if asked == "learning_rate":
-        await_effect(run.set_learning_rate(of_box("learning_rate")))
+        return run.set_learning_rate(of_box("learning_rate"))
     if asked == "continue":
         steps, rate = of_box("continue_steps"), of_box("continue_rate")
-        await_effect(REGISTRY.continue_for(run, steps, rate))
+        return REGISTRY.continue_for(run, steps, rate)
+    return None
 
 
 def begin(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:

@@ -135,6 +135,7 @@ export class Drawing {
 
   // patient: where it is out of sight it is drawn when it comes into sight
   async show(asked, patient = false) {
+    this.asked = asked; // at once: what is drawn again for another reason is this one, too
     const picture = { ...asked, layout: { ...asked.layout, images: striped(asked.hatched ?? []) } };
     const Plotly = await loadPlotly(this.plotly);
     const { host } = this;
@@ -321,14 +322,14 @@ export class Drawing {
       if (!this.drawn || !this.host.isConnected || !this.host.clientWidth) return;
       await (await loadPlotly(this.plotly)).relayout(this.host, sizeOf(this.host));
       this.measure();
-      if (this.drawn) await this.show(this.drawn.picture); // with type of another size, perhaps
+      if (this.drawn) await this.show(this.asked); // with type of another size, perhaps
     }, 60);
   }
 
   // The page's colours may have changed.
   dress() {
     this.measured = null;
-    if (this.drawn) this.show(this.drawn.picture);
+    if (this.drawn) this.show(this.asked);
   }
 
   close() {
