@@ -110,7 +110,7 @@ def test_play_that_was_stopped_and_pressed_again_plays_one_film(watch):
           return n;
         }"""
     )
-    assert 1 <= drawn <= 3
+    assert 1 <= drawn <= 4  # three of the film, and one for the page; two films would draw six
 
 
 def test_keys_that_come_faster_than_maps_lose_no_step(watch):
