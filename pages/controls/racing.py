@@ -12,7 +12,7 @@ from pages.runs import drafts, known
 from pages.runs.run_list import labels
 from pages.settings.races import DEFAULT_RACE, RACES
 from pages.shared import ownership, selection
-from pages.shared.session import DRAFTS, ask, session, take
+from pages.shared.session import DRAFTS, ask, session
 from pages.shared.wording import SETTING_NAMES, differences, distinct, said, told_apart
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -28,22 +28,15 @@ CHANGES = (
     "seed",
 )
 """Settings in which a new run may differ."""
-OF_BATCHES = frozenset(
-    "seed task max_letters min_letters batch_size examples shift language digits to_words patterns "
-    "adjectives pairs tokenizer tokenizer_file vocabulary".split()
-)
-"""Settings on which the batches of a run depend."""
 
 
 def racers() -> tuple[Watched, Watched]:
     """The two runs that the link or this session names, or else the untrained ones of a prepared race."""
     asked = st.query_params.get("race") or session.race
-    left, right = None, REGISTRY.get(asked)
-    if right is not None:
-        left = selection.chosen_run()
-    elif asked:
+    right = REGISTRY.get(asked)
+    if asked and right is None:
         session.lost_run, session.race = True, None
-    if left is not None and right is not None:
+    if right is not None and (left := selection.chosen_run()) is not None:
         session.race = right.id
         return left, right
     for name in ("run", "race"):
@@ -94,12 +87,6 @@ def go(left: Watched, right: Watched, steps: int | None = None) -> None:
     selection.look_at(None)
 
 
-def begin_race(run: Watched) -> None:
-    """Start the race that was asked for in `race_against`, and go to its page."""
-    for _, against in take("race"):
-        race(run, against)
-
-
 def race(left: Watched, against: str | tuple[str, Any] | RunConfig) -> None:
     """Race a run against another one, and go to the page of races; a problem is noted in the session.
 
@@ -111,7 +98,7 @@ def race(left: Watched, against: str | tuple[str, Any] | RunConfig) -> None:
             right = REGISTRY.get(against)
         else:
             REGISTRY.admit(session.visitor.name)
-            config = against if isinstance(against, RunConfig) else changed_by(left.config, *against)
+            config = against if isinstance(against, RunConfig) else left.config.changed(*against)
             right = drafts.new_draft(config, left)
         if right is None:
             raise InputError("That run is no longer on this server. Choose another one.")
@@ -122,14 +109,6 @@ def race(left: Watched, against: str | tuple[str, Any] | RunConfig) -> None:
         session.problem = str(error)
     else:
         st.switch_page("race.py", query_params={})
-
-
-def changed_by(config: RunConfig, name: str, value: Any) -> RunConfig:
-    """The same settings with one of them changed, and what follows from it. Raises InputError."""
-    changes = {name: value}
-    if name == "d_model" and isinstance(value, int):
-        changes["d_ff"] = config.model.d_ff * value // config.model.d_model
-    return config.with_changes(**changes)
 
 
 def race_against(run: Watched) -> None:
@@ -231,7 +210,7 @@ def names_of(left: RunConfig, right: RunConfig) -> list[str]:
 def differs_in(left: RunConfig, right: RunConfig) -> str:
     """What differs between two runs, in one line."""
     found = distinct(left, right)
-    batches = "other batches" if OF_BATCHES & {*left.differences(right)} else "the same batches"
+    batches = "the same batches" if left.sees_batches_of(right) else "other batches"
     line = differences(found, most=4 if len(found) <= 4 else 2)
     return f"{line or 'nothing differs'} · {batches}"
 

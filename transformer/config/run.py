@@ -15,6 +15,11 @@ from transformer.errors import InputError
 FORMAT = 1
 """Version of the JSON that `RunConfig.to_json` writes."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
+_OF_BATCHES = frozenset(
+    "seed task max_letters min_letters batch_size examples shift language digits to_words patterns "
+    "adjectives pairs tokenizer tokenizer_file vocabulary min_frequency".split()
+)
+"""Settings on which the batches of a run depend."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +76,21 @@ class RunConfig(Settings):
         return replace(
             self, model=replace(self.model, **model), train=replace(self.train, **train), **changes
         )
+
+    def changed(self, name: str, value: Any) -> RunConfig:
+        """A copy with one setting changed; the feed-forward layers keep their size in widths of the model.
+
+        Raises:
+            InputError: a value that cannot be used.
+        """
+        d_ff = {}
+        if name == "d_model" and isinstance(value, int):
+            d_ff = {"d_ff": self.model.d_ff * value // self.model.d_model}
+        return self.with_changes(**{name: value}, **d_ff)
+
+    def sees_batches_of(self, other: RunConfig) -> bool:
+        """Whether a run with these settings trains on the same batches as one with the other ones."""
+        return not _OF_BATCHES & {*self.differences(other)}
 
     def differences(self, other: RunConfig) -> dict[str, tuple[Any, Any]]:
         """Settings that differ, by plain name: (here, there)."""
