@@ -33,6 +33,7 @@ MAY_IMPORT = {
     "figures": {"insight"},
     "recording": BASE | {"model", "insight", "tasks", "decoding"},
     "storage": BASE | {"recording", "tasks", "insight"},
+    "stories": BASE | {"tasks"},
     "runs": BASE | {"training", "recording", "storage", "tasks", "insight"},
     "answers": BASE | {"recording", "insight", "tasks"},
     "asking": BASE | {"answers"} | {"recording", "decoding", "insight", "model", "tasks"},
@@ -55,7 +56,7 @@ MAY_IMPORT = {
         "insight",
         "tasks",
     }
-    | {"decoding", "player"},
+    | {"decoding", "player", "stories"},
     "app": set(),
 }
 DRAWING = {"numpy", "plotly"}

@@ -10,12 +10,14 @@ import time
 from typing import Any, NamedTuple, TypeVar
 
 from pages.settings.presets import look_for
+from pages.stream.hidden import Hides, hides_word, visible, without_rows
+from transformer.insight.names import head_name
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.player.sentences import failure, in_line, narration, status_line
 from transformer.recording.view import FAILED, TRAINING, WATCHED_SECONDS, RunView
 from transformer.runs.calibration import speed
-from transformer.runs.demo import demo_run
+from transformer.runs.demo import demo_run, opened
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
@@ -50,6 +52,8 @@ class Now(NamedTuple):
     """Of the index that the line tells of."""
     news: bytes = b"null"
     """What this version has more than the one before."""
+    beat: object = None
+    """Where the teller of a story stands, who is followed at once."""
 
 
 def tick(n_viewers: int) -> float:
@@ -59,10 +63,8 @@ def tick(n_viewers: int) -> float:
 
 def find(run_id: str) -> Watched | None:
     """A run, a draft, or the recording of a first visit; may read from disk."""
-    run = REGISTRY.get(run_id)
-    if run is None and (recording := demo_run()) is not None and recording.id == run_id:
-        return recording
-    return run
+    demo_run()  # read by now, whichever process handed out its id
+    return REGISTRY.get(run_id) or opened(run_id)
 
 
 def seen_of(view: RunView) -> str:
@@ -75,10 +77,10 @@ def seen_of(view: RunView) -> str:
 class Channel:
     """What is known of one run on its way to the browsers. `look` is called by one thread at a time."""
 
-    def __init__(self, run: Watched) -> None:
-        self.run = run
+    def __init__(self, run: Watched, hides: Hides = ()) -> None:
+        self.run, self.hides = run, hides
         self.index = Index(run.config, look_for(run.config))
-        self.now = Now(run.view)
+        self.now = Now(self.view)
         """Replaced as a whole: looking and sending go on in different threads."""
         self._lock = threading.Lock()
         self._found_at = self._grew_at = time.monotonic()
@@ -88,6 +90,11 @@ class Channel:
         self._frames: dict[tuple[str, bool], tuple[object, bytes]] = {}  # of each word the newest
         self._sentences: dict[Look, tuple[float, Now, bytes]] = {}
 
+    @property
+    def view(self) -> RunView:
+        """The run, as far as it may be seen."""
+        return visible(self.run.view, self.hides)
+
     def look(self, n_viewers: int) -> None:
         """Look at the run, for all who watch it, and go on to the step that they are to see next."""
         with self._lock:
@@ -95,17 +102,20 @@ class Channel:
             if now - self._found_at > FOUND_SECONDS:
                 self._found_at = now
                 self.run = find(self.run.id) or self.run
-            view = self.run.look() if n_viewers else self.run.view
+            view = visible(self.run.look(), self.hides) if n_viewers else self.view
             self.index.update(view)
             steps = view.frames.steps
             if steps and (steps[-1] > self._newest or steps[-1] < self.now.at):
                 self._grew_at, self._newest = now, steps[-1]
             at, before = self._next(steps, now, tick(n_viewers)), self.now
-            said = json.dumps(self._state(view, at, n_viewers), separators=(",", ":")).encode()
+            state = self._state(view, at, n_viewers)
+            said = json.dumps(state, separators=(",", ":")).encode()
             version, news = self.index.version, before.news
             if version != before.version:
                 news = json.dumps(self.index.news).encode()
-            self.now = Now(view, at, said, before.counted + (said != before.said), version, news)
+            self.now = Now(
+                view, at, said, before.counted + (said != before.said), version, news, state["told"]
+            )
 
     def _next(self, steps: tuple[int, ...], now: float, seconds: float) -> int:
         """Which step is shown next: what was developed at once is spread until more is expected."""
@@ -137,6 +147,8 @@ class Channel:
             "headline": self.index.headline(view, frame) if frame is not None else [said, said],
             "waits": said,
             "owner": REGISTRY.owners.shown(view.id),
+            "told": REGISTRY.owners.told(view.id),
+            "turned": view.turned_at and [view.turned_at[0], head_name(*view.turned_at[1:])],
             "at": at,
             "loss": view.metrics.at(at)[1] if at >= 0 else None,
             "seconds": view.metrics.at(at)[0],
@@ -169,7 +181,7 @@ class Channel:
         chunk, places = place[0], None if whole else [place[1]]
         kept, made = self._frames.get((word, whole), (None, b""))
         if kept != (chunk, places):
-            made = encoded(chunk, places)
+            made = encoded(without_rows(chunk, self.hides), places)
             _keep(self._frames, (word, whole), ((chunk, places), made))
         return made
 
@@ -187,14 +199,14 @@ class Channel:
         """What one head does with a word at the recorded step nearest to one."""
         frame = self.now.view.frame_at(step)
         said = {"step": -1, "text": ""}
-        if frame is not None:
+        if frame is not None and not hides_word(self.hides, look[0]):
             said = {"step": frame.step, "text": narration(frame, *look)}
         return json.dumps(said).encode()
 
     def whole(self) -> bytes:
         """The index, compressed."""
         with self._lock:
-            view = self.run.view
+            view = self.view
             if not view.frames:
                 return gzip.compress(b'{"version":0}')
             self.index.update(view)
@@ -209,12 +221,14 @@ class Channel:
     def chunk(self, name: str) -> bytes | None:
         """One chunk, compressed; None where there is none of this name."""
         if (made := self._chunks.get(name)) is None:
-            frames = self.run.view.frames
+            frames = self.view.frames
             every = (chunk for word in frames.words for chunk in frames.chunks_of(word))
             found = next((chunk for chunk in every if name_of(chunk) == name), None)
             if found is None:
                 return None
-            made = gzip.compress(encoded(found), 5)  # which no look at the run waits for
+            made = gzip.compress(
+                encoded(without_rows(found, self.hides)), 5
+            )  # which no look at the run waits for
             with self._lock:
                 _keep(self._chunks, name, made)
         return made

@@ -14,6 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from pages.shared.selection import MOST_STEPS
 from pages.stream.channel import Channel, Look, Now, find, tick
+from pages.stream.hidden import Hides, hides_word
 from pages.stream.tickets import HEADER, PROTOCOL, admits, from_here
 from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
@@ -33,7 +34,7 @@ REFUSED, FULL, TOO_LONG, BROKEN = 1008, 1013, 1009, 1011
 GONE = (WebSocketDisconnect, RuntimeError, OSError)
 """What is raised where the other end is no longer there."""
 
-_channels: dict[str, tuple[Channel, set[Viewer]]] = {}
+_channels: dict[tuple[str, Hides], tuple[Channel, set[Viewer]]] = {}
 _looking: dict[Channel, asyncio.Task[None]] = {}
 _sockets: set[WebSocket] = set()
 
@@ -50,6 +51,8 @@ class Viewer:
         self.asked: int | None = None
         """A past step of which a sentence is wanted."""
         self.told = self.shown = -1
+        self.beat: object = None
+        """Where the teller of a story stood when it was last sent something."""
         """What it has been sent: which line on the state, and which step."""
         self.told_at = 0.0
         self.sent = b""
@@ -83,7 +86,7 @@ class Viewer:
 
     def wants(self, now: Now, clock: float) -> bool:
         """Whether there is something that it has not been sent."""
-        if self.live and now.at != self.shown:
+        if (self.live and now.at != self.shown) or now.beat != self.beat:
             return True
         late = clock - self.told_at >= QUIET_SECONDS
         return now.counted != self.told and (self.live or late)
@@ -103,32 +106,33 @@ class Viewer:
         message = channel.message(now, self.version, sentence, maps)
         if self.version == now.version - 1:
             self.version += 1
-        self.told, self.told_at = now.counted, clock
+        self.told, self.told_at, self.beat = now.counted, clock, now.beat
         self.on_the_way += 1
         return message
 
 
-async def _channel(run_id: str) -> tuple[Channel, set[Viewer]] | None:
-    """The channel of a run, looked up in a worker thread."""
-    if run_id not in _channels:
+async def _channel(run_id: str, hides: Hides) -> tuple[Channel, set[Viewer]] | None:
+    """The channel of a run for those from whom the same is hidden, looked up in a worker thread."""
+    key = run_id, hides
+    if key not in _channels:
         run = await asyncio.to_thread(find, run_id)
         if run is None:
             return None
-        channel = Channel(run)
+        channel = Channel(run, hides)
         await asyncio.to_thread(channel.look, 0)
-        if run_id not in _channels:  # another one may have been quicker
-            _channels[run_id] = channel, set()
-            asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, run_id)
-    return _channels[run_id]
+        if key not in _channels:  # another one may have been quicker
+            _channels[key] = channel, set()
+            asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, key)
+    return _channels[key]
 
 
-def _forget(run_id: str) -> None:
+def _forget(key: tuple[str, Hides]) -> None:
     """Let go of a run that nobody watches any more."""
-    if run_id in _channels:
-        if _channels[run_id][1]:
-            asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, run_id)
+    if key in _channels:
+        if _channels[key][1]:
+            asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, key)
         else:
-            del _channels[run_id]
+            del _channels[key]
 
 
 async def _broadcast(channel: Channel, viewers: set[Viewer]) -> None:
@@ -173,8 +177,9 @@ async def news(socket: WebSocket) -> None:
     """One page watches one run, as long as its socket is open."""
     run_id = socket.path_params["run"]
     offered = [one for one in socket.scope.get("subprotocols", ()) if one.startswith(PROTOCOL)]
-    known = SHAPE.fullmatch(run_id) and offered and admits(offered[0].removeprefix(PROTOCOL), run_id)
-    if not known or not from_here(socket):
+    known = SHAPE.fullmatch(run_id) and offered
+    hides = admits(offered[0].removeprefix(PROTOCOL), run_id) if known else None
+    if hides is None or not from_here(socket):
         await socket.close(REFUSED)
         return
     if len(_sockets) >= REGISTRY.limits.sockets:
@@ -183,7 +188,7 @@ async def news(socket: WebSocket) -> None:
         return
     _sockets.add(socket)
     try:
-        found = await _channel(run_id)
+        found = await _channel(run_id, hides)
         await socket.accept(subprotocol=offered[0])
         if found is None:
             await socket.close(REFUSED)
@@ -231,8 +236,8 @@ def _compressed(request: Request, content: bytes, caching: str) -> Response:
 
 async def _admitted(request: Request) -> Channel | None:
     run_id = request.path_params["run"]
-    good = SHAPE.fullmatch(run_id) and admits(request.headers.get(HEADER, ""), run_id)
-    found = await _channel(run_id) if good and from_here(request) else None
+    hides = admits(request.headers.get(HEADER, ""), run_id) if SHAPE.fullmatch(run_id) else None
+    found = None if hides is None or not from_here(request) else await _channel(run_id, hides)
     return None if found is None else found[0]
 
 
@@ -252,7 +257,8 @@ async def chunk(request: Request) -> Response:
     content = await asyncio.to_thread(channel.chunk, request.path_params["name"])
     if content is None:
         return Response(status_code=404)
-    return _compressed(request, content, "private, max-age=31536000, immutable")
+    caching = "no-store" if channel.hides else "private, max-age=31536000, immutable"
+    return _compressed(request, content, caching)
 
 
 async def picture(request: Request) -> Response:
@@ -267,7 +273,9 @@ async def picture(request: Request) -> Response:
         return Response(status_code=404)
     step, asked = min(request.path_params["step"], MOST_STEPS), dict(request.query_params)
     try:
-        content = await asyncio.to_thread(make, channel.run, step, asked)
+        if hides_word(channel.hides, asked.get("word", "")):
+            raise InputError("A row of this word is hidden until it has been guessed.")
+        content = await asyncio.to_thread(make, channel.run, channel.view, step, asked)
     except InputError as error:
         return Response(str(error), status_code=422, media_type="text/plain")
     return Response(content, media_type="application/octet-stream", headers={"cache-control": "no-store"})

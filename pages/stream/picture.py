@@ -23,16 +23,17 @@ def beside(run: Watched, word: str, asked: Mapping[str, str]) -> tuple[str, ...]
     return others(run, word) if asked.get("batch") else ()
 
 
-def forward_pass(run: Watched, step: int, asked: Mapping[str, str]) -> bytes:
+def forward_pass(run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
     """The forward pass of a word through the model of the kept step nearest to one, as its picture needs it.
 
     Args:
+        view: as much of it as may be seen.
         asked: word, and perhaps batch and what is arranged in another way.
 
     Raises:
         InputError: the word cannot be asked, or there is no model yet.
     """
-    view, word = run.view, asked.get("word", "")
+    word = asked.get("word", "")
     snapshot = _snapshot(view, step)
     config, words = arranged(view.config, asked), beside(run, word, asked)
     key = "picture", config, weakref.ref(snapshot), word, words
@@ -53,14 +54,14 @@ def forward_pass(run: Watched, step: int, asked: Mapping[str, str]) -> bytes:
     )
 
 
-def change(run: Watched, step: int, asked: Mapping[str, str]) -> bytes:
+def change(run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
     """What the training step after one changes: a line of JSON, and behind it all attention weights and the
     probabilities after the step.
 
     Raises:
         InputError: the weights of one of both steps are not kept, or the word cannot be asked.
     """
-    view, word = run.view, asked.get("word", "")
+    word = asked.get("word", "")
     before, after = _snapshot(view, step), _snapshot(view, step + 1)
     found = step_change(view.config, before, after)
     passed = trace(view.config, after, word, beside(run, word, asked))

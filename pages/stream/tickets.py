@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from starlette.requests import HTTPConnection
 from streamlit import config
 
+from pages.stream.hidden import Hides, name_of, named
+
 HOURS = 12
 """So long a ticket is good; a player whose ticket has run out asks its page for another."""
 HEADER = "x-headlight-ticket"
@@ -19,22 +21,29 @@ LONGEST = 100
 """Characters of a ticket; what is longer is none."""
 
 
-def ticket(run_id: str) -> str:
-    """What lets its bearer read one run, for some hours."""
-    expiry = str(int(time.time()) + 3600 * HOURS)
-    return f"{expiry}.{_signed(run_id, expiry)}"
+def ticket(run_id: str, hides: Hides = ()) -> str:
+    """What lets its bearer read one run, for some hours.
+
+    Args:
+        hides: what it withholds.
+    """
+    says = "-".join(filter(None, (str(int(time.time()) + 3600 * HOURS), name_of(hides))))
+    return f"{says}.{_signed(run_id, says)}"
 
 
-def admits(ticket: str, run_id: str) -> bool:
-    """Whether this is a ticket for that run which is still good."""
-    expiry, _, signature = ticket[:LONGEST].partition(".")
+def admits(ticket: str, run_id: str) -> Hides | None:
+    """What a ticket for this run withholds; None where it is none, or no longer good."""
+    says, _, signature = ticket[:LONGEST].partition(".")
+    expiry, _, hidden = says.partition("-")
     good = expiry.isascii() and expiry.isdecimal() and int(expiry) > time.time()
-    return good and hmac.compare_digest(signature.encode(), _signed(run_id, expiry).encode())
+    if not good or not hmac.compare_digest(signature.encode(), _signed(run_id, says).encode()):
+        return None
+    return named(hidden)
 
 
-def _signed(run_id: str, expiry: str) -> str:
+def _signed(run_id: str, says: str) -> str:
     secret = str(config.get_option("server.cookieSecret")).encode()
-    return hmac.new(secret, f"headlight stream {run_id} {expiry}".encode(), hashlib.sha256).hexdigest()
+    return hmac.new(secret, f"headlight stream {run_id} {says}".encode(), hashlib.sha256).hexdigest()
 
 
 def from_here(asking: HTTPConnection) -> bool:

@@ -59,7 +59,7 @@ def test_what_was_made_of_a_run_is_let_go_after_its_last_page(opened, run, monke
     monkeypatch.setattr(news, "KEPT_SECONDS", 0.2)
     page = opened(run.id)
     time.sleep(0.5)
-    assert list(news._channels) == [run.id]
+    assert list(news._channels) == [(run.id, ())]
     page.socket.close()
     until(lambda: not news._channels)
 
@@ -237,7 +237,7 @@ def test_nothing_can_be_commanded(opened, recorded, found, make_run, until, tiny
 def test_nothing_that_is_said_holds_memory_for_ever(watched, run):
     """Of words that are none, nothing is kept; of heads no more than so many sentences."""
     page = watched()
-    held, _ = news._channels[run.id]
+    held, _ = news._channels[run.id, ()]
     for i in range(300):
         page.say(look=[f"word {i}", "encoder.0", i], drawn=2)
     page.settled()

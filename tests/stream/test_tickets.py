@@ -69,19 +69,19 @@ def test_a_ticket_lets_its_bearer_read_that_run(told, run):
 
 def test_a_ticket_is_good_for_twelve_hours(monkeypatch):
     ticket = tickets.ticket("a run")
-    assert tickets.admits(ticket, "a run")
-    assert not tickets.admits(ticket, "another run")
+    assert tickets.admits(ticket, "a run") == ()
+    assert tickets.admits(ticket, "another run") is None
     now = time.time()
     monkeypatch.setattr(tickets.time, "time", lambda: now + 12 * 3600 - 60)
-    assert tickets.admits(ticket, "a run")
+    assert tickets.admits(ticket, "a run") == ()
     monkeypatch.setattr(tickets.time, "time", lambda: now + 12 * 3600 + 1)
-    assert not tickets.admits(ticket, "a run")
+    assert tickets.admits(ticket, "a run") is None
 
 
 @pytest.mark.parametrize("forged", FORGED)
 def test_whatever_else_is_no_ticket(told, run, found, forged):
     ticket = FORGED[forged](run.id)
-    assert not tickets.admits(ticket, run.id)
+    assert tickets.admits(ticket, run.id) is None
     assert told(ticket) == [*CLOSED, 1008]
     assert found.asked_for == []  # nothing is looked up
 

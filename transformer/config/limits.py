@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
@@ -73,6 +74,27 @@ class OneOf:
         return either(self.options)
 
 
+@dataclass(frozen=True)
+class Text:
+    """A text of so many characters at most, and of one form."""
+
+    most: int
+    pattern: str = ""
+    form: str = ""
+    """The pattern in words."""
+
+    def check(self, name: str, value: object) -> None:
+        if not isinstance(value, str):
+            raise InputError(f"{name}={value!r} is no text; write it in quotes.", name)
+        if len(value) > self.most:
+            raise InputError(f"{name} has {len(value)} characters; {self.most} are allowed.", name)
+        if value and self.pattern and not re.fullmatch(self.pattern, value):
+            raise InputError(f"{name}={value!r} cannot be used; choose {self.form}.", name)
+
+    def __str__(self) -> str:
+        return self.form or f"up to {self.most} characters"
+
+
 class _Flag:
     """True or false: the limit of every setting of type bool."""
 
@@ -81,7 +103,7 @@ class _Flag:
             raise InputError(f"{name}={value!r} is neither true nor false; choose one.", name)
 
 
-Limit = Whole | Number | OneOf | _Flag
+Limit = Whole | Number | OneOf | Text | _Flag
 """What a setting may be; as text, its range or its choices."""
 
 

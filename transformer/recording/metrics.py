@@ -86,6 +86,13 @@ class Metrics:
                 **evaluated,
             )
 
+    def until(self, step: int) -> Metrics:
+        """The rows up to a step."""
+        made = Metrics()
+        made._rows = self._rows[: self._n][self._rows[: self._n, 0] <= step]
+        made._n = len(made._rows)
+        return made
+
     def at(self, step: int) -> tuple[float, float | None]:
         """(seconds of training, loss) of a step; what has not been read yet is that of the step before."""
         steps, seconds, losses = self.columns("step", "seconds", "loss")

@@ -1,8 +1,8 @@
-"""A run that was recorded before, to be shown where nobody has trained one yet; one ships with the app.
+"""Runs that were recorded before, to be shown where nobody has trained one yet; some ship with the app.
 
     python -m transformer.runs.demo
 
-records that one anew, after the default settings or the format of a run have changed.
+records these anew, after the default settings or the format of a run have changed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,14 @@ from transformer.storage.log import LOG
 ENVIRONMENT = "HEADLIGHT_RECORDING"
 """Names the file of another recording; empty: none is shown."""
 SHIPPED = Path(__file__).with_name("demo.zip")
+OF_STORIES = {
+    "reverse": SHIPPED,
+    "no-causal-mask": SHIPPED.with_name("no-causal-mask.zip"),
+    "zh-en": SHIPPED.with_name("zh-en.zip"),
+}
+"""The recordings of stories; but for the first they hold the maps of one word, and no weights."""
 ASKED = 6
-"""Steps whose weights it has, beside the first, the last and its moments: what ships is to be small."""
+"""Steps whose weights the first one has, beside the first, the last and its moments."""
 
 
 class Demo(Remote):
@@ -49,21 +55,39 @@ class Demo(Remote):
 def demo_run() -> Watched | None:
     """The recording of this server, read once; None where there is none, or it cannot be read."""
     named = os.environ.get(ENVIRONMENT, str(SHIPPED))
-    if not named:
-        return None
+    return recording(Path(named)) if named else None
+
+
+@cache
+def recording(path: Path) -> Watched | None:
+    """A recording from its file, read once; None where it cannot be read."""
     folder = Path(mkdtemp(prefix="headlight-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     try:
-        unpack(Path(named).read_bytes(), folder)
-        return Demo(folder)
+        unpack(path.read_bytes(), folder)
+        found = Demo(folder)
+        _OPENED[found.id] = found
+        return found
     except (InputError, OSError) as error:
-        LOG.warning("The recording %s cannot be shown: %s", named, error)
+        LOG.warning("The recording %s cannot be shown: %s", path, error)
         return None
 
 
-def record(config: RunConfig, path: Path) -> None:
-    """Train, and keep every frame and some of the weights in a file; nothing trains on."""
-    run = Run(config)
+_OPENED: dict[str, Watched] = {}
+
+
+def opened(id_: str) -> Watched | None:
+    """The recording of this id, if it has been read."""
+    return _OPENED.get(id_)
+
+
+def record(config: RunConfig, path: Path, word: str = "") -> None:
+    """Train, and keep every frame and some of the weights in a file; nothing trains on.
+
+    Args:
+        word: the only one that is recorded, and without weights; by default the task's words.
+    """
+    run = Run(config, words=(word,) if word else None)
     run.start().result()
     run.wait()
     view = run.view
@@ -71,10 +95,15 @@ def record(config: RunConfig, path: Path) -> None:
     assert isinstance(weights, Weights)
     weights.keep_few(ASKED, {moment.step for moment in view.moments})
     run.close()
-    path.write_bytes(pack_view(view, run.task, run.words))
+    path.write_bytes(pack_view(replace(view, snapshots=()) if word else view, run.task, run.words))
 
 
 if __name__ == "__main__":
+    from transformer.fitting import with_task
     from transformer.recipes import RECIPES
 
-    record(RECIPES["default"].small, SHIPPED)
+    default = RECIPES["default"].small
+    unmasked = default.with_changes(causal_mask=False, goal=None, steps=300)
+    record(default, SHIPPED)
+    record(unmasked, OF_STORIES["no-causal-mask"], "playground")
+    record(with_task(default, "zh-en"), OF_STORIES["zh-en"], "纽约是一座城市")

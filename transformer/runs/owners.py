@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from weakref import WeakSet
 
 from transformer.storage.tokens import digest_of, is_token_of, new_token
@@ -28,6 +29,7 @@ class Owners:
         self._digests: dict[str, str | None] = {}  # by the run's id; None where nobody has a token
         self._pages: dict[str, WeakSet[Visitor]] = {}  # id to the open pages that may command it
         self._shown: dict[str, int | None] = {}  # id to the step at which its owner stands
+        self._told: dict[str, dict[str, Any]] = {}  # id to the story that its owner tells with it
 
     def appoint(self, id_: str, token: str) -> None:
         """Who has this token commands that run; without one nobody does."""
@@ -39,7 +41,7 @@ class Owners:
 
     def forget(self, id_: str) -> None:
         """Let go of what is known of a run that leaves memory."""
-        for known in (self._digests, self._pages, self._shown):
+        for known in (self._digests, self._pages, self._shown, self._told):
             known.pop(id_, None)
 
     def digest(self, id_: str) -> str | None:
@@ -80,3 +82,16 @@ class Owners:
     def shown(self, id_: str) -> int | None:
         """The step at which a run's owner stands; None where the owner follows it."""
         return self._shown.get(id_)
+
+    def tell(self, id_: str, token: str, told: dict[str, Any] | None) -> None:
+        """The owner of a run tells a story with it, and stands at this beat; None: no longer."""
+        if not self.is_owner(id_, token):
+            return
+        if told is None:
+            self._told.pop(id_, None)
+        else:
+            self._told[id_] = told
+
+    def told(self, id_: str) -> dict[str, Any] | None:
+        """Which story is told with a run, and where its teller stands; None where none is."""
+        return self._told.get(id_)

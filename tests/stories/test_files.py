@@ -1,0 +1,130 @@
+"""Story files: what they may say, where they are wrong, and which models they fit."""
+
+from __future__ import annotations
+
+import pytest
+
+from transformer.errors import InputError
+from transformer.recipes import RECIPES
+from transformer.runs.demo import OF_STORIES, recording
+from transformer.stories.files import ENVIRONMENT, read_story, stories, written
+from transformer.stories.story import RECORDINGS
+from transformer.tasks import completed
+
+GOOD = """
+title = "Two beats"
+
+[runs.first]
+recording = "reverse"
+
+[runs.second]
+task = "zh-en"
+steps = 300
+
+[[beat]]
+says = "Nothing is learned yet."
+word = "playground"
+kind = "cross"
+head = "decoder.1.cross.3"
+step = 0
+
+[[beat]]
+says = "It learns."
+command = "start"
+until = "turned"
+
+[[beat]]
+says = "Another task."
+run = "second"
+word = "纽约是一座城市"
+head = "clearest"
+"""
+
+
+def test_a_beat_keeps_what_the_beat_before_it_showed():
+    story = read_story(GOOD)
+    one, two, three = story.beats
+    assert (one.run, one.word, one.pinned, one.step) == ("first", "playground", ("decoder.1.cross", 2), "0")
+    assert (two.word, two.kind, two.pinned, two.step) == ("playground", "cross", one.pinned, "live")
+    assert (three.run, three.word, three.pinned) == ("second", "纽约是一座城市", None)
+    assert story.runs["second"].config.train.steps == 300
+    assert story.runs["first"].config == completed(RECIPES["default"].small)
+    assert story.words_of("first") == ("playground",)
+    assert list(story.misfits()) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ('title = "Two beats"', "title = Two beats", 2, "not TOML"),
+        ('recording = "reverse"', 'recording = "backwards"', 5, "reverse, no-causal-mask or zh-en"),
+        ("steps = 300", "steps = -1", 9, "steps=-1"),
+        ("steps = 300", "stepz = 300", 9, "did you mean"),
+        ('kind = "cross"', 'kind = "crossed"', 14, "crossed"),
+        ('head = "clearest"', 'head = "the best"', 27, "decoder.1.cross.3"),
+        ('says = "It learns."', "", 18, "says"),
+        ('says = "It learns."', 'says = "' + "x" * 321 + '"', 19, "320"),
+        ("step = 0", "step = -3", 16, "before turned"),
+        ('command = "start"', 'command = "explode"', 20, "explode"),
+        ('until = "turned"', 'until = "tea"', 21, "started"),
+        ('run = "second"', 'run = "third"', 25, "first, second"),
+        ('command = "start"', "row = 3", 18, "hides"),
+        ('command = "start"', 'row = 3\nstep = 4\nhides = "later"', 22, "trains = false"),
+        ('command = "start"', 'row = 3\nhides = "later"', 18, "Nothing follows"),
+        ('command = "start"', 'page = "Race"', 18, "against"),
+        ('command = "start"', "colour = 1", 20, "colour"),
+        ('title = "Two beats"', 'title = "' + "x" * 61 + '"', 2, "60"),
+    ],
+)
+def test_a_bad_file_says_line_and_field(old, new, line, says):
+    with pytest.raises(InputError, match=rf"(?i)line {line}\b") as refused:
+        read_story(GOOD.replace(old, new, 1))
+    assert says in str(refused.value)
+
+
+def test_a_story_says_which_beats_do_not_fit_a_model_of_other_depth():
+    story = read_story(GOOD)
+    small = completed(RECIPES["default"].small.with_changes(n_decoder_layers=1))
+    assert [place for place, _ in story.with_run(small).misfits()] == [0, 1]
+    assert "decoder has 1 layers" in next(why for _, why in story.with_run(small).misfits())
+    two_heads = completed(RECIPES["default"].small.with_changes(n_heads=2))
+    assert "2 heads" in dict(story.with_run(two_heads).misfits())[0]
+    translating = story.runs["second"].config
+    assert "playground" in dict(story.with_run(translating).misfits())[0]
+
+
+def test_a_written_story_reads_as_what_was_written():
+    config = completed(RECIPES["default"].small.with_changes(n_heads=2, seed=7, positions="learned"))
+    beats = [
+        {"says": 'A "quoted" — 句子\n', "word": "cat", "kind": "encoder", "step": "12"},
+        {"says": "{step}", "until": "ended"},
+    ]
+    story = read_story(written("Mine: é", {"mine": config}, beats))
+    assert story.title == "Mine: é"
+    assert story.runs["mine"].config == config
+    assert [beat.says for beat in story.beats] == [beat["says"] for beat in beats]
+
+
+def test_a_server_adds_stories_from_its_folder_and_says_what_is_wrong_with_one(monkeypatch, tmp_path):
+    (tmp_path / "ours.toml").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "broken.toml").write_text("title = 3", encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("no story", encoding="utf-8")
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    found = stories()
+    assert found["ours"] == read_story(GOOD)
+    assert isinstance(found["broken"], InputError)
+    assert "notes" not in found
+
+
+def test_every_recording_that_a_story_may_name_ships_and_is_small():
+    assert tuple(OF_STORIES) == RECORDINGS
+    assert sum(path.stat().st_size for name, path in OF_STORIES.items() if name != "reverse") <= 3_000_000
+    word = {"no-causal-mask": "playground", "zh-en": "纽约是一座城市"}
+    for name in RECORDINGS[1:]:
+        found = recording(OF_STORIES[name])
+        assert found.view.state == "recorded"
+        assert found.words == (word[name],)
+    unmasked, translated = (recording(OF_STORIES[name]).view for name in RECORDINGS[1:])
+    assert unmasked.right[0] == 0
+    assert translated.right[0] >= 0.9 * translated.right[1]
+    assert unmasked.config.model.causal_mask is False

@@ -1,0 +1,131 @@
+"""What a story hides is in no message, until another ticket shows it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from pages.stream import news, tickets
+from pages.stream.hidden import Hidden
+from transformer.player.chunks import name_of
+from transformer.recording.frame import sites_of
+from transformer.runs.registry import REGISTRY
+
+WORD, KIND, ROW = "frog", "cross", 2
+HIDES = (Hidden(word=WORD, kind=KIND, row=ROW),)
+
+
+def maps_of(content, row=ROW):
+    """The codes of a row of each site, (N, H, K), in a chunk as it was sent."""
+    line, body = content.split(b"\n", 1)
+    facts, at, found = json.loads(line), 0, {}
+    for site, shape in facts["sites"].items():
+        n = len(facts["steps"]) * int(np.prod(shape))
+        codes = np.frombuffer(body, "<u2", n, 2 * at).reshape(len(facts["steps"]), *shape)
+        found[site] = np.cumsum(codes, axis=0, dtype=np.uint16)
+        at += n
+    return {site: codes[:, :, row] for site, codes in found.items()}
+
+
+@pytest.fixture
+def read(server, run):
+    """What a route answers to a ticket that hides something."""
+
+    def ask(what, hides=HIDES):
+        headers = {"x-headlight-ticket": tickets.ticket(run.id, hides)}
+        return server.get(f"/stream/{run.id}/{what}", headers=headers)
+
+    return ask
+
+
+def test_a_hidden_row_is_in_no_chunk_and_every_other_cell_is(read, run):
+    chunk = run.view.frames.chunks_of(WORD)[0]
+    answer, whole = (read(f"chunk/{name_of(chunk)}", hides) for hides in (HIDES, ()))
+    hidden, known = maps_of(answer.content), maps_of(whole.content)
+    sites = sites_of(chunk.axes, KIND)
+    for site in known:
+        assert known[site].any()
+        assert (not hidden[site].any()) if site in sites else np.array_equal(hidden[site], known[site])
+    others = (maps_of(one.content, ROW - 1) for one in (answer, whole))
+    first, second = ({site: codes.tolist() for site, codes in one.items()} for one in others)
+    assert first == second
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_a_hidden_row_is_in_no_news_and_nothing_is_said_of_it(server, run):
+    def told(hides):
+        offered = [f"headlight.{tickets.ticket(run.id, hides)}"]
+        with server.websocket_connect(f"/stream/{run.id}/news", subprotocols=offered) as socket:
+            socket.send_text(json.dumps({"look": [WORD, "decoder.0.cross", 0], "live": True}))
+            while True:
+                lines = socket.receive_bytes().split(b"\n", 3)
+                if lines[3]:
+                    return json.loads(lines[2]), maps_of(lines[3])
+
+    said, maps = told(HIDES)
+    assert not maps["decoder.0.cross"].any()
+    assert maps["decoder.0.self"].any()
+    assert said["text"] == ""
+    said, maps = told(())
+    assert maps["decoder.0.cross"].any()
+    assert said["text"]
+
+
+def test_the_forward_pass_of_a_word_with_a_hidden_row_is_refused(read):
+    answer = read(f"picture/3?word={WORD}")
+    assert answer.status_code == 422
+    assert "hidden" in answer.text
+    assert "hidden" not in read("picture/3?word=cat").text[:200]
+
+
+def test_nothing_that_follows_a_hidden_step_is_sent(read, run):
+    hides = (Hidden(after=12),)
+    index = json.loads(read("index", hides).content)
+    assert index["steps"][-1] == 12
+    assert max(one["from"] for one in index["segments"]) <= 12
+    assert all(moment["step"] <= 12 for moment in index["moments"])
+    drawn = [x for name, xs in index["curves"]["arrays"].items() if name.endswith(".x") for x in xs]
+    assert max(step for step in drawn if step is not None) == 12
+    for word, entries in index["chunks"].items():
+        for _, last, _, name in entries:
+            assert last <= 12
+            assert json.loads(read(f"chunk/{name}", hides).content.split(b"\n")[0])["steps"][-1] <= 12
+        whole = {name_of(chunk) for chunk in run.view.frames.chunks_of(word)}
+        for name in whole - {entry[3] for entry in entries}:
+            assert read(f"chunk/{name}", hides).status_code == 404
+    assert json.loads(read("index", ()).content)["steps"][-1] == 30
+
+
+def test_a_ticket_cannot_be_made_to_show_more(read, run):
+    ticket = tickets.ticket(run.id, HIDES)
+    says, _, signature = ticket.partition(".")
+    assert tickets.admits(ticket, run.id) == HIDES
+    assert tickets.admits(f"{says.split('-')[0]}.{signature}", run.id) is None
+
+
+def test_a_server_that_does_not_know_what_a_ticket_hides_refuses_it(run, monkeypatch):
+    ticket = tickets.ticket(run.id, HIDES)
+    from pages.stream import hidden
+
+    monkeypatch.setattr(hidden, "_KNOWN", {})
+    assert tickets.admits(ticket, run.id) is None
+
+
+def test_where_the_teller_of_a_story_stands_reaches_a_page_that_reviews_at_once(server, run, monkeypatch):
+    monkeypatch.setattr(news, "QUIET_SECONDS", 60.0)
+    owners = REGISTRY.owners
+    owners.appoint(run.id, "a token")
+    offered = [f"headlight.{tickets.ticket(run.id)}"]
+    with server.websocket_connect(f"/stream/{run.id}/news", subprotocols=offered) as socket:
+        socket.send_text(json.dumps({"live": False}))
+        assert json.loads(socket.receive_bytes().split(b"\n")[0])["told"] is None
+        for at in (0, 1):
+            owners.tell(run.id, "a guess", {"story": "talk", "at": 7})
+            owners.tell(run.id, "a token", {"story": "talk", "at": at})
+            socket.send_text(json.dumps({"drawn": 1}))
+            assert json.loads(socket.receive_bytes().split(b"\n")[0])["told"] == {"story": "talk", "at": at}
+    owners.tell(run.id, "a token", None)
+    assert owners.told(run.id) is None
+    owners.forget(run.id)

@@ -1,0 +1,136 @@
+"""Story files: TOML, read with the line and field of what is wrong, and written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.fitting import with_task
+from transformer.recipes import RECIPES
+from transformer.stories.story import MOST_BEATS, MOST_RUNS, RACE, Beat, Story, carried, role
+from transformer.tasks import completed
+
+ENVIRONMENT = "HEADLIGHT_STORIES"
+"""Names a folder with more stories, beside those that ship."""
+SHIPPED = Path(__file__).with_name("shipped")
+MOST_BYTES = 100_000
+
+
+def read_story(text: str) -> Story:
+    """A story from its file.
+
+    Raises:
+        InputError: not TOML, a name that does not exist or a value that cannot be used; with its line.
+    """
+    if len(text.encode(errors="replace")) > MOST_BYTES:
+        raise InputError(f"The story is larger than {MOST_BYTES:,} bytes; shorten it.")
+    try:
+        values = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"The story is not TOML: {error}.") from error
+    runs, beats = values.pop("runs", {"run": {}}), values.pop("beat", None)
+    if not isinstance(runs, dict) or not 1 <= len(runs) <= MOST_RUNS:
+        raise InputError(f"{_line(text, 'runs')}A story has 1 to {MOST_RUNS} tables [runs.NAME].", "runs")
+    if not isinstance(beats, list) or not 1 <= len(beats) <= MOST_BEATS:
+        raise InputError(f"A story has 1 to {MOST_BEATS} tables [[beat]].", "beat")
+    parts: dict[str, Any] = {"runs": {}}
+    for name, table in runs.items():
+        with _At(text, f"[runs.{name}]", f"run {name}"):
+            parts["runs"][name] = role(table)
+    made = []
+    for place, table in enumerate(carried(beats, next(iter(runs)))):
+        with _At(text, "[[beat]]", f"beat {place + 1}", place):
+            if isinstance(table.get("step"), int):
+                table["step"] = str(table["step"])
+            beat = Beat.from_dict(table)
+            _check_runs(beat, parts["runs"])
+            made.append(beat)
+    with _At(text, "", "the story"):
+        return Story.from_dict({**values, **parts, "beats": tuple(made)})
+
+
+def _check_runs(beat: Beat, runs: Mapping[str, Any]) -> None:
+    """Refuse names that no run has, and what a recording alone cannot do."""
+    for name in ("run", "against"):
+        if (value := getattr(beat, name)) and value not in runs:
+            raise InputError(f"{name}={value!r} is no run of this story; it has {', '.join(runs)}.", name)
+    if (beat.page == RACE) != bool(beat.against):
+        raise InputError("A beat on the page Race needs the right run: against.", "against")
+    alone = not runs[beat.run].trains
+    if alone and beat.command:
+        raise InputError(f"Run {beat.run} is a recording, which obeys no command.", "command")
+    if beat.hides == "later" and not alone:
+        raise InputError("Only of a recording (trains = false) can all that follows be hidden.", "hides")
+
+
+class _At:
+    """Says the line and the table of what is refused inside."""
+
+    def __init__(self, text: str, header: str, called: str, place: int = 0) -> None:
+        self._text, self._header, self._called, self._place = text, header, called, place
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, InputError):
+            line = _line(self._text, error.field or "", self._header, self._place)
+            raise InputError(f"{line}{self._called}: {error}", error.field) from error
+        if isinstance(error, TypeError):  # a field that has no default is missing
+            missing = re.findall(r"'(\w+)'", str(error)) or ["?"]
+            line = _line(self._text, "", self._header, self._place)
+            raise InputError(f"{line}{self._called} needs {missing[-1]}.", missing[-1]) from error
+
+
+def _line(text: str, field: str, header: str = "", place: int = 0) -> str:
+    """The line on which a field of a table is set, or else that of the table itself."""
+    lines = text.splitlines()
+    starts = [i for i, line in enumerate(lines) if line.strip().startswith(header or "\n")]
+    start = starts[place] if place < len(starts) else 0
+    for i in range(start + bool(header), len(lines)):
+        if header and lines[i].strip().startswith("["):
+            break
+        if field and re.match(rf"\s*\[?{re.escape(field)}\b", lines[i]):
+            return f"Line {i + 1}, "
+    return f"Line {start + 1}, "
+
+
+def stories() -> dict[str, Story | InputError]:
+    """Name to story: those that ship, and those of this server's folder; or why one cannot be used."""
+    folders = [SHIPPED, *([Path(named)] if (named := os.environ.get(ENVIRONMENT)) else [])]
+    found: dict[str, Story | InputError] = {}
+    for path in (path for folder in folders for path in sorted(folder.glob("*.toml"))):
+        try:
+            found[path.stem] = read_story(path.read_text(encoding="utf-8"))
+        except (InputError, OSError, UnicodeDecodeError) as error:
+            found[path.stem] = error if isinstance(error, InputError) else InputError(str(error))
+    return found
+
+
+def written(title: str, runs: Mapping[str, RunConfig], beats: list[dict[str, Any]]) -> str:
+    """The file of a story.
+
+    Args:
+        runs: name to the settings of each run.
+        beats: of each what is said and shown, by the names of `Beat`.
+    """
+    lines = [f"title = {_value(title)}"]
+    for name, config in runs.items():
+        begun = completed(with_task(RECIPES["default"].small, config.train.task))
+        changes = {key: here for key, (here, _) in config.differences(begun).items() if here is not None}
+        lines += ["", f"[runs.{name}]", f"task = {_value(config.train.task)}"]
+        lines += [f"{key} = {_value(value)}" for key, value in changes.items() if key != "task"]
+    for beat in beats:
+        lines += ["", "[[beat]]", *(f"{name} = {_value(value)}" for name, value in beat.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: object) -> str:
+    """As TOML has it; its strings, numbers and lists are those of JSON."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

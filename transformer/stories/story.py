@@ -1,0 +1,186 @@
+"""A story: its runs, and its beats with what each shows, does, waits for and hides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
+
+from transformer.config import KINDS_OF, RunConfig
+from transformer.config.limits import Number, OneOf, Settings, Text, Whole
+from transformer.errors import InputError
+from transformer.fitting import with_task
+from transformer.recipes import RECIPES
+from transformer.tasks import completed, task_of
+
+WATCH, RACE, INSIDE = "Watch", "Race", "Look inside"
+TALK, TOUR = "talk", "tour"
+RECORDINGS = ("reverse", "no-causal-mask", "zh-en")
+"""Recordings that ship, which stand in for a run that is not there yet."""
+OF_RUN = ("turned", "ended")
+OF_VISITOR = ("started", "cell", "head", "word", "past", "box")
+COMMANDS = ("start", "pause", "resume", "continue", "switch off", "restore")
+TARGETS = ("map", "heads", "step control", "start", "words right", "kind", "word", "curves", "model", "box")
+"""Parts of the screen at which an arrow points."""
+MOST_BEATS, MOST_RUNS = 60, 4
+_SITE = re.compile(r"(encoder\.\d|decoder\.\d\.(?:self|cross))\.([1-9]\d?)")
+_CARRIED = ("page", "run", "against", "word", "kind", "head")
+"""What a beat keeps from the beat before it where it says nothing of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beat(Settings):
+    """One key press of a story."""
+
+    says: Annotated[str, Text(320)]
+    """A sentence or two."""
+    otherwise: Annotated[str, Text(320)] = ""
+    """Said in its place where the run has ended without showing it."""
+    notes: Annotated[str, Text(2000)] = ""
+    """For the speaker alone."""
+    page: Annotated[str, OneOf((WATCH, RACE, INSIDE))] = WATCH
+    run: Annotated[str, Text(20)] = ""
+    """Name of the run that is shown; by default the story's first."""
+    against: Annotated[str, Text(20)] = ""
+    """Name of the right run of a race."""
+    word: Annotated[str, Text(200)] = ""
+    kind: Annotated[str | None, OneOf(tuple(sorted({*sum(KINDS_OF.values(), ())})))] = None
+    head: Annotated[
+        str, Text(20, r"clearest|" + _SITE.pattern, "clearest, or one like decoder.1.cross.3")
+    ] = "clearest"
+    """The large head: its site, with layers counted from 0, and its number from 1, as in a link."""
+    step: Annotated[
+        str, Text(12, r"live|turned|before turned|end|\d{1,9}", "a step, live, turned, before turned or end")
+    ] = "live"
+    """Where the screen stands; `before turned` is a few recorded steps before the first head turned."""
+    pace: Annotated[float | None, Number(1, 20)] = None
+    """Steps per second with which `start` or `resume` lets the run train; none: full pace."""
+    box: Annotated[str, Text(40)] = ""
+    """Box of the picture of the model that is open, such as decoder.1.cross."""
+    command: Annotated[str | None, OneOf(COMMANDS)] = None
+    """What is done to the run when the beat begins; `switch off` takes away the beat's head."""
+    until: Annotated[
+        str,
+        Text(
+            16,
+            "|".join((*OF_RUN, *OF_VISITOR, r"step \d{1,9}")),
+            f"{', '.join(OF_RUN + OF_VISITOR)} or step N",
+        ),
+    ] = ""
+    """What the next beat waits for: a moment of the run, or something that the visitor does."""
+    row: Annotated[int | None, Whole(1, 200)] = None
+    """Row of the large map, counted from 1, whose strongest cell is to be guessed."""
+    hides: Annotated[str | None, OneOf(("row", "later"))] = None
+    """Hidden until the guess: the row, in all heads of this kind, or all that follows the step."""
+    answer: Annotated[str, Text(320)] = ""
+    """Said after the guess."""
+    points: Annotated[str | None, OneOf(TARGETS)] = None
+    """What a small arrow points at."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.says.strip():
+            raise InputError("A beat needs a sentence: write it into says.", "says")
+        if (self.hides is None) != (self.row is None):
+            raise InputError("hides needs the row that is to be guessed, and row needs hides.", "hides")
+        if self.hides and not (self.word and self.kind):
+            raise InputError("A beat that hides something needs word and kind.", "hides")
+        if self.hides == "later" and self.step in ("live", "end"):
+            raise InputError(f"Nothing follows step={self.step!r}; choose a step, or before turned.", "step")
+
+    @property
+    def pinned(self) -> tuple[str, int] | None:
+        """(site, head) that is shown large; None for the clearest one."""
+        found = _SITE.fullmatch(self.head)
+        return (found[1], int(found[2]) - 1) if found else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """A run of a story: the settings to train with, and a recording for where it is not there yet."""
+
+    config: RunConfig
+    recording: str | None = None
+    trains: bool = True
+    """Whether it is trained; otherwise the recording is all there is of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story(Settings):
+    """A list of beats, in each of which nothing is left open."""
+
+    title: Annotated[str, Text(60)]
+    kind: Annotated[str, OneOf((TALK, TOUR))] = TALK
+    """A talk fills the screen; in a tour the visitor acts."""
+    about: Annotated[str, Text(200)] = ""
+    """One sentence for the list of stories."""
+    runs: Mapping[str, Role]
+    beats: tuple[Beat, ...]
+
+    def words_of(self, name: str) -> tuple[str, ...]:
+        """The words that the beats ask of a run, in order."""
+        return tuple(dict.fromkeys(b.word for b in self.beats if name in (b.run, b.against) and b.word))
+
+    def with_run(self, config: RunConfig) -> Story:
+        """The same with other settings for the first run, such as those of a run that is there."""
+        first = next(iter(self.runs))
+        return replace(self, runs={**self.runs, first: Role(config=config)})
+
+    def misfits(self) -> Iterator[tuple[int, str]]:
+        """(place of the beat, why) of each beat that its model cannot show."""
+        for place, beat in enumerate(self.beats):
+            for name in filter(None, (beat.run, beat.against)):
+                if why := _misfit(beat, self.runs[name].config):
+                    yield place, why
+                    break
+
+
+def _misfit(beat: Beat, config: RunConfig) -> str:
+    """Why a model of these settings cannot show a beat; empty where it can."""
+    model = config.model
+    if beat.kind is not None and beat.kind not in model.kinds:
+        return f"the model has no attention of the kind {beat.kind}"
+    for site, head in filter(None, (beat.pinned, (beat.box, 0))):
+        stack, layer, *_ = [*site.split("."), ""]
+        layers = {"encoder": model.n_encoder_layers, "decoder": model.n_decoder_layers}.get(stack, 0)
+        if layer.isdecimal() and int(layer) >= layers:
+            return f"the {stack} has {layers} layers, and the beat shows layer {int(layer) + 1}"
+        if head >= model.n_heads:
+            return f"a layer has {model.n_heads} heads, and the beat shows head {head + 1}"
+    try:
+        if beat.word:
+            task_of(config).question(beat.word)
+    except InputError as error:
+        return f"“{beat.word}” cannot be asked: {error}"
+    return ""
+
+
+def role(values: Any) -> Role:
+    """A run from its table: task, recording, trains, and any setting by its plain name. Raises InputError."""
+    if not isinstance(values, dict):
+        raise InputError("A run is a table of settings.", "runs")
+    changes = {**values}
+    recording, trains = changes.pop("recording", None), changes.pop("trains", True)
+    if recording is not None:
+        OneOf(RECORDINGS).check("recording", recording)
+    if not isinstance(trains, bool) or (not trains and recording is None):
+        raise InputError("trains is true or false; a run that does not train needs a recording.", "trains")
+    RunConfig.check_names(changes)
+    base = with_task(RECIPES["default"].small, changes.pop("task", "reverse"))
+    return Role(config=completed(base.with_changes(**changes)), recording=recording, trains=trains)
+
+
+def carried(beats: list[dict[str, Any]], first: str) -> list[dict[str, Any]]:
+    """The beats with what each keeps from the one before it."""
+    kept: dict[str, Any] = {"run": first}
+    found = []
+    for values in beats:
+        kept |= {name: values[name] for name in _CARRIED if name in values}
+        if values.get("page", kept.get("page")) != RACE:
+            kept.pop("against", None)
+        found.append({**kept, **values})
+    return found
+
+
+NAMES = tuple(field.name for field in fields(Beat))
