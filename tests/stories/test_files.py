@@ -94,7 +94,9 @@ def test_a_story_says_which_beats_do_not_fit_a_model_of_other_depth():
 
 
 def test_a_written_story_reads_as_what_was_written():
-    config = completed(RECIPES["default"].small.with_changes(n_heads=2, seed=7, positions="learned"))
+    config = completed(
+        RECIPES["default"].small.with_changes(n_heads=2, seed=7, positions="learned", goal=None)
+    )
     beats = [
         {"says": 'A "quoted" — 句子\n', "word": "cat", "kind": "encoder", "step": "12"},
         {"says": "{step}", "until": "ended"},
@@ -128,3 +130,15 @@ def test_every_recording_that_a_story_may_name_ships_and_is_small():
     assert unmasked.right[0] == 0
     assert translated.right[0] >= 0.9 * translated.right[1]
     assert unmasked.config.model.causal_mask is False
+
+
+@pytest.mark.parametrize("name", stories())
+def test_every_story_that_ships_fits_its_models_and_its_recordings(name):
+    story = stories()[name]
+    assert list(story.misfits()) == []
+    for role in (one for one in story.runs if story.runs[one].recording):
+        found = recording(OF_STORIES[story.runs[role].recording])
+        assert set(story.words_of(role)) <= set(found.words)
+        assert found.config.with_changes(goal=None, steps=1) == story.runs[role].config.with_changes(
+            goal=None, steps=1
+        )

@@ -14,7 +14,7 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.recipes import RECIPES
-from transformer.stories.story import MOST_BEATS, MOST_RUNS, RACE, Beat, Story, carried, role
+from transformer.stories.story import MOST_BEATS, MOST_RUNS, NONE, RACE, Beat, Story, carried, role
 from transformer.tasks import completed
 
 ENVIRONMENT = "HEADLIGHT_STORIES"
@@ -123,7 +123,9 @@ def written(title: str, runs: Mapping[str, RunConfig], beats: list[dict[str, Any
     lines = [f"title = {_value(title)}"]
     for name, config in runs.items():
         begun = completed(with_task(RECIPES["default"].small, config.train.task))
-        changes = {key: here for key, (here, _) in config.differences(begun).items() if here is not None}
+        changes = {
+            key: NONE if here is None else here for key, (here, _) in config.differences(begun).items()
+        }
         lines += ["", f"[runs.{name}]", f"task = {_value(config.train.task)}"]
         lines += [f"{key} = {_value(value)}" for key, value in changes.items() if key != "task"]
     for beat in beats:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from transformer.config import KINDS_OF, RunConfig
+from transformer.config import KINDS_OF, ModelConfig, RunConfig, TrainConfig
 from transformer.config.limits import Number, OneOf, Settings, Text, Whole
 from transformer.errors import InputError
 from transformer.fitting import with_task
@@ -24,6 +24,8 @@ COMMANDS = ("start", "pause", "resume", "continue", "switch off", "restore")
 TARGETS = ("map", "heads", "step control", "start", "words right", "kind", "word", "curves", "model", "box")
 """Parts of the screen at which an arrow points."""
 MOST_BEATS, MOST_RUNS = 60, 4
+NONE = "none"
+"""A setting that is left out, such as the goal: TOML has no other word for it."""
 _SITE = re.compile(r"(encoder\.\d|decoder\.\d\.(?:self|cross))\.([1-9]\d?)")
 _CARRIED = ("page", "run", "against", "word", "kind", "head")
 """What a beat keeps from the beat before it where it says nothing of its own."""
@@ -157,16 +159,26 @@ def _misfit(beat: Beat, config: RunConfig) -> str:
 
 
 def role(values: Any) -> Role:
-    """A run from its table: task, recording, trains, and any setting by its plain name. Raises InputError."""
+    """A run from its table: task, recording, trains, and any setting by its plain name. Raises InputError.
+
+    Lists are TOML's for tuples.
+    """
     if not isinstance(values, dict):
         raise InputError("A run is a table of settings.", "runs")
-    changes = {**values}
+    changes: dict[str, Any] = {}
+    for name, value in values.items():
+        changes[name] = tuple(value) if isinstance(value, list) else value
     recording, trains = changes.pop("recording", None), changes.pop("trains", True)
     if recording is not None:
         OneOf(RECORDINGS).check("recording", recording)
     if not isinstance(trains, bool) or (not trains and recording is None):
         raise InputError("trains is true or false; a run that does not train needs a recording.", "trains")
     RunConfig.check_names(changes)
+    limits = RunConfig.limits | ModelConfig.limits | TrainConfig.limits
+    changes = {
+        name: None if value == NONE and name in limits and limits[name][1] else value
+        for name, value in changes.items()
+    }
     base = with_task(RECIPES["default"].small, changes.pop("task", "reverse"))
     return Role(config=completed(base.with_changes(**changes)), recording=recording, trains=trains)
 
@@ -181,6 +193,3 @@ def carried(beats: list[dict[str, Any]], first: str) -> list[dict[str, Any]]:
             kept.pop("against", None)
         found.append({**kept, **values})
     return found
-
-
-NAMES = tuple(field.name for field in fields(Beat))
