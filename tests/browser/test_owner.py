@@ -86,6 +86,7 @@ def test_who_follows_stands_where_the_owner_stands_until_they_go_elsewhere(watch
     watch.until(lambda: watch.number("live_map", "step") >= 25)
     watch.click("run_stop")
     watch.until(lambda: watch.state == "stopped")
+    expect(watch.button("run_continue")).to_be_visible()  # the page has been drawn for this state
     watch.step_by("Home")
     watch.until(lambda: watch.stands_at(0))
     guest.until(lambda: guest.stands_at(0))
