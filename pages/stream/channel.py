@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from pages.settings.presets import look_for
 from pages.stream.hidden import Hides, hides_word, visible, without_rows
-from transformer.insight.names import head_name
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.player.sentences import failure, in_line, narration, status_line
@@ -63,8 +62,11 @@ def tick(n_viewers: int) -> float:
 
 def find(run_id: str) -> Watched | None:
     """A run, a draft, or the recording of a first visit; may read from disk."""
-    demo_run()  # read by now, whichever process handed out its id
-    return REGISTRY.get(run_id) or opened(run_id)
+    run = REGISTRY.get(run_id)
+    if run is None:
+        demo_run()  # whichever process has handed out its id
+        run = opened(run_id)
+    return run
 
 
 def seen_of(view: RunView) -> str:
@@ -80,6 +82,8 @@ class Channel:
     def __init__(self, run: Watched, hides: Hides = ()) -> None:
         self.run, self.hides = run, hides
         self.index = Index(run.config, look_for(run.config))
+        view = run.view
+        self._seen = view, visible(view, hides)  # and what may be seen of it
         self.now = Now(self.view)
         """Replaced as a whole: looking and sending go on in different threads."""
         self._lock = threading.Lock()
@@ -93,7 +97,10 @@ class Channel:
     @property
     def view(self) -> RunView:
         """The run, as far as it may be seen."""
-        return visible(self.run.view, self.hides)
+        whole = self.run.view
+        if self._seen[0] is not whole:
+            self._seen = whole, visible(whole, self.hides)
+        return self._seen[1]
 
     def look(self, n_viewers: int) -> None:
         """Look at the run, for all who watch it, and go on to the step that they are to see next."""
@@ -102,7 +109,9 @@ class Channel:
             if now - self._found_at > FOUND_SECONDS:
                 self._found_at = now
                 self.run = find(self.run.id) or self.run
-            view = visible(self.run.look(), self.hides) if n_viewers else self.view
+            if n_viewers:
+                self.run.look()
+            view = self.view
             self.index.update(view)
             steps = view.frames.steps
             if steps and (steps[-1] > self._newest or steps[-1] < self.now.at):
@@ -148,7 +157,6 @@ class Channel:
             "waits": said,
             "owner": REGISTRY.owners.shown(view.id),
             "told": REGISTRY.owners.told(view.id),
-            "turned": view.turned_at and [view.turned_at[0], head_name(*view.turned_at[1:])],
             "at": at,
             "loss": view.metrics.at(at)[1] if at >= 0 else None,
             "seconds": view.metrics.at(at)[0],
@@ -226,9 +234,8 @@ class Channel:
             found = next((chunk for chunk in every if name_of(chunk) == name), None)
             if found is None:
                 return None
-            made = gzip.compress(
-                encoded(without_rows(found, self.hides)), 5
-            )  # which no look at the run waits for
+            shown = encoded(without_rows(found, self.hides))
+            made = gzip.compress(shown, 5)  # which no look at the run waits for
             with self._lock:
                 _keep(self._chunks, name, made)
         return made

@@ -20,6 +20,7 @@ from transformer.errors import InputError
 from transformer.runs.registry import REGISTRY
 from transformer.storage.log import LOG
 from transformer.storage.tokens import SHAPE
+from transformer.tasks import task_of
 
 ON_THE_WAY = 2
 """Messages that a viewer has been sent and has not yet drawn."""
@@ -272,8 +273,10 @@ async def picture(request: Request) -> Response:
     if make is None:
         return Response(status_code=404)
     step, asked = min(request.path_params["step"], MOST_STEPS), dict(request.query_params)
+    word = asked.get("word", "")
     try:
-        if hides_word(channel.hides, asked.get("word", "")):
+        # However the word is written.
+        if channel.hides and hides_word(channel.hides, task_of(channel.run.config).question(word).text):
             raise InputError("A row of this word is hidden until it has been guessed.")
         content = await asyncio.to_thread(make, channel.run, channel.view, step, asked)
     except InputError as error:

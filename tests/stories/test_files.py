@@ -73,6 +73,7 @@ def test_a_beat_keeps_what_the_beat_before_it_showed():
         ('command = "start"', 'row = 3\nhides = "later"', 18, "Nothing follows"),
         ('command = "start"', 'page = "Race"', 18, "against"),
         ('command = "start"', "colour = 1", 20, "colour"),
+        ('title = "Two beats"', "", 1, "title is missing"),
         ('title = "Two beats"', 'title = "' + "x" * 61 + '"', 2, "60"),
     ],
 )
@@ -80,6 +81,14 @@ def test_a_bad_file_says_line_and_field(old, new, line, says):
     with pytest.raises(InputError, match=rf"(?i)line {line}\b") as refused:
         read_story(GOOD.replace(old, new, 1))
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "beat = 3", "beat = [1, 2]", "beat = []", "runs = 1\n[[beat]]\nsays = 'x'"]
+)
+def test_what_is_no_list_of_beats_is_refused_in_words(text):
+    with pytest.raises(InputError, match="A story has"):
+        read_story(text)
 
 
 def test_a_story_says_which_beats_do_not_fit_a_model_of_other_depth():

@@ -74,9 +74,10 @@ def test_a_hidden_row_is_in_no_news_and_nothing_is_said_of_it(server, run):
 
 
 def test_the_forward_pass_of_a_word_with_a_hidden_row_is_refused(read):
-    answer = read(f"picture/3?word={WORD}")
-    assert answer.status_code == 422
-    assert "hidden" in answer.text
+    for word in (WORD, WORD.upper(), f" {WORD} "):  # all are asked as the same
+        answer = read(f"picture/3?word={word}")
+        assert answer.status_code == 422
+        assert "hidden" in answer.text
     assert "hidden" not in read("picture/3?word=cat").text[:200]
 
 

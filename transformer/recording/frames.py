@@ -166,6 +166,16 @@ class Frames(Sequence[Frame]):
         kept = [one for one in self.records if not isinstance(one, Chunk) or one.word.text != text]
         return self._reduced(kept, self._every)
 
+    def until(self, step: int) -> Frames:
+        """Up to a step."""
+        kept: list[Recorded] = []
+        for one in self.records:
+            if not isinstance(one, Chunk):
+                kept += [one] if one.step <= step else []
+            elif inside := [i for i, at in enumerate(one.steps) if at <= step]:
+                kept.append(one.at(inside))
+        return self._reduced(kept, self._every)
+
     def thinned(self, protected: Set[int], limit: int) -> Frames:
         """Within the limit, evenly, and with room for more: of all but the newest steps one in so many stays.
 

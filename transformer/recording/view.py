@@ -117,6 +117,24 @@ class RunView(RunFacts):
         here = [at for at in steps if low <= at < high]
         return nearest_step(here or steps, step)
 
+    def until(self, step: int) -> RunView:
+        """The run as far as it was recorded up to a step, without what was counted at its end."""
+        metrics, turned = self.metrics.until(step), self.turned_at
+        return replace(
+            self,
+            step=min(self.step, step),
+            frames=self.frames.until(step),
+            metrics=metrics,
+            seconds=metrics.at(step)[0],
+            snapshots=tuple(one for one in self.snapshots if one.step <= step),
+            moments=tuple(one for one in self.moments if one.step <= step),
+            turned_at=turned if turned and turned[0] <= step else None,
+            first_step_at={mark: at for mark, at in self.first_step_at.items() if at <= step},
+            right=None,
+            everyday=None,
+            goal_reached=False,
+        )
+
     @property
     def masks(self) -> dict[str, bool]:
         """Whether each mask, causal and padding, is on now."""

@@ -51,6 +51,9 @@ class Demo(Remote):
         return self._recorded
 
 
+_OPENED: dict[str, Watched] = {}
+
+
 @cache
 def demo_run() -> Watched | None:
     """The recording of this server, read once; None where there is none, or it cannot be read."""
@@ -71,9 +74,6 @@ def recording(path: Path) -> Watched | None:
     except (InputError, OSError) as error:
         LOG.warning("The recording %s cannot be shown: %s", path, error)
         return None
-
-
-_OPENED: dict[str, Watched] = {}
 
 
 def opened(id_: str) -> Watched | None:

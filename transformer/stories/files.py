@@ -6,11 +6,14 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from transformer.config import RunConfig
+from transformer.config.limits import Settings
 from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.recipes import RECIPES
@@ -38,21 +41,24 @@ def read_story(text: str) -> Story:
     runs, beats = values.pop("runs", {"run": {}}), values.pop("beat", None)
     if not isinstance(runs, dict) or not 1 <= len(runs) <= MOST_RUNS:
         raise InputError(f"{_line(text, 'runs')}A story has 1 to {MOST_RUNS} tables [runs.NAME].", "runs")
-    if not isinstance(beats, list) or not 1 <= len(beats) <= MOST_BEATS:
+    tables = isinstance(beats, list) and all(isinstance(table, dict) for table in beats)
+    if not tables or not 1 <= len(beats) <= MOST_BEATS:
         raise InputError(f"A story has 1 to {MOST_BEATS} tables [[beat]].", "beat")
     parts: dict[str, Any] = {"runs": {}}
     for name, table in runs.items():
-        with _At(text, f"[runs.{name}]", f"run {name}"):
+        with _at(text, f"[runs.{name}]", f"run {name}"):
             parts["runs"][name] = role(table)
     made = []
     for place, table in enumerate(carried(beats, next(iter(runs)))):
-        with _At(text, "[[beat]]", f"beat {place + 1}", place):
+        with _at(text, "[[beat]]", f"beat {place + 1}", place):
+            _needs(Beat, table)
             if isinstance(table.get("step"), int):
                 table["step"] = str(table["step"])
             beat = Beat.from_dict(table)
             _check_runs(beat, parts["runs"])
             made.append(beat)
-    with _At(text, "", "the story"):
+    with _at(text, "", "the story"):
+        _needs(Story, values | parts | {"beats": made})
         return Story.from_dict({**values, **parts, "beats": tuple(made)})
 
 
@@ -70,28 +76,27 @@ def _check_runs(beat: Beat, runs: Mapping[str, Any]) -> None:
         raise InputError("Only of a recording (trains = false) can all that follows be hidden.", "hides")
 
 
-class _At:
-    """Says the line and the table of what is refused inside."""
+@contextmanager
+def _at(text: str, header: str, called: str, place: int = 0) -> Iterator[None]:
+    """Say the line and the table of what is refused inside."""
+    try:
+        yield
+    except InputError as error:
+        line = _line(text, error.field or "", header, place)
+        raise InputError(f"{line}{called}: {error}", error.field) from error
 
-    def __init__(self, text: str, header: str, called: str, place: int = 0) -> None:
-        self._text, self._header, self._called, self._place = text, header, called, place
 
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, InputError):
-            line = _line(self._text, error.field or "", self._header, self._place)
-            raise InputError(f"{line}{self._called}: {error}", error.field) from error
-        if isinstance(error, TypeError):  # a field that has no default is missing
-            missing = re.findall(r"'(\w+)'", str(error)) or ["?"]
-            line = _line(self._text, "", self._header, self._place)
-            raise InputError(f"{line}{self._called} needs {missing[-1]}.", missing[-1]) from error
+def _needs(kind: type[Settings], values: Mapping[str, Any]) -> None:
+    """Refuse a table in which a field that has no default is missing."""
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.default is MISSING and field.name not in values:
+            raise InputError(f"{field.name} is missing.", field.name)
 
 
 def _line(text: str, field: str, header: str = "", place: int = 0) -> str:
     """The line on which a field of a table is set, or else that of the table itself."""
     lines = text.splitlines()
-    starts = [i for i, line in enumerate(lines) if line.strip().startswith(header or "\n")]
+    starts = [i for i, line in enumerate(lines) if header and line.strip().startswith(header)]
     start = starts[place] if place < len(starts) else 0
     for i in range(start + bool(header), len(lines)):
         if header and lines[i].strip().startswith("["):
