@@ -1,6 +1,7 @@
 // What a component has to know of the Streamlit page that it stands on, and its address.
 
 const LEAVING = 15000; // ms that a page may take to be left: a server that was just started takes many
+const SOON = 100; // ms after which a page that runs is looked at again
 let left = -Infinity; // when something was pressed that leads to another page
 let search = ""; // of the address from which it led away
 
@@ -24,6 +25,14 @@ document.addEventListener("click", (event) => {
 // Streamlit runs the page from which it has heard last: a message that came after the click on a link would undo it.
 // `since` is when the component was mounted.
 export const leaving = (since) => since < left && performance.now() - left < LEAVING;
+
+// A message that comes just as Streamlit ends a run of the page makes it lose that end, and a page that was come to may
+// stay empty. What nobody has pressed waits until the page has run.
+export function whenRun(does) {
+  const { testScriptState: state } = document.querySelector("[data-testid=stApp]")?.dataset ?? {};
+  if (state === "running") setTimeout(() => whenRun(does), SOON);
+  else does();
+}
 
 // What the address named on the page that was left last; told once.
 export function searchBefore() {

@@ -1,6 +1,6 @@
 // The player as a component of a page: what has been chosen is told to Python once it has rested.
 
-import { leave, leaving, stay, whenGone } from "./component.js";
+import { leave, leaving, stay, whenGone, whenRun } from "./component.js";
 import { Pair } from "./pair.js";
 import { Player } from "./player.js";
 import { Race } from "./race.js";
@@ -68,7 +68,7 @@ function made(root, data, base) {
   player.noticed = (now) => {
     if ((player.begun || now.newest === null) && now.seen !== state.data.seen && now.seen !== state.changedTo) {
       state.changedTo = now.seen;
-      setTimeout(() => state.trigger("changed", now.seen), now.viewers > 4 ? Math.random() * CROWD : 0);
+      setTimeout(() => whenRun(() => state.trigger("changed", now.seen)), now.viewers > 4 ? Math.random() * CROWD : 0);
     }
     follow(state, now);
   };
@@ -103,7 +103,9 @@ function follow(state, now) {
   if (state.waiting) return;
   state.waiting = setTimeout(() => {
     state.waiting = 0;
-    if (player.at.step === null && !player.playing) tell(state, { ...player.at, at: player.now.newest });
+    whenRun(() => {
+      if (player.at.step === null && !player.playing && !player.closed) tell(state, { ...player.at, at: player.now.newest });
+    });
   }, 1000 * now.every);
 }
 
