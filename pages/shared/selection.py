@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.runs import keyring
 from pages.shared import ownership
-from pages.shared.session import OnScreen, came_back, session, stand_as_linked
+from pages.shared.session import OnScreen, came_back, read_link, session, stand_as_linked
 from transformer.config import KINDS_OF, ModelConfig
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
@@ -34,6 +34,7 @@ def chosen_run() -> Watched | None:
         _stand(None)
         return None
     if run is not None:
+        read_link()
         _note_beside()
         choose(run)
     if came_back():

@@ -226,6 +226,12 @@ def came_back() -> bool:
     return context is not None and context.is_history_navigation
 
 
+def read_link() -> None:
+    """Read all that the address names when the session begins: a click may lead to one that names less."""
+    for name in ("clock", "at_step", "follow", "pinned", "box"):
+        getattr(session, name)
+
+
 def stand_as_linked() -> None:
     """Look at what the address names, whatever was looked at before."""
     session.at_step, session.pinned, session.playing = _step_of_link(), _head_of_link(), False

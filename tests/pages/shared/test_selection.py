@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from urllib.parse import urlencode
@@ -234,3 +235,24 @@ def test_what_names_no_run_leaves_a_new_session_as_it_is(visit, sent):
     before = dict(new.link)
     new.send("before", "named", sent)
     assert new.link == before
+
+
+def test_what_a_link_names_is_kept_where_the_page_is_left_before_it_is_drawn(trained):
+    from streamlit.testing.v1 import AppTest
+
+    def left_early():
+        import streamlit as st
+
+        from pages.shared import selection
+
+        selection.chosen_run()
+        st.query_params.clear()  # as the address of another page
+        st.write([selection.step(), selection.pinned(), selection.session.clock])
+
+    early = AppTest.from_function(left_early)
+    link = {"run": trained.run.id, "step": "4", "head": "decoder.1.cross.3", "clock": "seconds"}
+    for name, value in link.items():
+        early.query_params[name] = value
+    early.run()
+    assert not early.exception
+    assert json.loads(early.json[0].value) == [4, ["decoder.1.cross", 2], "seconds"]
