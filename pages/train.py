@@ -7,7 +7,7 @@ import streamlit as st
 from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import begin
 from pages.controls.holding import holding
-from pages.controls.racing import race, race_against
+from pages.controls.racing import race_against
 from pages.controls.words import chosen_word, probe_words
 from pages.inside.look_inside import look_at_cell, look_inside_link
 from pages.own_data.unknown import warn_of_unknown
@@ -24,7 +24,6 @@ from pages.settings.model_size import at_once
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.settings.sidebar import settings
 from pages.shared import selection
-from pages.shared.session import take
 from pages.shared.style import style
 from pages.shared.wording import changed
 from transformer.insight.aims import AIMS
@@ -50,8 +49,6 @@ with st.sidebar, st.container(key="settings_notice"):
             "one is shown."
         )
 
-for _, against in take("race"):
-    race(run, against)
 controls(run, seen, changed(run, config), config, buttons)
 with st.sidebar, st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
     probe_words(run)

@@ -12,7 +12,7 @@ from pages.runs import drafts, known
 from pages.runs.run_list import labels
 from pages.settings.races import DEFAULT_RACE, RACES
 from pages.shared import ownership, selection
-from pages.shared.session import DRAFTS, ask, session
+from pages.shared.session import DRAFTS, ask, session, take
 from pages.shared.wording import SETTING_NAMES, differences, distinct, said, told_apart
 from transformer.config import RunConfig
 from transformer.errors import InputError
@@ -143,9 +143,15 @@ def race_against(run: Watched) -> None:
             key="race_start",
             type="primary",
             on_click=ask,
-            args=("race", asked),
+            args=("race",),
             width="stretch",
         )
+    pressed = False
+    for _ in take("race"):  # with the menu as it stands now: it may have been changed just before
+        race(run, asked)
+        pressed = True
+    if pressed:
+        st.rerun()  # why not stands above
 
 
 def _value(run: Watched, name: str) -> Any:

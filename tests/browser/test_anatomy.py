@@ -119,6 +119,7 @@ def test_pointing_at_a_weight_frames_what_it_is_made_of_without_asking_the_serve
 
 def test_a_click_keeps_a_cell_whose_formula_has_its_numbers_and_a_second_lets_go(inside):
     title(inside, "decoder.1.cross").click()
+    inside.page.wait_for_timeout(1000)  # what was opened is told
     inside.page.mouse.click(*point(inside, 2, 3))
     formula = inside.page.locator(".st-key-anatomy_formula annotation")
     inside.until(lambda: formula.count() == 2, what="the formula")

@@ -79,6 +79,15 @@ def test_a_race_against_a_run_that_has_ended_trains_the_other_alone_with_one_cha
     assert left.view.metrics.column("loss").tolist() == losses
 
 
+def test_a_setting_that_was_chosen_just_before_the_press_is_the_one_that_differs(ended):
+    left = ended.run
+    ended.at.selectbox(key="race_setting").set_value("seed")  # the page does not run in between
+    ended.press("race_start")
+    first, right = racers(ended)
+    assert first is left
+    assert right.config == left.config
+
+
 def test_both_begin_where_none_has_and_a_run_that_trains_takes_turns_with_the_new_one(visit):
     visitor = visit(LONG | {"seed": 4}).press("race_start")
     left, right = racers(visitor)
