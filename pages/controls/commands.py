@@ -81,18 +81,19 @@ def begin(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     for asked, _ in take("start", "step"):
         try:
             if asked == "step":
-                commanded = ownership.command(run)
-                run = run if edited else _keep(_step(commanded))
+                _step(ownership.command(run))
             elif config is not None and (
                 edited or run.view.state in (IDLE, *ENDED) or not ownership.owns(run)
             ):
                 run, edited = _start(run, config, edited), False
         except InputError as error:
             session.problem = str(error)
+    if run.id == session.draft and run.view.state != IDLE:
+        run = _keep(ownership.command(run))
     return run
 
 
-def _step(run: Run) -> Run:
+def _step(run: Run) -> None:
     """Take as many steps as the box says.
 
     A command given twice is another one: the session is read before it, and it leaves the inbox first.
@@ -103,7 +104,6 @@ def _step(run: Run) -> Run:
     await_effect(run.advance(steps))
     if steps == 1:
         run.wait(OBEYED_SECONDS)  # as a rule it is soon taken: nobody sees the buttons change and back
-    return run
 
 
 def problem() -> None:
@@ -114,19 +114,20 @@ def problem() -> None:
 
 def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
     """Train the untrained model that is on the screen, or a new one beside the run that is."""
-    REGISTRY.admit(session.visitor.name)  # before a model is built for nothing
     watched, before = run, None
     if edited or run.view.state != IDLE or not ownership.owns(run):
+        REGISTRY.admit(session.visitor.name)  # before a model is built for nothing
         watched, before = drafts.new_draft(config, run), run.id
     new = ownership.command(watched)
     new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
+    _keep(new)
     session.asked.pop("start", None)
     REGISTRY.start(new, after=before)
-    return _keep(new)
+    return new
 
 
 def _keep(run: Run) -> Run:
-    """A draft becomes a run with its first step."""
+    """A draft becomes a run. Start does it first: a page that is broken off meanwhile finds it chosen."""
     REGISTRY.adopt(run)
     selection.choose(run)
     if session.draft == run.id:

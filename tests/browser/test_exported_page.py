@@ -367,7 +367,8 @@ def test_by_seconds_each_run_of_a_race_is_shown_at_its_last_step_within_them(vie
     file.write_text(content, encoding="utf-8")
     offline.page.goto(file.as_uri())
     offline.page.wait_for_selector(".st-key-race_right .live-figure[data-step='16']")
-    clocks = [{0: 0.0, **dict(zip(*one.metrics.columns("step", "seconds"), strict=True))} for one in views]
+    columns = [one.metrics.columns("step", "seconds") for one in views]
+    clocks = [{0: 0.0, **dict(zip(steps, np.round(seconds, 5), strict=True))} for steps, seconds in columns]
     slider = offline.page.get_by_role("slider", name="Step")
     shown = []
     for _ in range(40):
@@ -376,7 +377,7 @@ def test_by_seconds_each_run_of_a_race_is_shown_at_its_last_step_within_them(vie
         shown.append(steps)
         seconds = max(clock[step] for clock, step in zip(clocks, steps, strict=True))
         for clock, step, title in zip(clocks, steps, titles, strict=True):
-            assert step == max(one for one, at in clock.items() if at <= seconds + 1e-4)
+            assert step == max(one for one, at in clock.items() if at <= seconds)
             assert f"{seconds:.1f} s, " in title or "ended at step" in title
         if steps == [0, 0]:
             break
