@@ -16,6 +16,7 @@ from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import selection
 from pages.shared.session import session
 from pages.shared.style import style
+from pages.telling.writing import add_as_beat
 from transformer.recording.view import RunView
 
 style()
@@ -39,4 +40,5 @@ def live(view: RunView) -> int | None:
 
 
 following(run, live, word=word, control=picture, parts="model", picture={"how": session.arranged})
+add_as_beat(run, word=word)
 keyring()

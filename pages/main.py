@@ -18,14 +18,16 @@ pages = [
     st.Page("anatomy.py", title="Look inside"),
     st.Page("masks.py", title="Masks"),
     st.Page("data.py", title="Your data"),
+    st.Page("stories.py", title="Stories"),
 ]
 page = st.navigation(pages, position="top")
 
 if session.page != page.title:  # what was wrong on another page is not said on this one
-    session.page, session.word_problem = page.title, None
+    session.came_from, session.page, session.word_problem = session.page, page.title, None
 login()
-before()
-if page.title not in ("Watch", "Race", "Masks"):
+if page.title != "Stories":  # which looks at runs of its own
+    before()
+if page.title not in ("Watch", "Race", "Masks", "Stories"):
     overtaken()
 page.run()
 st.set_page_config(page_icon="🔦")  # last: Streamlit takes a tenth of a second to know what an emoji is

@@ -19,6 +19,7 @@ from pages.shared.session import session, take
 from pages.shared.style import style
 from pages.stream.channel import seen_of
 from pages.stream.tickets import ticket
+from pages.telling.writing import add_as_beat
 from transformer.errors import InputError
 from transformer.exports.page import race_page
 from transformer.recording.view import ENDED, IDLE
@@ -85,6 +86,7 @@ def _page(screen: selection.OnScreen) -> str:
 
 
 watched()
+add_as_beat(left, right, word=chosen_word(left))
 if not first:
     share(left, left.config, race=right)
     with st.sidebar:

@@ -26,6 +26,7 @@ from pages.settings.sidebar import settings
 from pages.shared import selection
 from pages.shared.style import style
 from pages.shared.wording import changed
+from pages.telling.writing import add_as_beat, offer_tour
 from transformer.insight.aims import AIMS
 from transformer.player.pictures import ghost_of
 from transformer.player.sentences import unlearned
@@ -36,6 +37,7 @@ style()
 buttons = buttons_row()
 run = selection.chosen_run()
 fill_once(run)
+offer_tour(run)
 config = settings()
 run = run or drafts.draft(at_once(config)) or drafts.draft(PRESETS[DEFAULT_PRESET].config)
 run = begin(run, config, edited=bool(changed(run, config)))
@@ -97,4 +99,5 @@ run_list(run)
 share(run, config or run.config)
 word = chosen_word(run)
 take_away(on_screen(word), word)
+add_as_beat(on_screen(word), word=word)
 keyring()

@@ -17,7 +17,7 @@ from transformer.recording.view import RunView
 from transformer.runs.watched import Watched
 
 KEY = "player"
-_component = st.components.v2.component(
+COMPONENT = st.components.v2.component(
     "headlight_player",
     html=(PLAYER / "player.html").read_text(encoding="utf-8"),
     css=styles("player", "model"),
@@ -80,7 +80,7 @@ def player(
     def changed() -> None:
         session.page_is_stale = True
 
-    _component(
+    COMPONENT(
         key=KEY,
         height="content",
         data={

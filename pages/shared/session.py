@@ -109,6 +109,8 @@ class Session:
 
     page = Entry[str | None]()
     """Title of the page that was drawn last."""
+    came_from = Entry[str | None]()
+    """Title of the page before that one."""
     settings_filled = Entry(False)
     """Whether the settings of the link's run, if it names one, stand in the widgets."""
 
@@ -145,6 +147,12 @@ class Session:
     """Pairs and tokenizer of the visitor's own."""
     brought_name = Entry("")
     """The name under which the browser finds them again."""
+
+    # Stories
+    cast = Entry[dict[str, str]](first=dict)
+    """Name to id of the runs of the story that is told."""
+    own_story = Entry("")
+    """The file of the visitor's own story."""
 
     # What is looked at
     at_step = Entry[int | None](first=_step_of_link)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pages.settings.presets import look_for
 from pages.stream.hidden import Hides, hides_word, visible, without_rows
+from transformer.insight.names import short_head_name
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.player.sentences import failure, in_line, narration, status_line
@@ -157,6 +158,8 @@ class Channel:
             "waits": said,
             "owner": REGISTRY.owners.shown(view.id),
             "told": REGISTRY.owners.told(view.id),
+            "turned": view.turned_at
+            and [view.turned_at[0], short_head_name(*view.turned_at[1:]), *view.turned_at[1:]],
             "at": at,
             "loss": view.metrics.at(at)[1] if at >= 0 else None,
             "seconds": view.metrics.at(at)[0],

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -24,6 +24,7 @@ ENVIRONMENT = "HEADLIGHT_STORIES"
 """Names a folder with more stories, beside those that ship."""
 SHIPPED = Path(__file__).with_name("shipped")
 MOST_BYTES = 100_000
+UNNAMED = "My story"
 
 
 def read_story(text: str) -> Story:
@@ -48,8 +49,12 @@ def read_story(text: str) -> Story:
     for name, table in runs.items():
         with _at(text, f"[runs.{name}]", f"run {name}"):
             parts["runs"][name] = role(table)
+    first = next(iter(runs))
+    if not parts["runs"][first].trains:
+        line = _line(text, "trains", f"[runs.{first}]")
+        raise InputError(f"{line}run {first}: the first run of a story trains.", "trains")
     made = []
-    for place, table in enumerate(carried(beats, next(iter(runs)))):
+    for place, table in enumerate(carried(beats, first)):
         with _at(text, "[[beat]]", f"beat {place + 1}", place):
             _needs(Beat, table)
             if isinstance(table.get("step"), int):
@@ -125,17 +130,46 @@ def written(title: str, runs: Mapping[str, RunConfig], beats: list[dict[str, Any
         runs: name to the settings of each run.
         beats: of each what is said and shown, by the names of `Beat`.
     """
-    lines = [f"title = {_value(title)}"]
-    for name, config in runs.items():
-        begun = completed(with_task(RECIPES["default"].small, config.train.task))
-        changes = {
-            key: NONE if here is None else here for key, (here, _) in config.differences(begun).items()
-        }
-        lines += ["", f"[runs.{name}]", f"task = {_value(config.train.task)}"]
-        lines += [f"{key} = {_value(value)}" for key, value in changes.items() if key != "task"]
-    for beat in beats:
-        lines += ["", "[[beat]]", *(f"{name} = {_value(value)}" for name, value in beat.items())]
-    return "\n".join(lines) + "\n"
+    tables = [f"title = {_value(title)}\n", *(_of_run(*run) for run in runs.items()), *map(_of_beat, beats)]
+    return "\n".join(tables)
+
+
+def with_beat(text: str, configs: Sequence[RunConfig], beat: Mapping[str, Any]) -> str:
+    """A story's file with one more beat, and with the runs that it needs; the rest stays as it is written.
+
+    Args:
+        text: the file; empty for a new story.
+        configs: settings of the run of the beat, or of the left and the right run of a race.
+
+    Raises:
+        InputError: the file cannot be used, or it has as many runs or beats as it may have.
+    """
+    known = {name: one.config for name, one in read_story(text).runs.items()} if text else {}
+    tables, names = [text or f"title = {_value(UNNAMED)}\n"], []
+    for config in configs:
+        name = next((one for one, has in known.items() if has == config), f"run{len(known) + 1}")
+        if name not in known:
+            tables.append(_of_run(name, config))
+            known[name] = config
+        names.append(name)
+    found = "\n".join([*tables, _of_beat({**beat, **dict(zip(("run", "against"), names, strict=False))})])
+    read_story(found)
+    return found
+
+
+def _of_run(name: str, config: RunConfig) -> str:
+    begun = completed(with_task(RECIPES["default"].small, config.train.task))
+    differs = {key: here for key, (here, _) in config.differences(begun).items() if key != "task"}
+    values = {key: NONE if here is None else here for key, here in differs.items()}
+    return _table(f"[runs.{name}]", {"task": config.train.task, **values})
+
+
+def _of_beat(beat: Mapping[str, Any]) -> str:
+    return _table("[[beat]]", beat)
+
+
+def _table(header: str, values: Mapping[str, Any]) -> str:
+    return "\n".join([header, *(f"{name} = {_value(value)}" for name, value in values.items()), ""])
 
 
 def _value(value: object) -> str:

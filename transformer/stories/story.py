@@ -53,7 +53,7 @@ class Beat(Settings):
     ] = "clearest"
     """The large head: its site, with layers counted from 0, and its number from 1, as in a link."""
     step: Annotated[
-        str, Text(12, r"live|turned|before turned|end|\d{1,9}", "a step, live, turned, before turned or end")
+        str, Text(13, r"live|turned|before turned|end|\d{1,9}", "a step, live, turned, before turned or end")
     ] = "live"
     """Where the screen stands; `before turned` is a few recorded steps before the first head turned."""
     pace: Annotated[float | None, Number(1, 20)] = None

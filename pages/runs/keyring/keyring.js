@@ -33,7 +33,7 @@ const before = (() => {
 
 // What is found runs the page again: the first picture comes before that.
 function afterFirstPicture(tell) {
-  if (!document.querySelector(".headlight-player") || document.querySelector(".live-figure[data-step]")) return tell();
+  if (!document.querySelector(".headlight-player") || document.querySelector(".live-figure[data-step], [data-story=notes]")) return tell();
   const once = () => {
     clearTimeout(late);
     window.removeEventListener("headlight-drawn", once);

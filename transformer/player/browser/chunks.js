@@ -86,6 +86,12 @@ export class Maps {
     return { weights, blocked };
   }
 
+  // Where a row of every head is among the tiles.
+  rowsOf(site, row) {
+    const [heads, rows] = this.chunk.sites[site];
+    return Array.from({ length: heads }, (_, head) => head * (rows + GAP) + row);
+  }
+
   // The rectangle of the axes that one map has, alone or as a tile: [x0, x1, y0, y1].
   box(site, layer = 0, head = 0) {
     const [, rows, columns] = this.chunk.sites[site];

@@ -94,7 +94,7 @@ const striped = (rectangles) => rectangles.map(([x0, x1, y0, y1]) => ({
   source: STRIPES, xref: "x", yref: "y", x: x0, y: y0, sizex: x1 - x0, sizey: y1 - y0, sizing: "stretch",
 }));
 
-const LEAST = 22; // pixels of type where a room looks on
+const LEAST = 24; // pixels of type where a room looks on
 const NARROW = 240; // the width in pixels at which type has its usual size: labels need room
 
 const CONFIG = {
@@ -240,9 +240,11 @@ export class Drawing {
     const beside = host._fullData.some(({ colorbar }) => colorbar?.orientation === "h"); // the legend of weights
     if (!this.over) {
       this.over = host.appendChild(Object.assign(document.createElement("div"), { className: "over" }));
+      const pressed = ({ key, target }) => {
+        if ((key ?? "Enter") === "Enter" && target.closest("button")) this.titled?.();
+      };
       // A press, not a click: the title is another one with the next step.
-      this.over.onpointerdown = ({ target }) => target.closest("button") && this.titled?.();
-      this.over.onkeydown = ({ key, target }) => key === "Enter" && target.closest("button") && this.titled?.();
+      Object.assign(this.over, { onpointerdown: pressed, onkeydown: pressed });
     }
     const rows = (marks?.ticktext ?? []).map((text, row) => {
       const y = text && axis.d2p(row);

@@ -5,6 +5,7 @@ import { Pair } from "./pair.js";
 import { Player } from "./player.js";
 import { Race } from "./race.js";
 import { Live } from "./sources.js";
+import { mountedStory } from "./story.js";
 
 const CROWD = 500; // ms over which a crowd is spread
 const AGAIN = 5000; // ms between two questions for a ticket
@@ -109,7 +110,9 @@ function follow(state, now) {
   }, 1000 * now.every);
 }
 
-export default function mountedPlayer({ data, parentElement, setStateValue, setTriggerValue }, base) {
+export default function mountedPlayer(view, base) {
+  const { data, parentElement, setStateValue, setTriggerValue } = view;
+  if (data.story) return mountedStory(view, base);
   const root = parentElement.querySelector(".headlight-player");
   if (data.parts) root.dataset.parts = data.parts;
   let state = mounted.get(root);

@@ -7,22 +7,23 @@ const MARKED = 7; // letters of a wrong token beside its row
 // What each head does at a step, by site.
 export const rolesAt = (segment, step) => (step === segment.from ? segment.roles : segment.later);
 
-// shown: what there is to draw, {index, maps, segment, step, kind, site, head}.
-export function largePicture({ index, maps, segment, step, kind, site, head }, { outline, fills, fileName, run, when = `step ${counted(step)}` }) {
+// shown: what there is to draw, {index, maps, segment, step, kind, site, head}; hidden: a row that is not here yet.
+export function largePicture({ index, maps, segment, step, kind, site, head, hidden }, { outline, fills, fileName, run, when = `step ${counted(step)}` }) {
   const look = maps.look.kinds[kind];
   const { weights, taken } = maps.large(site, head, look.causal);
+  if (hidden !== undefined) weights[hidden].fill(null);
   const arrays = { "0.z": weights };
   if (look.taken) arrays[`${look.causal ? 2 : 1}.z`] = taken;
   const name = index.heads[site][head], role = rolesAt(segment, step)[site][head];
   const about = run ? [name, when, role] : [when, role, `“${maps.look.short}”`, `seed ${index.seed}`, maps.look.fed];
-  const text = about.slice(0, fills ? 3 : 5).filter(Boolean).join(" · ");
+  const text = about.slice(0, run ? 3 : fills ? 2 : 5).filter(Boolean).join(" · ");
   const gold = outline ? look.gold : [];
   return {
     spec: look.large,
     arrays,
     layout: {
       "title.text": `<b>${run ?? name}</b><br><span style='font-size:${fills ? 1 : 0.8}em'>${text}</span>`,
-      "yaxis2.ticktext": look.rows.map((_, i) => (look.writes && i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i])}` : "")),
+      "yaxis2.ticktext": look.rows.map((_, i) => (i === hidden ? "<b>?</b>" : look.writes && i in maps.wrong ? `<b>✗</b> ${short(maps.wrong[i])}` : "")),
       shapes: gold.map(([row, column]) => ({
         type: "rect", x0: column - 0.5, x1: column + 0.5, y0: row - 0.5, y1: row + 0.5,
         line: { color: index.colors.outline, width: 2 },
@@ -63,10 +64,11 @@ export function neighbour([layer, head], key, layers, heads) {
 }
 
 // A head that does what it is to do has a frame, and the one that is shown large a thicker one.
-export function stripPicture({ index, maps, segment, step, kind, site, head }, { fileName }) {
+export function stripPicture({ index, maps, segment, step, kind, site, head, hidden }, { fileName }) {
   const look = maps.look.kinds[kind];
   const { sites } = index.kinds[kind];
   const { weights, blocked } = maps.tiles(sites, look.causal);
+  if (hidden !== undefined) maps.rowsOf(sites[0], hidden).forEach((row) => weights[row].fill(null));
   const layout = {};
   const hatched = [];
   for (let number = 0; number < maps.heads(sites[0]); number += 1) {

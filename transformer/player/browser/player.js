@@ -13,7 +13,7 @@ const RESTED = 250; // ms after which others are told where it stands
 
 export class Player {
   // first: {word, kind, pinned, step, outline, follow}; tell: called with the same once it has rested
-  constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", mayFollow = false, mass = "", picture }) {
+  constructor(root, source, { plotly, first, tell = () => {}, fileName = "headlight", mayFollow = false, mass = "", picture, titled }) {
     Object.assign(this, { root, source, tell, fileName, now: null, newest: null, sentence: null, playing: false });
     this.at = { word: null, kind: null, pinned: null, step: null, outline: false, follow: mayFollow, ...first };
     this.find = (selector) => root.querySelector(selector);
@@ -27,7 +27,7 @@ export class Player {
       named: (step) => this.named(step),
     });
     this.listens = new AbortController();
-    this.build({ mass, picture });
+    this.build({ mass, picture, titled });
     const follow = this.find(".st-key-follow");
     follow.hidden = !mayFollow;
     follow.firstChild.checked = this.at.follow;
@@ -41,7 +41,7 @@ export class Player {
   }
 
   // Make the drawings, or the picture of the model.
-  build({ mass, picture }) {
+  build({ mass, picture, titled = true }) {
     if (!this.whole) this.find("header").append(this.map);
     if (picture) {
       this.model = new Model(this.find(".st-key-model_picture"), {
@@ -51,7 +51,7 @@ export class Player {
     }
     if (this.whole) {
       const drawing = (...what) => this.drawingOf(...what);
-      this.large = drawing("live_map", { titled: () => this.openHead(), usual: 600, pressed: (cell) => this.cell?.(cell), keyed: (event) => this.enter(event) });
+      this.large = drawing("live_map", { titled: titled && (() => this.openHead()), usual: 600, pressed: (cell) => this.cell?.(cell), keyed: (event) => this.enter(event) });
       this.strip = drawing("live_maps", { pressed: (cell) => this.pin(cell), keyed: (event) => this.walk(event) });
       this.curves = drawing("live_curves", { clicked: (_trace, _point, { x }) => this.go(this.recorded(x)), usual: 260 });
       this.scores = drawing("alignment_mass", { usual: 300 });
@@ -317,7 +317,8 @@ export class Player {
     const looks = [maps, segment, kind, outline, fills, site, head];
     if (looks.some((one, i) => one !== this.looks?.[i])) {
       this.looks = null;
-      const shown = { index: this.index, maps, segment, step, kind, site, head };
+      const { hidden } = this;
+      const shown = { index: this.index, maps, segment, step, kind, site, head, hidden: hidden?.kind === kind && hidden.word === word ? hidden.row : undefined };
       await this.large.show(largePicture(shown, { outline, fills, fileName }));
       if (!this.begun) await new Promise(requestAnimationFrame); // the first map is seen before the others are drawn
       if (this.chosen) return; // something else since, which is drawn first

@@ -1,0 +1,166 @@
+"""Stories: choose one and tell it, follow one that is told, or write one."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from pages.controls.commands import problem
+from pages.player import COMPONENT, KEY, stale
+from pages.runs.keyring import keyring, token_of
+from pages.shared.plain import plain, refuse
+from pages.shared.session import heard, session
+from pages.shared.style import style
+from pages.stream.channel import seen_of
+from pages.stream.files import plotly
+from pages.telling import telling
+from pages.telling.writing import own_story, upload
+from transformer.errors import InputError
+from transformer.recording.view import IDLE
+from transformer.runs.registry import REGISTRY
+from transformer.stories.files import stories
+from transformer.stories.story import TOUR
+
+PAGES = {"Watch": "train.py", "Race": "race.py", "Ask": "explore.py", "Look inside": "anatomy.py"}
+PAGES |= {"Masks": "masks.py", "Your data": "data.py"}
+
+style()
+name, asked = st.query_params.get("story"), st.query_params.get("run")
+if st.session_state.pop("story_left", False):
+    telling.leave()
+    st.switch_page(PAGES.get(session.came_from or "", "train.py"), query_params={})
+if name is None:
+    for key, found in sorted(stories().items(), key=lambda item: getattr(item[1], "kind", "") != TOUR):
+        if isinstance(found, InputError):
+            refuse(f"{key}.toml: {found}")
+            continue
+        with st.container(key=f"story_{key}", horizontal=True, vertical_alignment="center"):
+            st.page_link("stories.py", label=f"**{plain(found.title)}**", query_params={"story": key})
+            st.markdown(plain(found.about), width="stretch")
+            if session.run is not None and REGISTRY.get(session.run) is not None:
+                with_run = {"story": key, "run": session.run}
+                st.page_link("stories.py", label="with the run on the screen", query_params=with_run)
+    with st.sidebar:
+        upload()
+    own_story()
+    keyring()
+    st.stop()
+try:
+    first = REGISTRY.get(asked)
+    known = first and REGISTRY.owners.told(first.id)
+    follows = known is not None and known["story"] == name
+    if first is not None and not follows and not token_of(first.id):
+        first = None  # somebody else's, who tells another story or none
+    story, left_out = telling.fitting(telling.named(name), first)
+    if follows:
+        told: dict[str, Any] = known
+    else:
+        if first is None:
+            telling.leave()
+        start = {} if first is None else {next(iter(story.runs)): first.id}
+        told = {"story": name, "at": 0, "shown": [], "recorded": [], "by": "", "obeyed": []}
+        told["runs"] = session.cast = telling.cast(story, start)
+    anchor = REGISTRY.get(next(iter(told["runs"].values())))
+    if anchor is None:
+        raise InputError("The runs of this story are no longer on this server. Open it from the list.")
+except InputError as error:
+    refuse(str(error))
+    st.page_link("stories.py", label="All stories")
+    keyring()
+    st.stop()
+id_, tells = anchor.id, bool(token_of(anchor.id))
+st.query_params["run"] = id_
+if tells and not follows:
+    REGISTRY.owners.tell(id_, token_of(id_), told)
+
+
+def move() -> None:
+    """Stand where the teller stands now, and do what the beats up to there ask for, each once."""
+    before = REGISTRY.owners.told(id_) or told
+    now = telling.taken(story, before, heard(KEY, "chosen"))
+    session.problem = None
+    for place in range(now["at"] + 1):
+        if place not in now["obeyed"]:
+            now["obeyed"] = [*now["obeyed"], place]
+            try:
+                telling.obey(story, now, place)
+            except InputError as error:
+                session.problem = str(error)
+    REGISTRY.owners.tell(id_, token_of(id_), now)
+
+
+def start() -> None:
+    """Callback: train the run of the beat that asks for it."""
+    now = REGISTRY.owners.told(id_) or told
+    beat = story.beats[now["at"]]
+    try:
+        for run in filter(None, (REGISTRY.get(now["runs"].get(one)) for one in (beat.run, beat.against))):
+            telling.begin(story, beat, run)
+    except InputError as error:
+        session.problem = str(error)
+
+
+def left() -> None:
+    """The visitor leaves the story: the page that was there before comes back."""
+    st.session_state["story_left"] = True
+
+
+def again() -> None:
+    session.page_is_stale = True
+
+
+with st.sidebar:
+    st.page_link("stories.py", label="All stories", icon=":material/arrow_back:", query_params={})
+    st.caption(plain(story.about))
+    for why in left_out:
+        st.warning(plain(why))
+    if story.kind != TOUR:
+        st.caption("Viewers follow with this link:")
+        st.code(
+            f"{(st.context.url or '').partition('?')[0]}?{urlencode({'story': name, 'run': id_})}",
+            language=None,
+            wrap_lines=True,
+        )
+with st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall"):
+    if tells and story.kind == TOUR and anchor.view.state == IDLE:
+        st.button(
+            "Start",
+            key="run_start",
+            type="primary",
+            icon=":material/play_arrow:",
+            shortcut="S",
+            on_click=start,
+        )
+    st.markdown(f"**{plain(story.title)}**", width="content")
+with st.container(key="problem"):
+    problem()
+
+
+@st.fragment
+def watched() -> None:
+    """The story: its keys draw at once, and are then heard here."""
+    if stale() or "story_left" in st.session_state:
+        st.rerun()
+    data = telling.as_data(story, REGISTRY.owners.told(id_) or told)
+    COMPONENT(
+        key=KEY,
+        height="content",
+        data={
+            "run": id_,
+            "ticket": data["runs"][next(iter(story.runs))]["ticket"],
+            "plotly": plotly(),
+            "seen": seen_of(anchor.view),
+            "fileName": f"headlight-seed{anchor.config.seed}",
+            "story": data | {"tells": tells, "notes": "notes" in st.query_params},
+        },
+        on_chosen_change=move,
+        on_cell_change=left,
+        on_changed_change=again,
+        on_refused_change=lambda: None,  # drawing it again brings other tickets
+    )
+
+
+watched()
+keyring()

@@ -1,0 +1,201 @@
+"""A story that is told: its runs, where its teller stands, its commands, and what is withheld."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from pages.controls import racing
+from pages.controls.commands import await_effect
+from pages.runs import keyring
+from pages.shared import ownership
+from pages.shared.session import session
+from pages.stream.hidden import Hidden, Hides, name_of
+from pages.stream.tickets import ticket
+from transformer.errors import InputError
+from transformer.interventions import NOTHING, Interventions
+from transformer.recording.view import ENDED, IDLE
+from transformer.runs.demo import OF_STORIES, recording
+from transformer.runs.registry import REGISTRY
+from transformer.runs.watched import Watched
+from transformer.storage.tokens import new_token
+from transformer.stories.files import MOST_BYTES, read_story, stories
+from transformer.stories.story import Beat, Story
+
+PACKED = "~"
+"""Stands before a story that is in the link itself."""
+MORE_STEPS = 100
+"""Steps that the command `continue` adds."""
+
+
+def packed(text: str) -> str:
+    """A story's file as a link has it."""
+    return PACKED + base64.urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def named(name: str) -> Story:
+    """A story by its name, or from a link. Raises InputError."""
+    if name.startswith(PACKED):
+        try:
+            content = base64.urlsafe_b64decode(name[len(PACKED) :])
+            text = zlib.decompressobj().decompress(content, MOST_BYTES + 1).decode()
+        except (ValueError, zlib.error) as error:
+            raise InputError("The story in this link is damaged. Ask for its file.") from error
+        return read_story(text)
+    story = stories().get(name) or InputError("There is no story of this name. Choose one of the list.")
+    if isinstance(story, InputError):
+        raise story
+    return story
+
+
+def fitting(story: Story, first: Watched | None) -> tuple[Story, list[str]]:
+    """A story as it can be told, with a run of the visitor's in the place of its first one.
+
+    Returns:
+        The story without the beats that its models cannot show, and why each of these was left out.
+
+    Raises:
+        InputError: no beat fits.
+    """
+    if first is not None and first.config != next(iter(story.runs.values())).config:
+        story = story.with_run(first.config)
+    misfits = dict(story.misfits())
+    why = [f"Beat {place + 1} is left out: {reason}." for place, reason in misfits.items()]
+    beats = tuple(beat for place, beat in enumerate(story.beats) if place not in misfits)
+    if not beats:
+        raise InputError(f"No beat of this story fits the model. {why[0]}")
+    return replace(story, beats=beats), why
+
+
+def cast(story: Story, known: Mapping[str, str]) -> dict[str, str]:
+    """Name to id of the story's runs: those that are known, and untrained models for the others.
+
+    Raises:
+        InputError: a run that this server does not allow.
+    """
+    found = {}
+    for name, role in story.runs.items():
+        run = REGISTRY.get(known.get(name))
+        if run is None and role.trains:
+            token = new_token()
+            words = story.words_of(name) or None
+            run = REGISTRY.draft(role.config, words, visitor=session.visitor.name, token=token)
+            keyring.hold(run.id, token)
+        if run is not None:
+            found[name] = run.id
+    return found
+
+
+def leave() -> None:
+    """Let go of the untrained models of the story that was told last."""
+    for id_ in session.cast.values():
+        run = REGISTRY.get(id_)
+        if run is not None and run.view.state == IDLE and ownership.owns(run):
+            REGISTRY.discard(id_)
+            session.tokens.pop(id_, None)
+    session.cast = {}
+
+
+def obey(story: Story, told: Mapping[str, Any], place: int) -> None:
+    """Do what a beat asks for. Raises InputError."""
+    beat, runs = story.beats[place], told["runs"]
+    found = [REGISTRY.get(runs.get(name)) for name in (beat.run, beat.against) if name]
+    own = [ownership.command(run) for run in found if run is not None and ownership.owns(run)]
+    if not own:
+        return
+    run, state = own[0], own[0].view.state
+    match beat.command:
+        case "start":
+            for one in own:
+                begin(story, beat, one)
+        case "pause" | "resume" if state not in (IDLE, *ENDED):
+            if beat.command == "resume":
+                run.set_pace(beat.pace)
+            await_effect(getattr(run, beat.command)())
+        case "continue" if state in ENDED:
+            await_effect(REGISTRY.continue_for(run, MORE_STEPS, run.config.train.learning_rate / 2))
+        case "switch off" if run.view.frame is not None:
+            head = beat.pinned or run.view.frame.clearest
+            await_effect(run.intervene(Interventions(ablated=(head,))))
+        case "restore":
+            await_effect(run.intervene(NOTHING))
+
+
+def begin(story: Story, beat: Beat, run: Watched) -> None:
+    """Train an untrained model at the pace of a beat. Raises InputError."""
+    commanded = ownership.command(run)
+    if commanded.view.state == IDLE:
+        commanded.set_pace(beat.pace)
+        REGISTRY.start(commanded)
+        if run.id not in session.known_runs:
+            session.known_runs.append(run.id)
+
+
+def hides_of(story: Story, name: str, shown: frozenset[int]) -> Hides:
+    """What is withheld of a run of the story, or of its recording: all that no beat has revealed yet."""
+    found = []
+    for place, beat in enumerate(story.beats):
+        if beat.hides is None or place in shown or name not in (beat.run, beat.against):
+            continue
+        if beat.hides == "later":
+            found.append(Hidden(after=_last(beat, story, name)))
+        elif beat.kind is not None and beat.row is not None:
+            found.append(Hidden(word=beat.word, kind=beat.kind, row=beat.row - 1))
+    return tuple(found)
+
+
+def _last(beat: Beat, story: Story, name: str) -> int:
+    """The last step of a recording that is seen before the guess."""
+    view = _recording(story, name).view
+    turned = view.turned_at[0] if view.turned_at else view.step
+    if beat.step.isdecimal():
+        return int(beat.step)
+    return turned if beat.step == "turned" else int(0.9 * turned)
+
+
+def _recording(story: Story, name: str) -> Watched:
+    found = recording(OF_STORIES[story.runs[name].recording or ""])
+    if found is None:
+        raise InputError("The recording of this story cannot be read. Install the app anew.")
+    return found
+
+
+def as_data(story: Story, told: Mapping[str, Any]) -> dict[str, Any]:
+    """What the browser needs to tell it."""
+    shown, runs = frozenset(told["shown"]), told["runs"]
+    known, races = {}, {}
+    for name, role in story.runs.items():
+        hides = hides_of(story, name, shown)
+        of_recording = None
+        if role.recording:
+            found = _recording(story, name)
+            of_recording = _readable(found.id, hides)
+        known[name] = _readable(runs.get(name), hides) | {"recording": of_recording}
+    for beat in story.beats:
+        if beat.against:
+            sides = [REGISTRY.get(runs.get(n)) or _recording(story, n) for n in (beat.run, beat.against)]
+            races[f"{beat.run}|{beat.against}"] = racing.look(*sides) | {"clock": "steps"}
+    beats = [asdict(beat) | {"pinned": beat.pinned} for beat in story.beats]
+    return {"kind": story.kind, "beats": beats, "runs": known, "races": races, "told": dict(told)}
+
+
+def _readable(id_: str | None, hides: Hides) -> dict[str, str | None]:
+    return {"run": id_, "ticket": id_ and ticket(id_, hides), "hidden": name_of(hides)}
+
+
+def taken(story: Story, told: Mapping[str, Any], sent: object) -> dict[str, Any]:
+    """Where the teller stands now, whatever a visitor sends."""
+    match sent:
+        case {"at": int(at), "shown": list(shown), "recorded": list(recorded), "by": str(by)}:
+            places = range(len(story.beats))
+            return {
+                **told,
+                "at": min(max(at, 0), len(places) - 1),
+                "shown": sorted({one for one in shown if type(one) is int and one in places}),
+                "recorded": sorted({one for one in recorded if isinstance(one, str) and one in story.runs}),
+                "by": by[:20],
+            }
+    return {**told}

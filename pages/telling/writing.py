@@ -1,0 +1,129 @@
+"""Writing a story: a beat is what is on the screen, and the story its file."""
+
+from __future__ import annotations
+
+import html
+from functools import partial
+from typing import Any
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from pages.shared import selection
+from pages.shared.plain import refuse
+from pages.shared.session import session
+from pages.telling.telling import packed
+from transformer.errors import InputError
+from transformer.player.sentences import narration
+from transformer.recording.frame import sites_of
+from transformer.recording.view import RunView
+from transformer.runs.watched import Watched
+from transformer.stories.files import MOST_BYTES, read_story, with_beat
+from transformer.stories.story import INSIDE, RACE
+
+
+def add_as_beat(*runs: Watched, word: str) -> None:
+    """Draw the button that adds what is on the screen to the visitor's story.
+
+    Args:
+        runs: on the screen: one, or the left and the right one of a race.
+        word: that is shown.
+    """
+    with st.sidebar:
+        st.button(
+            "Add this as a beat",
+            key="add_beat",
+            icon=":material/playlist_add:",
+            width="stretch",
+            help="Keep what is on the screen as the next beat of your own story, which is on Stories.",
+            on_click=partial(_add, runs, word),
+        )
+
+
+def _add(runs: tuple[Watched, ...], word: str) -> None:
+    try:
+        session.own_story = with_beat(
+            session.own_story, [run.config for run in runs], _beat(runs[0].view, word)
+        )
+        n_beats = len(read_story(session.own_story).beats)
+        st.toast(f"Beat {n_beats} of your story. Edit and tell it on Stories.")
+    except InputError as error:
+        st.toast(f"Your story cannot take another beat: {error}")
+
+
+def _beat(view: RunView, word: str) -> dict[str, Any]:
+    """What is on the screen, by the names of `Beat`; its sentence is the one about the large head."""
+    kind, kept, frame = selection.kind(view.config.model), selection.pinned(), selection.shown_frame(view)
+    found: dict[str, Any] = {"says": "Say here what there is to see."}
+    if frame is not None and word in (probe.text for probe in frame.probes):
+        head = selection.large_head(frame, sites_of(frame.axes, kind), kept)
+        found["says"] = html.unescape(narration(frame, word, *head))[:320]
+    page = session.page if session.page in (RACE, INSIDE) else "Watch"
+    at = selection.step()
+    found |= {"page": page, "word": word, "kind": kind}
+    found["head"] = f"{kept[0]}.{kept[1] + 1}" if kept else "clearest"
+    found["step"] = "live" if at is None else str(at)
+    if page == INSIDE and session.box is not None:
+        found["box"] = session.box.box
+    return found
+
+
+def offer_tour(run: Watched | None) -> None:
+    """Offer the tour to those who have no run yet."""
+    if run is None:
+        with st.sidebar, st.container(key="offer_tour"):
+            query = {"story": "tour"}
+            st.page_link(
+                "stories.py", label="New here? Take the tour.", icon=":material/tour:", query_params=query
+            )
+
+
+def upload() -> None:
+    """Draw the place to bring a story, and say how to begin one."""
+    st.markdown("**Your own story**")
+    st.caption(
+        "“Add this as a beat”, in the sidebar of Watch, Race and Look inside, begins one. Or bring one:"
+    )
+    st.file_uploader(
+        "Upload a story (TOML)",
+        type="toml",
+        key="story_upload",
+        on_change=_brought,
+        max_upload_size=1,
+        help="A file that was downloaded here or on another server.",
+    )
+
+
+def own_story() -> None:
+    """Draw the visitor's own story: its file, to edit, tell, download and link."""
+    if not session.own_story:
+        return
+    st.session_state["story_text"] = session.own_story
+    st.text_area("The file", key="story_text", height=320, on_change=_edited)
+    try:
+        read_story(session.own_story)
+    except InputError as error:
+        refuse(error)
+        return
+    query = {"story": packed(session.own_story)}
+    with st.container(horizontal=True, key="story_own"):
+        st.page_link("stories.py", label="**Tell it**", icon=":material/play_arrow:", query_params=query)
+        st.download_button(
+            "Download",
+            session.own_story,
+            "story.toml",
+            "application/toml",
+            key="story_download",
+            on_click="ignore",
+        )
+    st.code(f"{(st.context.url or '').partition('?')[0]}?{urlencode(query)}", language=None)
+
+
+def _edited() -> None:
+    session.own_story = str(st.session_state.get("story_text", ""))[:MOST_BYTES]
+
+
+def _brought() -> None:
+    file = st.session_state.get("story_upload")
+    if file is not None:
+        session.own_story = file.getvalue()[: MOST_BYTES + 1].decode(errors="replace")

@@ -1,0 +1,234 @@
+"""Stories in a browser: a talk by one key, a tour by keyboard, a guess before the answer, and followers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import CALM, new_page
+from tests.browser.watcher import Watcher
+from tests.serving import start_server
+
+SMALL_TEXT = """() => {
+  const root = document.querySelector(".headlight-player"), found = [];
+  for (const one of root.querySelectorAll("*")) {
+    const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    const seen = one.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true });
+    const small = parseFloat(getComputedStyle(one).fontSize) < 24 && one.getBoundingClientRect().width > 1;
+    if (own && seen && small) found.push(one.outerHTML.slice(0, 200));
+  }
+  return found;
+}"""
+"""What is read on the screen in less than 24 pixels."""
+SCROLLS = """() => [...document.querySelectorAll(".headlight-player, .headlight-player *")]
+  .filter((one) => /auto|scroll/.test(getComputedStyle(one).overflowY))
+  .filter((one) => one.scrollHeight > one.clientHeight + 1).map((one) => one.className)"""
+DRAWN = ".headlight-player[data-story] svg.main-svg"
+
+
+class Told(Watcher):
+    """A page on which a story is told."""
+
+    @property
+    def refusals(self):
+        """What went wrong, but for what Streamlit looks for in vain below the address of any page."""
+        return [error for error in self.errors if "404" not in error]
+
+    def story(self, query):
+        self.page.goto(f"{self.app}/stories?{query}")
+        self.page.wait_for_selector(DRAWN)
+        self.until(lambda: "Waiting" not in self.hint)
+
+    @property
+    def beat(self):
+        return int(self.page.locator(".headlight-player").get_attribute("data-beat"))
+
+    @property
+    def said(self):
+        return self.page.locator(".st-key-story .said").inner_text()
+
+    @property
+    def hint(self):
+        return self.page.locator(".st-key-story .hint").inner_text()
+
+    @property
+    def run(self):
+        return re.search(r"run=([^&]+)", self.page.url)[1]
+
+    def next_is(self, ready):
+        button = self.page.locator(".st-key-story_next button")
+        expect(button).to_have_attribute("aria-disabled", "false" if ready else "true")
+
+
+def telling(browser, address):
+    return Told(new_page(browser), address)
+
+
+@pytest.fixture
+def told(browser, app):
+    """The page of a visitor of whom no browser knows anything."""
+    page = telling(browser, app)
+    yield page
+    assert page.refusals == []
+    page.page.context.close()
+
+
+@pytest.fixture
+def busy(browser):
+    """The page of a server whose one training thread is another visitor's, who takes a step a second."""
+    server, address = start_server(HEADLIGHT_TRAINING="1")
+    other = Watcher(new_page(browser), address)
+    other.open(CALM)
+    other.click("run_start")
+    other.until(lambda: other.state == "training")
+    page = telling(browser, address)
+    yield page
+    assert page.refusals == []
+    for one in (page, other):
+        one.page.context.close()
+    server.terminate()
+    server.wait(60)
+
+
+def give(told):
+    """Give the shipped talk by its one key, pressed every second; returns what was said in each beat."""
+    told.story("story=talk")
+    told.page.keyboard.press("Space")
+    told.until(lambda: told.page.evaluate("document.fullscreenElement?.className") == "headlight-player")
+    said = {}
+    while told.beat < 8 or "Waiting" in told.hint:
+        told.page.wait_for_selector(DRAWN)
+        told.page.wait_for_timeout(1000)
+        said[told.beat] = told.said, told.hint
+        assert told.page.evaluate(SMALL_TEXT) == [], said
+        assert told.page.evaluate(SCROLLS) == [], said
+        assert len(said) < 60
+        told.page.keyboard.press("Space")
+    told.page.wait_for_timeout(1000)
+    said[told.beat] = told.said, told.hint
+    return said
+
+
+def test_the_talk_is_given_from_an_untrained_model_to_the_last_sentence_by_one_key(told):
+    said = give(told)
+    assert list(said) == list(range(9))
+    assert re.match(r"19\d of 200|200 of 200", said[4][0])
+    assert "0 of 200 words are right" in said[6][0]
+    assert "纽约是一座城市" in told.said
+    told.until(lambda: told.page.locator(".live-figure [aria-label], .live-figure[aria-label]").count() > 0)
+    assert "New" in told.page.locator(".st-key-live_map").inner_text()
+    told.page.keyboard.press("PageUp")
+    told.until(lambda: told.beat == 7)
+    told.page.keyboard.press("b")
+    assert told.page.evaluate("document.querySelector('.headlight-player').classList.contains('black')")
+    told.page.keyboard.press("b")
+    told.page.evaluate("document.exitFullscreen()")  # what Escape does in a window with a person before it
+    told.until(lambda: "/stories" not in told.page.url)
+
+
+def test_the_talk_is_given_to_its_end_though_nothing_trains_and_says_what_is_recorded(busy):
+    said = give(busy)
+    assert list(said) == list(range(9))
+    assert "recorded" not in said[1][1]
+    assert all("recorded" in said[beat][1] for beat in (2, 3, 4, 6, 8))
+    assert "纽约是一座城市" in busy.said
+    assert busy.page.locator(".headlight-player[data-recorded=true] .counter").is_visible()
+
+
+def tab_to(told, selector, key="Tab"):
+    for _ in range(80):
+        if told.page.evaluate(f"Boolean(document.activeElement.closest('{selector}'))"):
+            return
+        told.page.keyboard.press(key)
+    raise AssertionError(f"{key} does not lead to {selector}")
+
+
+def test_the_tour_is_taken_by_keyboard_alone_and_gives_back_what_was_on_the_screen(told):
+    keys = told.page.keyboard
+
+    def does(selector, *pressed, key="Tab"):
+        told.next_is(ready=False)
+        tab_to(told, selector, key)
+        for one in pressed:
+            keys.press(one)
+
+    def go_on():
+        told.next_is(ready=True)
+        beat = told.beat
+        tab_to(told, ".st-key-story_next", "Shift+Tab")
+        keys.press("Enter")
+        told.until(lambda: told.beat > beat)
+
+    told.open("/?word=kayak")
+    told.page.locator(".st-key-offer_tour a").focus()
+    keys.press("Enter")
+    told.page.wait_for_selector(DRAWN)
+    does(".st-key-live_map .live-figure", "Enter")
+    go_on()
+    does(".st-key-live_maps .live-figure", "ArrowDown")
+    go_on()
+    does(".st-key-run_start", "Enter", key="Shift+Tab")
+    told.next_is(ready=True)
+    tab_to(told, ".st-key-story_next")
+    go_on()
+    go_on()
+    assert re.match(r"Step \d+: decoder", told.said)
+    does(".time-slider", "PageDown", key="Shift+Tab")
+    go_on()
+    go_on()
+    told.next_is(ready=True)
+    tab_to(told, ".guess button", "Shift+Tab")
+    keys.press("Enter")
+    told.until(lambda: "of the weight of row 2 is on" in told.said)
+    go_on()
+    does("[data-box]", "Enter")
+    go_on()
+    go_on()
+    assert re.search(r"With the mask \d+ of 200 words are right. Without it \d of 200", told.said)
+    keys.press("Escape")
+    told.until(lambda: "/stories" not in told.page.url)
+    told.drawn("live_map")
+    expect(told.page.locator(".st-key-word button[aria-pressed=true]")).to_have_text("kayak")
+
+
+def test_a_row_is_hidden_until_it_is_guessed_and_then_shown(told):
+    told.story("story=tour")
+    for _ in range(6):
+        told.page.locator(".st-key-story_skip button").click()
+    hidden = "gd.data[0].z[1].every((one) => one === null)"
+    told.until(lambda: told.plot("live_map", hidden), what="the hidden row")
+    assert told.plot("live_map", "gd.data[0].z[2].some((one) => one > 0)")
+    told.page.locator(".guess button", has_text="v").click()
+    told.until(lambda: not told.plot("live_map", hidden), what="the row")
+    share = round(100 * told.plot("live_map", "gd.data[0].z[1][4]"))
+    best = round(100 * told.plot("live_map", "Math.max(...gd.data[0].z[1])"))
+    told.until(
+        lambda: f"You pointed at v, which has {share}%; {best}% of the weight of row 2 is on" in told.said
+    )
+
+
+def test_viewers_follow_go_their_own_way_and_come_back_and_the_notes_go_along(told, browser, app):
+    told.story("story=talk")
+    viewer, notes = telling(browser, app), Told(told.page.context.new_page(), app)
+    viewer.story(f"story=talk&run={told.run}")
+    notes.page.goto(f"{told.page.url}&notes=1")
+    notes.page.wait_for_selector(".notes")
+    told.page.keyboard.press("Space")
+    told.page.keyboard.press("Space")
+    for one in (viewer, notes):
+        one.until(lambda one=one: one.beat == 1, 5)
+    expect(notes.page.locator(".notes")).to_contain_text("Point at one row")
+    expect(notes.page.locator(".notes")).to_contain_text("Next: Now it trains.")
+    viewer.page.locator(".st-key-story_back button").click()
+    assert viewer.beat == 0
+    told.page.keyboard.press("Space")
+    notes.until(lambda: notes.beat == 2, 5)
+    assert (viewer.beat, told.beat) == (0, 2)
+    viewer.page.locator(".st-key-story_follow button").click()
+    viewer.until(lambda: viewer.beat == 2)
+    notes.page.keyboard.press("PageUp")
+    told.until(lambda: told.beat == 1, 5)
+    viewer.until(lambda: viewer.beat == 1, 5)
+    viewer.page.context.close()

@@ -1,0 +1,492 @@
+// A story: beats that are told with keys, on one run, a race or the picture of a model; what is hidden is guessed first.
+
+import { leaving, whenGone, whenRun } from "./component.js";
+import { counted } from "./control.js";
+import { element } from "./element.js";
+import { Pair } from "./pair.js";
+import { strongestCell } from "./pictures.js";
+import { Player } from "./player.js";
+import { Race } from "./race.js";
+import { Live } from "./sources.js";
+
+const ENDED = ["finished", "stopped", "failed", "recorded"];
+const PARTS = { Race: "race", "Look inside": "model" };
+const DOES = {
+  started: "Press Start.", cell: "Press a cell of the large map, or Enter upon it.", head: "Choose another head.",
+  word: "Choose another word.", past: "Move the step control to an earlier step.", box: "Open a box of the picture.",
+};
+const AHEAD = ["ArrowRight", "PageDown", " "], BACK = ["ArrowLeft", "PageUp"];
+const BEFORE = 0.9; // share of the step of a moment up to which it is not seen yet
+const FILM = "20/s"; // speed at which a recording stands in for a run
+const TARGETS = {
+  map: ".st-key-live_map .live-figure, .st-key-race_left .live-figure", heads: ".st-key-live_maps .live-figure",
+  "step control": ".time-slider", start: ".st-key-run_start button", "words right": ".st-key-words_right",
+  kind: ".st-key-kind", word: ".st-key-word", curves: ".st-key-live_curves", model: ".st-key-model_picture",
+};
+const percent = (share) => `${Math.round(100 * share)}%`;
+const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
+
+export class Story {
+  // data: as pages/telling has it, with `tells` and `notes`. hooks: {base, plotly, fileName, tell, changed, leave, refused}
+  constructor(root, data, anchor, hooks) {
+    Object.assign(this, { root, data, anchor, hooks, template: root.innerHTML, me: Math.random().toString(36).slice(2, 12) });
+    Object.assign(this, { did: new Set(), follows: true, listens: new AbortController(), nows: [] });
+    this.take(data.told);
+    this.panel = element("div", { className: "st-key-story" });
+    this.said = element("p", { className: "said" });
+    this.hint = element("p", { className: "hint", role: "status" });
+    this.choices = element("div", { className: "guess", role: "group", ariaLabel: "Your guess" });
+    const button = (name, text, does) => {
+      const made = element("button", { type: "button", textContent: text, onclick: does });
+      return element("span", { className: `st-key-story_${name}` }, made);
+    };
+    this.buttons = element("div", { className: "row" }, button("back", "Back", () => this.show(this.at - 1)), button("next", "Go on", () => this.next()),
+      button("recording", "Play the recording", () => this.playRecording()), button("skip", "Skip", () => this.skip()), button("follow", "Follow the speaker", () => this.rejoin()),
+      button("notes", "Notes", () => window.open(`${location.href.replace(/&notes=1/, "")}&notes=1`, "headlight-notes", "width=700,height=600")),
+      button("leave", "Leave", () => this.leave()));
+    this.panel.append(this.said, this.choices, this.hint, this.buttons);
+    this.arrow = element("i", { className: "arrow", hidden: true, ariaHidden: "true", textContent: "➜" });
+    this.began = Date.now();
+    const options = { signal: this.listens.signal };
+    document.addEventListener("keydown", (event) => this.key(event), { ...options, capture: true });
+    document.addEventListener("fullscreenchange", () => !document.fullscreenElement && this.filled && this.leave(), options);
+    this.ticks = setInterval(() => this.tick(), 250);
+    root.dataset.story = data.notes ? "notes" : data.kind;
+    this.heard = where(data.told);
+    this.show(this.at, !data.tells || Boolean(data.told.by));
+    const first = data.kind === "talk" ? root : this.panel.querySelector(".st-key-story_next button");
+    first.focus({ preventScroll: true });
+  }
+
+  get beat() {
+    return this.data.beats[this.at];
+  }
+
+  take({ at, shown, recorded }) {
+    Object.assign(this, { at: Math.min(at, this.data.beats.length - 1), shown: new Set(shown), recorded: new Set(recorded) });
+  }
+
+  // ---- What is shown ----
+
+  // The run of a name, or the recording in its place.
+  source(name) {
+    const { recording, ...run } = this.data.runs[name];
+    return recording && (this.recorded.has(name) || !run.run) ? recording : run;
+  }
+
+  live({ run, ticket }) {
+    return new Live(`${this.hooks.base}/stream/${run}`, ticket, () => this.hooks.refused());
+  }
+
+  // A player of what the beat shows: the one that is there, if it shows the same.
+  open() {
+    const { page, run, against } = this.beat;
+    const sides = this.data.notes ? [] : [run, against].filter(Boolean).map((name) => this.source(name));
+    const key = JSON.stringify([page, sides.map((side) => [side.run, side.hidden])]);
+    if (key === this.opened) return;
+    this.opened = key;
+    this.listen(!sides.some((side) => side.run === this.anchor));
+    const focused = this.panel.contains(document.activeElement) ? document.activeElement : null;
+    this.close();
+    this.root.innerHTML = this.template;
+    this.root.append(this.arrow);
+    this.root.querySelector(".says").append(this.panel);
+    focused?.focus();
+    this.nows = [];
+    if (this.data.notes) return;
+    const parts = PARTS[page];
+    if (parts) this.root.dataset.parts = parts;
+    else delete this.root.dataset.parts;
+    const { plotly, fileName } = this.hooks;
+    const options = { plotly, fileName, titled: false, first: this.look(), tell: (at) => this.chosen(at) };
+    if (page === "Race") {
+      const race = this.data.races[`${run}|${against}`];
+      this.player = new Race(this.root, new Pair(sides.map((side) => this.live(side)), race.names), { ...options, race });
+    } else this.player = new Player(this.root, this.live(sides[0]), { ...options, ...(parts && { picture: { how: {} } }) });
+    const { player } = this;
+    player.wanted = this.look().word;
+    player.noticed = (now) => this.noticed(now);
+    player.cell = ([, column]) => this.pressed(column);
+    player.kept = (cell) => cell && this.does("box");
+    player.first = () => this.drawn();
+    if (page === "Look inside" && this.beat.box) player.model.opened({ box: this.beat.box, head: this.beat.pinned?.[1] ?? 0 });
+  }
+
+  // Where the run of the teller is not on the screen, hear of the teller all the same.
+  listen(wanted) {
+    if (wanted === Boolean(this.ear)) return;
+    this.ear?.close();
+    this.ear = wanted ? this.live({ run: this.anchor, ticket: Object.values(this.data.runs)[0].ticket }) : null;
+    this.ear?.say({ live: false });
+    this.ear?.begin(({ now }) => now && this.hear(now));
+  }
+
+  // What the beat looks at, in the words of a player.
+  look() {
+    const { word, kind, run, step, page } = this.beat, turned = this.nows[0]?.turned;
+    const pinned = this.beat.pinned ?? (step === "turned" && turned && page !== "Race" ? turned.slice(2) : null);
+    const asked = word || this.data.beats.find((one) => one.run === run && one.word)?.word;
+    return { word: asked ?? null, kind: kind ?? null, pinned, step: this.stepOf(), follow: false, outline: false };
+  }
+
+  // The step at which the beat stands; null for LIVE, and as long as the run is not there.
+  stepOf() {
+    const { step, hides } = this.beat, [now] = this.nows;
+    if (!now || now.newest === null || step === "live" || step === "end") return null;
+    if (step === "turned" || (hides === "later" && !this.asks)) return now.turned?.[0] ?? null;
+    if (step === "before turned") return now.turned ? Math.floor(BEFORE * now.turned[0]) : null;
+    return Number(step) <= now.newest ? Number(step) : null;
+  }
+
+  show(at, quiet = false) {
+    if (!quiet && !this.data.tells) this.follows = false;
+    this.at = Math.max(0, Math.min(this.data.beats.length - 1, at));
+    this.guess = undefined;
+    this.open();
+    const { player } = this;
+    if (player) {
+      player.playing = false;
+      const { word, ...look } = this.look();
+      player.wanted = word;
+      player.choose(player.index?.words.includes(word) ? { word, ...look } : look);
+      if (this.beat.page === "Look inside" && this.beat.box) player.model.opened({ box: this.beat.box, head: this.beat.pinned?.[1] ?? 0 });
+    }
+    this.stood = player && { ...player.at };
+    this.write();
+    if (!quiet) this.tell();
+  }
+
+  // ---- What it waits for ----
+
+  // Whether the runs have come as far as the beat needs them.
+  there() {
+    const { step, until, hides } = this.beat, { nows } = this;
+    if (!nows.length) return false;
+    const reached = (what) => nows.every((now, side) => {
+      const ended = ENDED.includes(now.state);
+      if (now.newest === null) return false;
+      if (what.endsWith("turned")) return Boolean(now.turned) || ended || hides === "later" || side > 0;
+      if (what === "ended" || what === "end") return ended;
+      const number = /\d+/.exec(what);
+      return number ? now.newest >= Number(number[0]) || ended : true;
+    });
+    return reached(step) && reached(until);
+  }
+
+  // Whether the visitor has done what the beat asks for.
+  done() {
+    const { until } = this.beat;
+    if (!(until in DOES)) return true;
+    if (until === "started") return this.nows.some(({ state }) => state !== "idle");
+    return this.did.has(`${this.at} ${until}`);
+  }
+
+  does(what) {
+    if (this.did.has(`${this.at} ${what}`)) return;
+    this.did.add(`${this.at} ${what}`);
+    this.write();
+  }
+
+  // Whether something of the beat is still to be guessed.
+  get asks() {
+    return Boolean(this.beat.hides) && !this.shown.has(this.at);
+  }
+
+  noticed(now) {
+    this.nows = this.player.source.sides?.map((side) => side.now).filter(Boolean) ?? [now];
+    this.hear(now);
+    if (this.data.kind === "tour" && now.state !== this.state) {
+      if (this.state) this.hooks.changed(now); // the button Start comes and goes
+      this.state = now.state;
+    }
+    const step = this.stepOf(), { player } = this;
+    if (player.index && step !== null && player.at.step === null && this.stood?.step === null && !player.playing) {
+      player.choose({ step, pinned: this.look().pinned });
+      this.stood = { ...player.at };
+    }
+    this.write();
+  }
+
+  // Where the teller stands, if that is another page than this one.
+  hear(now) {
+    const { told } = now;
+    if (!told || told.by === this.me || where(told) === this.heard) return;
+    if (JSON.stringify([told.shown, told.runs]) !== JSON.stringify([this.data.told.shown, this.data.told.runs])) this.hooks.changed(now);
+    this.heard = where(told);
+    this.spoke = told;
+    if (this.follows) this.rejoin();
+  }
+
+  rejoin() {
+    this.follows = true;
+    if (this.spoke) this.take(this.spoke);
+    this.show(this.at, true);
+  }
+
+  // ---- What is pressed ----
+
+  next() {
+    const { beat, player, data } = this;
+    if (this.asks) return this.reveal();
+    if (!player) return this.show(this.at + 1);
+    if (!this.nows.length) return undefined;
+    if (player.playing) return this.stopFilm();
+    if (!this.there()) {
+      if (data.kind === "tour") return undefined; // alone, one can wait
+      return this.standIn.length ? this.playRecording() : this.show(this.at + 1);
+    }
+    return this.done() ? this.skip() : undefined;
+  }
+
+  skip() {
+    if (this.at < this.data.beats.length - 1) this.show(this.at + 1);
+    else if (this.data.kind === "tour") this.leave();
+  }
+
+  // The runs of the beat that a recording can stand in for.
+  get standIn() {
+    const { run, against } = this.beat;
+    return [run, against].filter((name) => name && this.data.runs[name].recording && this.source(name) !== this.data.runs[name].recording);
+  }
+
+  // The recording goes on from the step at which the run stands.
+  playRecording() {
+    const from = this.nows[0]?.newest ?? 0;
+    for (const name of this.standIn) this.recorded.add(name);
+    this.open();
+    this.player.first = () => {
+      const { player } = this;
+      player.control.speedBox.value = FILM;
+      player.at.step = player.recorded(from);
+      player.play();
+      this.drawn();
+    };
+    this.write();
+    this.tell();
+  }
+
+  stopFilm() {
+    this.player.playing = false;
+    this.player.choose({ step: this.stepOf() });
+    this.write();
+  }
+
+  key(event) {
+    const { key, target, ctrlKey, altKey, metaKey } = event;
+    if (ctrlKey || altKey || metaKey || /^(TEXTAREA|SELECT)$/.test(target.tagName) || (target.tagName === "INPUT" && target.type !== "range")) return;
+    const begins = this.data.kind === "talk" && !this.data.notes && !this.filled;
+    const does = { Escape: () => this.leave(), b: () => this.root.classList.toggle("black"), t: () => this.root.classList.toggle("timed") }[key.length === 1 ? key.toLowerCase() : key]
+      ?? (AHEAD.includes(key) ? () => (begins ? this.fill() : this.next()) : BACK.includes(key) ? () => this.show(this.at - 1) : null);
+    const own = target.closest?.("button, a, input, [tabindex='0']"); // what is focused has these keys itself
+    if (!does || (own && !own.contains(this.root) && !document.fullscreenElement && [...AHEAD, ...BACK].includes(key))) return;
+    event.preventDefault();
+    event.stopPropagation();
+    does();
+  }
+
+  fill() {
+    this.filled = true;
+    this.began = Date.now();
+    this.root.focus();
+    this.root.requestFullscreen?.().catch(() => {});
+    this.write();
+  }
+
+  leave() {
+    this.filled = false;
+    if (document.fullscreenElement) document.exitFullscreen();
+    this.hooks.leave();
+  }
+
+  // A cell of the large map: the guess, or what the beat asks for.
+  pressed(column) {
+    if (this.asks) this.reveal(column);
+    else this.does("cell");
+  }
+
+  chosen(at) {
+    const differs = (name) => JSON.stringify(at[name] ?? null) !== JSON.stringify(this.stood?.[name] ?? null);
+    if (differs("pinned") && at.pinned) this.does("head");
+    if (differs("word")) this.does("word");
+    if (at.step !== null && differs("step")) this.does("past");
+  }
+
+  // Show what was hidden; the server sends it with another ticket.
+  reveal(column) {
+    this.guess = column;
+    if (!this.data.tells) return this.write(); // the speaker shows it
+    this.shown.add(this.at);
+    this.tell();
+    return this.write();
+  }
+
+  // ---- What is said ----
+
+  drawn() {
+    window.dispatchEvent(new Event("headlight-drawn"));
+    this.write();
+  }
+
+  // The names of the columns of the row that is to be guessed.
+  get columns() {
+    const { player, beat } = this;
+    return (player?.shown?.look?.kinds[beat.kind]?.columns ?? []).map(plain);
+  }
+
+  // How close a guess was, once the weights are here.
+  judged() {
+    const { beat, player, columns } = this;
+    if (!beat.hides || this.asks || !this.data.told.shown.includes(this.at) || !columns.length) return "";
+    const cells = player.shown.large(...player.head()).weights[beat.row - 1] ?? [];
+    const [, best] = strongestCell([cells]);
+    const truth = `${percent(cells[best] ?? 0)} of the weight of row ${beat.row} is on ${columns[best]}`;
+    if (this.guess === undefined) return `${truth}.`;
+    if (this.guess === best) return `Right: ${truth}.`;
+    return `You pointed at ${columns[this.guess]}, which has ${percent(cells[this.guess] ?? 0)}; ${truth}.`;
+  }
+
+  // The sentence, with this run's numbers in it; the other one where the run has ended without showing it.
+  sentence() {
+    const { says, otherwise, until, step } = this.beat;
+    const ended = this.nows.length > 0 && this.nows.every(({ state }) => ENDED.includes(state));
+    const indices = (this.player?.source.sides ?? [this.player]).map((side) => (side?.source ?? side)?.index);
+    const [right, other] = indices.map((index) => index?.segments.at(-1).counted).map((found) => found && `${counted(found[0])} of ${counted(found[1])}`);
+    const [loss, otherLoss] = indices.map((index) => index?.losses.findLast((one) => one !== null)?.toFixed(3));
+    const [turned, head] = this.nows[0]?.turned ?? [];
+    const values = { right, other, loss, "other loss": otherLoss, turned: turned && counted(turned), head };
+    const lacks = `${until} ${step}`.includes("turned") && !turned && this.beat.hides !== "later";
+    const asks = says.match(/\{[\w ]+\}/g) ?? [];
+    if (otherwise && ended && (lacks || asks.some((one) => !values[one.slice(1, -1)]))) return otherwise;
+    return says.replace(/\{([\w ]+)\}/g, (whole, name) => (name in values ? values[name] ?? "…" : whole));
+  }
+
+  write() {
+    const { beat, data, panel } = this;
+    const there = data.notes || this.there(), done = data.notes || this.done(), { asks } = this;
+    const stands = this.player && [beat.run, beat.against].some((name) => name && this.source(name) === data.runs[name].recording);
+    const said = data.notes ? beat.says : [asks || !beat.answer ? this.sentence() : beat.answer, this.judged()].filter(Boolean).join(" ");
+    const talks = data.kind === "talk", lacks = !there && this.standIn.length > 0;
+    const waits = there ? "" : talks && lacks ? "Waiting for the run; Space plays the recording." : "Waiting for the run.";
+    const begins = talks && !data.notes && !this.filled ? "Space fills the screen and goes on; Escape ends." : "";
+    const guess = !asks ? "" : data.tells ? `Your guess? Choose a column${talks ? "; Space shows the answer" : ""}.` : this.guess === undefined ? "Your guess? Choose a column." : "The speaker shows the answer.";
+    const hint = [`${this.at + 1} / ${data.beats.length}`, stands && "recorded", this.follows ? "" : "You go your own way.", data.problem, guess || waits || (done ? begins : DOES[beat.until])];
+    set(this.said, said);
+    set(this.hint, hint.filter(Boolean).join(" · "));
+    this.root.dataset.beat = this.at;
+    this.root.dataset.recorded = Boolean(stands);
+    this.hide(asks);
+    const row = { back: this.at > 0, next: true, recording: !talks && lacks, skip: !(there && done && !asks), follow: !this.follows, notes: talks && data.tells && !data.notes, leave: true };
+    for (const [name, offered] of Object.entries(row)) panel.querySelector(`.st-key-story_${name}`).hidden = !offered;
+    const next = panel.querySelector(".st-key-story_next button");
+    next.ariaDisabled = String(!asks && (there ? !done : !(talks && lacks)));
+    set(next, asks ? "Show the answer" : talks && lacks ? "Play the recording" : this.at === data.beats.length - 1 ? "End" : "Go on");
+    if (data.notes) this.writeNotes();
+  }
+
+  // The speaker's own window: what to say, and what comes next.
+  writeNotes() {
+    const next = this.data.beats[this.at + 1];
+    this.notes ??= element("div", { className: "notes" });
+    this.notes.replaceChildren(element("p", { textContent: this.beat.notes }), element("p", { className: "after", textContent: next ? `Next: ${next.says}` : "This is the last beat." }));
+    this.panel.append(this.notes);
+  }
+
+  // Cover the row that is to be guessed, in the large map; nothing of it is in the browser. Offer its columns.
+  hide(asks) {
+    const { player, beat, columns } = this;
+    const key = JSON.stringify([asks, beat.hides && columns]);
+    if (key === this.offered) return;
+    this.offered = key;
+    this.choices.replaceChildren(...(asks ? columns.map((name, column) => element("button", { type: "button", textContent: name, onclick: () => this.pressed(column) })) : []));
+    if (player) player.hidden = asks && beat.hides === "row" ? { word: beat.word, kind: beat.kind, row: beat.row - 1 } : null;
+    if (player?.looks) player.looks = null;
+    player?.draw(true);
+  }
+
+  // Every now and then: the time, and where the arrow points.
+  tick() {
+    const { beat, arrow } = this;
+    this.root.dataset.time = clock(Date.now() - this.began);
+    const target = beat.points === "box" ? `.st-key-model_picture [data-box="${beat.box}"]` : TARGETS[beat.points];
+    const box = target && this.data.kind === "tour" && [...document.querySelectorAll(target)].map((one) => one.getBoundingClientRect()).find(({ width }) => width > 0);
+    arrow.hidden = !box;
+    // What had the focus may be gone, as the button Start is.
+    if (this.data.kind === "tour" && document.activeElement === document.body) this.panel.querySelector(".st-key-story_next button").focus({ preventScroll: true });
+    const edge = this.root.getBoundingClientRect().left + 30; // no further to the left: there is another part of the page
+    if (box) Object.assign(arrow.style, { left: `${Math.max(edge, box.left)}px`, top: `${box.top + box.height / 2}px` });
+    this.write();
+  }
+
+  tell() {
+    if (!this.data.tells) return;
+    this.hooks.tell({ at: this.at, shown: [...this.shown], recorded: [...this.recorded], by: this.me });
+  }
+
+  // What Python says anew: other tickets, and perhaps other runs.
+  renew(data) {
+    this.data = data;
+    this.open();
+    const sources = this.player?.source.sources ?? [this.player?.source];
+    const names = [this.beat.run, this.beat.against];
+    sources.forEach((source, i) => source && Object.assign(source, { ticket: this.source(names[i]).ticket }));
+    if (this.ear) this.ear.ticket = Object.values(data.runs)[0].ticket;
+    this.write();
+  }
+
+  close() {
+    this.player?.close();
+    this.player = null;
+  }
+
+  end() {
+    clearInterval(this.ticks);
+    this.listens.abort();
+    this.ear?.close();
+    this.close();
+  }
+}
+
+// Where a teller stands.
+const where = ({ at, shown, recorded }) => JSON.stringify([at, shown, recorded]);
+
+// A token as it is, of one that is written for HTML.
+const plain = (name) => new DOMParser().parseFromString(name, "text/html").body.textContent;
+
+function set(host, text) {
+  if (host.textContent !== text) host.textContent = text;
+}
+
+const told = new WeakMap(); // root element -> {story, hooks, key}
+const AGAIN = 5000; // ms between two questions for tickets
+const CROWD = 500; // ms over which a crowd is spread
+
+// The component of a page that tells a story.
+export function mountedStory({ data, parentElement, setStateValue, setTriggerValue }, base) {
+  const root = parentElement.querySelector(".headlight-player");
+  const known = told.get(root);
+  const key = JSON.stringify([data.run, data.story.notes, data.story.beats]);
+  if (known && known.key !== key) {
+    known.story.end();
+    told.delete(root);
+    root.innerHTML = known.story.template;
+  }
+  const hooks = told.get(root)?.hooks ?? { base, plotly: `${base}/files/${data.plotly}`, fileName: data.fileName, number: 0, since: performance.now() };
+  const trigger = (...what) => leaving(hooks.since) || setTriggerValue(...what);
+  Object.assign(hooks, {
+    tell: (at) => leaving(hooks.since) || setStateValue("chosen", { ...at, number: (hooks.number += 1) }),
+    leave: () => trigger("cell", { number: (hooks.number += 1) }),
+    changed: ({ viewers }) => setTimeout(() => whenRun(() => trigger("changed", String(Math.random()))), viewers > 4 ? Math.random() * CROWD : 0),
+    refused: () => {
+      if (performance.now() - (hooks.asked ?? -AGAIN) < AGAIN) return;
+      hooks.asked = performance.now();
+      trigger("refused", true);
+    },
+  });
+  if (told.has(root)) {
+    told.get(root).story.renew(data.story);
+    return;
+  }
+  const story = new Story(root, data.story, data.run, hooks);
+  told.set(root, { story, hooks, key });
+  whenGone(root, () => told.get(root)?.story.end());
+}
