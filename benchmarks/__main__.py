@@ -17,7 +17,18 @@ from typing import Any
 
 from benchmarks.tools.measuring import machine
 
-NAMES = ("time_to_learn", "step_cost", "recording", "player", "picture", "stream", "startup", "crowd", "gpu")
+NAMES = (
+    "time_to_learn",
+    "step_cost",
+    "recording",
+    "player",
+    "picture",
+    "stream",
+    "followers",
+    "startup",
+    "crowd",
+    "gpu",
+)
 
 
 def said(name: str, folder: Path | None) -> dict[str, Any]:

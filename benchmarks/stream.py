@@ -17,6 +17,7 @@ for a processor ("not queued"): neither the browser on the same cores nor the vi
 from __future__ import annotations
 
 import asyncio
+import json
 import statistics
 import sys
 import threading
@@ -60,10 +61,11 @@ def measured(server: Server) -> dict[str, float]:
 
 
 class Counted:
-    """Messages and bytes of one viewer."""
+    """Messages and bytes of one viewer, and when it heard of each beat of a story."""
 
     def __init__(self) -> None:
         self.messages = self.nbytes = 0
+        self.beats: dict[int, float] = {}
 
     async def watch(self, address: str, ticket: str) -> None:
         """Ask for the maps of a word, and say of every message that it has been drawn."""
@@ -73,6 +75,9 @@ class Counted:
             async for message in socket:
                 self.messages += 1
                 self.nbytes += len(message)
+                told = json.loads(message.partition(b"\n")[0])["told"]
+                if told:
+                    self.beats.setdefault(told["at"], time.perf_counter())
                 await socket.send('{"drawn": 1}')
 
 

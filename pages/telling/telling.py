@@ -41,7 +41,10 @@ def named(name: str) -> Story:
     if name.startswith(PACKED):
         try:
             content = base64.urlsafe_b64decode(name[len(PACKED) :])
-            text = zlib.decompressobj().decompress(content, MOST_BYTES + 1).decode()
+            opened = zlib.decompressobj()
+            text = opened.decompress(content, MOST_BYTES + 1).decode()
+            if not opened.eof and len(text) <= MOST_BYTES:
+                raise ValueError("it ends too early")
         except (ValueError, zlib.error) as error:
             raise InputError("The story in this link is damaged. Ask for its file.") from error
         return read_story(text)

@@ -160,3 +160,18 @@ def test_a_cell_of_break_is_reached_and_blocked_by_keyboard(watch):
 
 def pattern(head):
     return re.compile(rf"^decoder 1 · head {head}, step 0: strongest cell, row ")
+
+
+def test_axe_finds_nothing_in_the_list_of_stories_and_in_a_story(watch):
+    watch.open()
+    watch.page.get_by_role("link", name="Stories").click()
+    watch.page.wait_for_selector(".st-key-story_tour")
+    assert violations(watch) == []
+    watch.page.locator(".st-key-story_tour a").first.click()
+    watch.page.wait_for_selector(".headlight-player[data-story] svg.main-svg")
+    watch.page.mouse.move(0, 0)
+    assert violations(watch) == []
+    for _ in range(6):
+        watch.page.locator(".st-key-story_skip button").click()
+    watch.page.wait_for_selector(".guess button")
+    assert violations(watch) == []

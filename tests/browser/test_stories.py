@@ -175,13 +175,13 @@ def test_the_tour_is_taken_by_keyboard_alone_and_gives_back_what_was_on_the_scre
     go_on()
     go_on()
     assert re.match(r"Step \d+: decoder", told.said)
-    does(".time-slider", "PageDown", key="Shift+Tab")
+    does(".time-slider input", "PageDown", key="Shift+Tab")
     go_on()
     go_on()
     told.next_is(ready=True)
     tab_to(told, ".guess button", "Shift+Tab")
     keys.press("Enter")
-    told.until(lambda: "of the weight of row 2 is on" in told.said)
+    told.until(lambda: "of the weight of row 4 is on" in told.said)
     go_on()
     does("[data-box]", "Enter")
     go_on()
@@ -197,15 +197,15 @@ def test_a_row_is_hidden_until_it_is_guessed_and_then_shown(told):
     told.story("story=tour")
     for _ in range(6):
         told.page.locator(".st-key-story_skip button").click()
-    hidden = "gd.data[0].z[1].every((one) => one === null)"
+    hidden = "gd.data[0].z[3].every((one) => one === null)"
     told.until(lambda: told.plot("live_map", hidden), what="the hidden row")
     assert told.plot("live_map", "gd.data[0].z[2].some((one) => one > 0)")
-    told.page.locator(".guess button", has_text="v").click()
+    told.page.locator(".guess button", has_text="b").click()
     told.until(lambda: not told.plot("live_map", hidden), what="the row")
-    share = round(100 * told.plot("live_map", "gd.data[0].z[1][4]"))
-    best = round(100 * told.plot("live_map", "Math.max(...gd.data[0].z[1])"))
+    share = round(100 * told.plot("live_map", "gd.data[0].z[3][6]"))
+    best = round(100 * told.plot("live_map", "Math.max(...gd.data[0].z[3])"))
     told.until(
-        lambda: f"You pointed at v, which has {share}%; {best}% of the weight of row 2 is on" in told.said
+        lambda: f"You pointed at b, which has {share}%; {best}% of the weight of row 4 is on" in told.said
     )
 
 

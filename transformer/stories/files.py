@@ -146,7 +146,7 @@ def with_beat(text: str, configs: Sequence[RunConfig], beat: Mapping[str, Any]) 
     """
     known = {name: one.config for name, one in read_story(text).runs.items()} if text else {}
     tables, names = [text or f"title = {_value(UNNAMED)}\n"], []
-    for config in configs:
+    for config in map(completed, configs):
         name = next((one for one, has in known.items() if has == config), f"run{len(known) + 1}")
         if name not in known:
             tables.append(_of_run(name, config))

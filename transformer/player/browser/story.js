@@ -424,8 +424,13 @@ export class Story {
 
   // What Python says anew: other tickets, and perhaps other runs.
   renew(data) {
+    const mayTell = data.tells && !this.data.tells;
     this.data = data;
     this.open();
+    if (mayTell && !this.follows) { // pressed before the browser had told whose page this is
+      this.follows = true;
+      this.tell();
+    }
     const sources = this.player?.source.sources ?? [this.player?.source];
     const names = [this.beat.run, this.beat.against];
     sources.forEach((source, i) => source && Object.assign(source, { ticket: this.source(names[i]).ticket }));

@@ -1,0 +1,78 @@
+"""How soon those who follow a talk see the next beat: one Chromium and a hundred viewers.
+
+    python -m benchmarks.followers [--seeds N] [--json]
+
+A Chromium tells the shipped talk in a server, another one follows it by its link, and so do a hundred
+sockets, which take maps as a browser does. In N rounds (`--seeds`) the teller goes on by a beat, of which
+the third starts the training, or back by one. Counted are seconds from the key to the message with the beat
+at each socket, and to the beat on the screen of the other Chromium.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import sys
+import time
+from typing import Any
+
+from playwright.sync_api import Page
+
+from benchmarks.stream import sockets
+from benchmarks.tools.browser import SIZE, chromium
+from benchmarks.tools.measuring import end, options
+from benchmarks.tools.server import Server
+
+FOLLOWERS = 100
+WITHIN = 1.0
+"""Seconds in which every follower stands where the teller stands."""
+DRAWN = ".headlight-player[data-story] .st-key-live_map svg.main-svg"
+
+
+def opened(page: Page, address: str) -> Page:
+    """A page on which a story is told."""
+    page.goto(address)
+    page.wait_for_selector(DRAWN)
+    page.wait_for_timeout(3000)
+    return page
+
+
+def main() -> int:
+    """Print a line for each round, then the slowest; exit status 1 where a limit is not met."""
+    arguments = options(__doc__, seeds=6)
+    rows: list[dict[str, Any]] = []
+    with Server("app.py") as server, chromium() as browser:
+        teller = opened(browser.new_page(viewport=SIZE), f"{server.address}/stories?story=talk")
+        found = re.search(r"run=([^&]+)", teller.url)
+        assert found is not None
+        viewer = opened(browser.new_context(viewport=SIZE).new_page(), teller.url)
+        teller.keyboard.press("Space")  # fills the screen
+        with sockets(server, found[1], FOLLOWERS) as viewers:
+            time.sleep(3)
+            for number in range(arguments.seeds):
+                for one in viewers:
+                    one.beats.clear()
+                back = number > 1 and not number % 2
+                began = time.perf_counter()
+                teller.keyboard.press("PageUp" if back else "Space")
+                place = int(teller.evaluate("document.querySelector('.headlight-player').dataset.beat"))
+                viewer.wait_for_function(
+                    "at => Number(document.querySelector('.headlight-player').dataset.beat) === at", arg=place
+                )
+                seen = time.perf_counter() - began
+                time.sleep(2)
+                heard = [one.beats.get(place, float("inf")) - began for one in viewers]
+                rows.append(
+                    {"beat": place, "screen": seen, "median": statistics.median(heard), "last": max(heard)}
+                )
+                sys.stdout.write(
+                    f"beat {place}: Chromium {seen:.2f} s, of {FOLLOWERS} viewers the median "
+                    f"{rows[-1]['median']:.2f} s, the last {rows[-1]['last']:.2f} s\n"
+                )
+    last = max(max(row["last"], row["screen"]) for row in rows)
+    figures = {f"from a key of a talk to its beat at the last of {FOLLOWERS} viewers": f"{last:.2f} s"}
+    return end(arguments, rows, {"followed": last <= WITHIN}, figures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""The page of stories, without a browser: what is listed, told, commanded, withheld and written."""
+
+from __future__ import annotations
+
+import pytest
+
+from pages.telling.telling import hides_of, named, packed
+from tests.pages.conftest import TINY
+from tests.pages.visitor import unescaped
+from transformer.errors import InputError
+from transformer.runs.registry import REGISTRY
+from transformer.stories.files import ENVIRONMENT, read_story
+from transformer.tasks import completed
+
+FILE = """
+title = "Two steps"
+
+[runs.small]
+n_encoder_layers = 1
+n_decoder_layers = 1
+n_heads = 2
+d_model = 8
+d_ff = 16
+max_letters = 6
+batch_size = 4
+steps = 30
+goal = "none"
+
+[[beat]]
+says = "Nothing yet."
+word = "frog"
+kind = "cross"
+
+[[beat]]
+says = "It trains."
+command = "start"
+pace = 1
+
+[[beat]]
+says = "Which letter?"
+row = 2
+hides = "row"
+
+[[beat]]
+says = "It is held."
+command = "pause"
+"""
+
+
+@pytest.fixture
+def told(visit):
+    """The page on which the visitor tells that story."""
+    return visit({"story": packed(FILE)}, page="stories")
+
+
+def move(visitor, at, shown=()):
+    """What the browser sends after a key."""
+    return visitor.tell({"at": at, "shown": list(shown), "recorded": [], "by": "a page"})
+
+
+def runs_of(visitor):
+    return {name: REGISTRY.get(one["run"]) for name, one in visitor.player["story"]["runs"].items()}
+
+
+def test_the_list_has_the_stories_that_ship_the_tour_first_and_those_of_the_folder(
+    visit, tmp_path, monkeypatch
+):
+    (tmp_path / "mine.toml").write_text(FILE)
+    (tmp_path / "broken.toml").write_text('title = "x"\n\n[[beat]]\nsays = "a"\nstep = "soon"\n')
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    visitor = visit({}, page="stories")
+    links = [unescaped(one.proto.label) for one in visitor.at.get("page_link")]
+    shipped = ["**A first tour**", "**Fifteen minutes for a class**", "**Attention in five minutes**"]
+    assert [one for one in links if one != "**Two steps**"] == shipped
+    assert "**Two steps**" in links
+    assert [error for error in visitor.errors if error.startswith("broken.toml: Line 5, beat 1")]
+
+
+def test_commands_are_obeyed_once_each_in_order_however_the_screen_goes_to_and_fro(told):
+    run = runs_of(told)["small"]
+    assert run.view.state == "idle"
+    move(told, 1)
+    told.once(lambda: run.view.step > 0)
+    assert run.view.pace == 1
+    move(told, 3)
+    told.once(lambda: run.view.state == "paused")
+    run.resume().result(10)
+    for at in (0, 3, 1, 2):
+        move(told, at)
+    assert run.view.state == "training"
+    assert REGISTRY.owners.told(run.id)["obeyed"] == [0, 1, 2, 3]
+    run.stop().result(10)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"at": 10**30},
+        {"at": -5},
+        {"at": True},
+        {"shown": [[1], "x", 99, -1, None]},
+        {"recorded": [{}, "other"]},
+        {"by": "x" * 10_000},
+        {"at": "1"},
+        {"shown": 1},
+    ],
+    ids=str,
+)
+def test_whatever_a_visitor_sends_the_teller_stands_at_a_beat_of_the_story(told, sent):
+    told.tell({"at": 0, "shown": [], "recorded": [], "by": "a page"} | sent)
+    at = told.player["story"]["told"]
+    assert at["at"] in range(4)
+    assert (at["shown"], at["recorded"]) == ([], [])
+    assert len(at["by"]) <= 20
+
+
+def test_a_row_is_withheld_until_its_beat_has_shown_it(told):
+    withheld = told.player["story"]["runs"]["small"]["hidden"]
+    assert withheld
+    move(told, 2)
+    assert told.player["story"]["runs"]["small"]["hidden"] == withheld
+    move(told, 2, shown=[2])
+    assert told.player["story"]["runs"]["small"]["hidden"] == ""
+
+
+def test_of_a_recording_all_that_follows_its_moment_is_withheld_until_it_is_guessed():
+    story = named("class")
+    place = next(i for i, beat in enumerate(story.beats) if beat.hides == "later")
+    (hidden,) = hides_of(story, "recorded", frozenset())
+    turned = 123
+    assert hidden.after == int(0.9 * turned)
+    assert hides_of(story, "recorded", frozenset({place})) == ()
+    assert all(one.after < 0 for one in hides_of(story, "reverse", frozenset({place})))
+
+
+def test_a_viewer_follows_and_commands_nothing(told, visit):
+    run = runs_of(told)["small"]
+    move(told, 1)
+    viewer = visit({"story": packed(FILE), "run": run.id}, page="stories")
+    assert viewer.player["run"] == run.id
+    assert viewer.player["story"]["told"]["at"] == 1
+    assert not viewer.player["story"]["tells"]
+    move(viewer, 3)
+    assert REGISTRY.owners.told(run.id)["at"] == 1
+    assert run.view.state in ("queued", "training")
+    run.stop().result(10)
+
+
+def test_told_with_a_run_of_another_depth_it_says_which_beats_do_not_fit(visit):
+    deep = FILE + '\n[[beat]]\nsays = "Deep."\nhead = "decoder.1.cross.1"\n'
+    visitor = visit(TINY).press("run_start").until("finished")
+    other = visit(
+        {"story": packed(deep), "run": visitor.run.id},
+        session={"tokens": visitor.at.session_state["tokens"]},
+        page="stories",
+    )
+    assert other.player["run"] == visitor.run.id
+    assert len(other.player["story"]["beats"]) == 4
+    assert other.says("Beat 5 is left out: the decoder has 1 layers")
+    with pytest.raises(InputError, match="damaged"):
+        named("~???")
+
+
+def test_what_is_on_the_screen_becomes_a_beat_of_a_story_that_can_be_read(visit):
+    visitor = visit(TINY).press("run_start").until("finished")
+    visitor.press("add_beat")
+    visitor.press("add_beat")
+    story = read_story(visitor.at.session_state["own_story"])
+    assert [beat.page for beat in story.beats] == ["Watch", "Watch"]
+    (role,) = story.runs.values()
+    assert role.config == completed(visitor.run.config)
+    assert story.beats[0].word in visitor.run.words
+    visitor.at.switch_page("stories.py")
+    visitor.look()
+    assert visitor.at.text_area(key="story_text").value == visitor.at.session_state["own_story"]
+    visitor.at.text_area(key="story_text").set_value('title = "x"\n[[beat]]\nsays = ""\n')
+    visitor.look()
+    assert "Line 3, beat 1" in visitor.errors[0]
