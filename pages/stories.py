@@ -153,7 +153,7 @@ def watched() -> None:
             "plotly": plotly(),
             "seen": seen_of(anchor.view),
             "fileName": f"headlight-seed{anchor.config.seed}",
-            "story": data | {"tells": tells, "notes": "notes" in st.query_params},
+            "story": data | {"tells": tells, "notes": "notes" in st.query_params, "problem": session.problem},
         },
         on_chosen_change=move,
         on_cell_change=left,

@@ -1,25 +1,34 @@
-"""The command line: `train` as in the app, `data` shows examples, `attend` asks a saved run."""
+"""The command line: starts the app, trains as the app does, shows examples, asks a saved run."""
 
 from __future__ import annotations
 
 import sys
-
-from transformer.commands import attend, data, train
-from transformer.commands.line import OneLineParser
+from pathlib import Path
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command.
+    """Run one command; without one, start the app.
 
     Returns:
         0 where it did what was asked, 1 if a training missed its target, failed or was interrupted, 2 for bad
         arguments.
     """
-    parser = OneLineParser(prog="python -m transformer", description="Headlight without a page.")
+    try:
+        from transformer.commands import app, attend, data, train
+        from transformer.commands.line import OneLineParser
+    except ModuleNotFoundError as error:
+        sys.stderr.write(
+            f"headlight: {error.name} is not installed. Install all that the commands need: "
+            "pip install 'headlight-attention[app]'\n"
+        )
+        return 2
+    named = Path(sys.argv[0]).stem == "headlight"
+    prog = "headlight" if named else "python -m transformer"
+    parser = OneLineParser(prog=prog, description="Watch attention heads learn.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
-    for command in (train, data, attend):
+    for command in (app, train, data, attend):
         command.add(commands)
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse_args(sys.argv[1:] or ["app"] if argv is None else argv)
     code: int = arguments.run(arguments)
     return code
 

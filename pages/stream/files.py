@@ -16,8 +16,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+import transformer
+
 _PAGES = Path(__file__).parents[1]
-PLAYER = _PAGES.parent / "transformer" / "player" / "browser"
+PLAYER = Path(transformer.__file__).parent / "player" / "browser"
 _SCRIPTS = {path.name: path for path in (*PLAYER.glob("*.js"), *(_PAGES / "runs").glob("*/*.js"))}
 _LOADER = Path(__file__).with_name("loader.js")
 _FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}

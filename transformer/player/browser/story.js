@@ -235,7 +235,7 @@ export class Story {
       if (data.kind === "tour") return undefined; // alone, one can wait
       return this.standIn.length ? this.playRecording() : this.show(this.at + 1);
     }
-    return this.done() ? this.skip() : undefined;
+    return data.kind === "talk" || this.done() ? this.skip() : undefined;
   }
 
   skip() {
@@ -347,14 +347,15 @@ export class Story {
 
   // The sentence, with this run's numbers in it; the other one where the run has ended without showing it.
   sentence() {
-    const { says, otherwise, until, step } = this.beat;
+    const { says: asked, otherwise, answer, until, step, hides } = this.beat;
+    const says = hides && !this.asks && answer ? answer : asked;
     const ended = this.nows.length > 0 && this.nows.every(({ state }) => ENDED.includes(state));
     const indices = (this.player?.source.sides ?? [this.player]).map((side) => (side?.source ?? side)?.index);
     const [right, other] = indices.map((index) => index?.segments.at(-1).counted).map((found) => found && `${counted(found[0])} of ${counted(found[1])}`);
     const [loss, otherLoss] = indices.map((index) => index?.losses.findLast((one) => one !== null)?.toFixed(3));
     const [turned, head] = this.nows[0]?.turned ?? [];
     const values = { right, other, loss, "other loss": otherLoss, turned: turned && counted(turned), head };
-    const lacks = `${until} ${step}`.includes("turned") && !turned && this.beat.hides !== "later";
+    const lacks = `${until} ${step}`.includes("turned") && !turned && hides !== "later";
     const asks = says.match(/\{[\w ]+\}/g) ?? [];
     if (otherwise && ended && (lacks || asks.some((one) => !values[one.slice(1, -1)]))) return otherwise;
     return says.replace(/\{([\w ]+)\}/g, (whole, name) => (name in values ? values[name] ?? "…" : whole));
@@ -362,10 +363,11 @@ export class Story {
 
   write() {
     const { beat, data, panel } = this;
-    const there = data.notes || this.there(), done = data.notes || this.done(), { asks } = this;
+    const talks = data.kind === "talk", { asks } = this;
+    const there = data.notes || this.there(), done = talks || this.done();
     const stands = this.player && [beat.run, beat.against].some((name) => name && this.source(name) === data.runs[name].recording);
-    const said = data.notes ? beat.says : [asks || !beat.answer ? this.sentence() : beat.answer, this.judged()].filter(Boolean).join(" ");
-    const talks = data.kind === "talk", lacks = !there && this.standIn.length > 0;
+    const said = data.notes ? beat.says : [this.sentence(), this.judged()].filter(Boolean).join(" ");
+    const lacks = !there && this.standIn.length > 0;
     const waits = there ? "" : talks && lacks ? "Waiting for the run; Space plays the recording." : "Waiting for the run.";
     const begins = talks && !data.notes && !this.filled ? "Space fills the screen and goes on; Escape ends." : "";
     const guess = !asks ? "" : data.tells ? `Your guess? Choose a column${talks ? "; Space shows the answer" : ""}.` : this.guess === undefined ? "Your guess? Choose a column." : "The speaker shows the answer.";

@@ -1,0 +1,111 @@
+"""What `pip install .` brings: the app, from any folder, and what the README's command installs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import urllib.request
+import zipfile
+from pathlib import Path
+
+import pytest
+from hatchling.build import build_sdist, build_wheel
+
+from benchmarks.tools.server import free_port, surroundings, until_healthy
+from pages.stream.files import files
+from transformer.runs.demo import SHIPPED
+from transformer.storage.bundle import unpack
+
+ROOT = Path(__file__).parents[1]
+
+
+def named(requirement):
+    """A requirement's name and its bounds."""
+    return re.fullmatch(r"([A-Za-z0-9-]+)([=>].*)", requirement.split("#")[0].strip()).groups()
+
+
+def test_the_package_asks_for_what_the_requirements_file_installs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = dict(map(named, project["dependencies"] + project["optional-dependencies"]["app"]))
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    installed = dict(named(line) for line in lines if not line.startswith("#"))
+    least, pinned = asked.pop("torch"), installed.pop("torch")
+    assert asked == installed
+    assert pinned.startswith("==" + least.removeprefix(">="))
+    assert "streamlit" not in dict(map(named, project["dependencies"]))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Folder with the wheel as it is installed, and with the sdist unpacked."""
+    folder = tmp_path_factory.mktemp("built")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        wheel, sdist = build_wheel(str(folder)), build_sdist(str(folder))
+    zipfile.ZipFile(folder / wheel).extractall(folder / "installed")
+    with tarfile.open(folder / sdist) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def test_wheel_and_sdist_hold_every_file_of_the_app(built):
+    tracked = subprocess.run(
+        ["git", "ls-files", "app.py", "pages", "transformer", ".streamlit/config.toml"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    (source,) = built.glob("headlight_attention-*/")
+    for name in tracked:
+        inside = name if name.startswith("transformer/") else f"transformer/_app/{name}"
+        assert (built / "installed" / inside).read_bytes() == (ROOT / name).read_bytes()
+        assert (source / name).exists()
+
+
+def test_the_installed_app_opens_a_run_from_any_folder(built, tmp_path):
+    folder, port = tmp_path / "runs" / "mine", free_port()
+    folder.mkdir(parents=True)
+    unpack(SHIPPED.read_bytes(), folder)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "transformer", "open", str(folder), "--port", str(port)],
+        cwd=elsewhere,
+        env=surroundings() | {"PYTHONPATH": str(built / "installed")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        until_healthy(server, f"http://127.0.0.1:{port}")
+        assert re.fullmatch(rf"The run: http://localhost:{port}/\?run=[\w-]+\n", server.stdout.readline())
+        module = next(name for name in files() if name.endswith("/player.js"))
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/files/{module}") as answer:
+            assert answer.read() == files()[module].read_bytes()
+    finally:
+        server.terminate()
+        server.wait(30)
+        server.stdout.close()
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_folder_that_is_no_run_is_refused_in_one_line(tmp_path):
+    command = [sys.executable, "-m", "transformer", "open", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "is not a saved run: run.json cannot be read" in done.stderr
+
+
+def test_without_the_packages_of_the_app_a_command_says_what_to_install():
+    code = "import sys; sys.modules['tqdm'] = None; import transformer.__main__ as it; sys.exit(it.main([]))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "headlight: tqdm is not installed. Install all that the commands need: "
+        "pip install 'headlight-attention[app]'\n"
+    )

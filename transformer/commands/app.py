@@ -1,0 +1,51 @@
+"""`app` starts the web app; `open` starts it on a run's folder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from transformer.commands.line import complain
+from transformer.errors import InputError
+from transformer.storage.format import read_run_file
+from transformer.storage.library import ENVIRONMENT
+
+_PACKAGE = Path(__file__).parents[1]
+SCRIPT = next(path for path in (_PACKAGE / "_app" / "app.py", _PACKAGE.parent / "app.py") if path.exists())
+"""Of an installed package, or of a checkout."""
+
+
+def add(commands: Any) -> None:
+    """Add both commands and their arguments."""
+    app = commands.add_parser("app", help="start the web app", description="Start the web app.")
+    opens = commands.add_parser(
+        "open", help="start the web app on a run", description="Start the web app on a run's folder."
+    )
+    opens.add_argument("folder", type=Path, metavar="DIR", help="the run's folder, such as runs/mine")
+    for command in (app, opens):
+        command.add_argument("--port", type=int, default=8501, help="of the server (default: 8501)")
+        command.set_defaults(run=run, folder=None)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Become the server of the app. Returns 2 where it cannot be started."""
+    if find_spec("streamlit") is None:
+        complain("The app needs more packages. Install them: pip install 'headlight-attention[app]'")
+        return 2
+    surroundings = dict(os.environ)
+    if arguments.folder is not None:
+        folder = arguments.folder.resolve()
+        try:
+            id_ = read_run_file(folder).id
+        except InputError as error:
+            complain(str(error))
+            return 2
+        surroundings[ENVIRONMENT] = str(folder.parent)
+        sys.stdout.write(f"The run: http://localhost:{arguments.port}/?run={id_}\n")
+        sys.stdout.flush()
+    command = [sys.executable, "-m", "streamlit", "run", str(SCRIPT), "--server.port", str(arguments.port)]
+    os.execve(sys.executable, command, surroundings)  # a signal to this process is one to the server
