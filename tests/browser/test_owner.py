@@ -16,6 +16,7 @@ def started(watch):
     watch.open(LONG)
     watch.click("run_start")
     watch.until(lambda: watch.state == "training" and watch.number("live_map", "step") > 0)
+    watch.until(lambda: "run=" in watch.page.url)
     run = watch.page.url.split("run=")[1].split("&")[0]
     watch.until(lambda: run in (watch.page.evaluate("localStorage['headlight-runs']") or ""), what="its key")
     return run

@@ -388,9 +388,11 @@ export class Player {
     this.texts.header({ ...shown, over: this.over });
     this.root.dataset.step = step;
     if (this.whole || !this.model) drawMap(this.map, index.kinds, this.head()[0], (kind, site) => this.pick(kind, site));
-    const newest = index.steps.at(-1);
+    const last = index.steps.at(-1), newest = Math.max(last, now?.at ?? 0);
+    // Of a run that trains the newest step is known before the index has it: the last of the index is not LIVE.
+    const steps = newest > last ? [...index.steps, newest] : index.steps;
     this.control.show({
-      steps: index.steps, step, live, playing: this.playing, moments: index.moments, state: now?.state ?? "recorded",
+      steps, step, live, playing: this.playing, moments: index.moments, state: now?.state ?? "recorded",
       planned: now?.planned ?? newest, last: now ? (now.state === "training" ? now.planned : now.step) : newest,
     });
     if (this.whole) this.texts.around({ ...shown, sentence: this.sentence });
