@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from transformer.runs.run import Run
     from transformer.training.loop import train
     from transformer.training.state import TrainState
+    from transformer.watching.attention import attention_of
 
 _HOMES = {
     "RECIPES": "transformer.recipes",
@@ -27,6 +28,7 @@ _HOMES = {
     "TrainConfig": "transformer.config",
     "TrainState": "transformer.training.state",
     "Transformer": "transformer.model.transformer",
+    "attention_of": "transformer.watching.attention",
     "record": "transformer.recording.tape",
     "train": "transformer.training.loop",
 }
@@ -40,6 +42,7 @@ __all__ = [
     "TrainConfig",
     "TrainState",
     "Transformer",
+    "attention_of",
     "record",
     "train",
 ]

@@ -16,28 +16,29 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-import transformer
+
+def _folder_of(package: str) -> Path:
+    spec = find_spec(package)  # without loading it
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
 
 _PAGES = Path(__file__).parents[1]
-PLAYER = Path(transformer.__file__).parent / "player" / "browser"
+PLAYER = _folder_of("transformer") / "player" / "browser"
 _SCRIPTS = {path.name: path for path in (*PLAYER.glob("*.js"), *(_PAGES / "runs").glob("*/*.js"))}
 _LOADER = Path(__file__).with_name("loader.js")
 _FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}
 """A name never means another content: it has the content's hash in it, or a version."""
 
 
-def _plotly_path() -> Path:
-    spec = find_spec("plotly")  # without loading it
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "package_data" / "plotly.min.js"
-
-
 @cache
 def files() -> dict[str, Path]:
     """Name in the address to the file; nothing else is handed out. Modules find each other beside them."""
     content = hashlib.sha256(b"".join(path.read_bytes() for path in _SCRIPTS.values())).hexdigest()[:10]
-    return {f"{content}/{name}": path for name, path in _SCRIPTS.items()} | {plotly(): _plotly_path()}
+    return {f"{content}/{name}": path for name, path in _SCRIPTS.items()} | {
+        plotly(): _folder_of("plotly") / "package_data" / "plotly.min.js"
+    }
 
 
 @cache

@@ -1,0 +1,170 @@
+"""The attention weights of any PyTorch model, from a forward pass that leaves the model as it was."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from transformer.errors import InputError
+
+Weights = dict[str, np.ndarray[Any, np.dtype[np.float32]]]
+Function = Callable[[nn.Module, Any], Mapping[str, Tensor]]
+
+_CALL = inspect.signature(nn.MultiheadAttention.forward)
+_LISTS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
+"""Where an output of the `transformers` library has its attention weights."""
+
+
+def attention_of(model: nn.Module, inputs: Any, attention: Function | None = None) -> Weights:
+    """The attention weights of a model for some inputs.
+
+    The model is called once, in eval mode and without gradients. Its mode, hooks, gradients and random
+    streams are afterwards as before, also if the call fails; of a compiled model the original is called.
+
+    Args:
+        model: with `nn.MultiheadAttention` (as `nn.Transformer` has it), or of the `transformers` library.
+        inputs: a tensor, a tuple of positional arguments, or a mapping of keyword arguments.
+        attention: for any other model, returns name to weights of shape (B, H, Q, K).
+
+    Returns:
+        Name of each attention module to its weights, (B, H, Q, K), in the order in which they were called.
+        A module that is called again has "#2" behind its name.
+
+    Raises:
+        InputError: no attention weights were found, or some have another shape.
+    """
+    model = getattr(model, "_orig_mod", model)  # torch.compile wraps it
+    with _as_before(model), torch.no_grad():
+        model.eval()
+        if attention is not None:
+            found = dict(attention(model, inputs))
+        elif _is_of_transformers(model):
+            found = _returned(model, inputs)
+        else:
+            found = _hooked(model, inputs)
+    if not found:
+        raise InputError(
+            f"{type(model).__name__} has no attention that can be observed: none of its modules is an "
+            "nn.MultiheadAttention that was called. Pass a function attention(model, inputs) that returns "
+            "name to weights of shape (B, H, Q, K)."
+        )
+    return {name: _checked(name, weights) for name, weights in found.items()}
+
+
+def _checked(name: str, weights: object) -> np.ndarray[Any, np.dtype[np.float32]]:
+    if not isinstance(weights, Tensor) or weights.dim() != 4:
+        what = f"shape {tuple(weights.shape)}" if isinstance(weights, Tensor) else type(weights).__name__
+        raise InputError(f"The attention weights {name!r} are of {what}; expected is a tensor (B, H, Q, K).")
+    array: np.ndarray[Any, np.dtype[np.float32]] = weights.detach().float().cpu().numpy()
+    return array
+
+
+def _call(model: nn.Module, inputs: Any, **more: Any) -> Any:
+    if isinstance(inputs, Mapping):
+        return model(**{**inputs, **more})
+    return model(*(inputs if isinstance(inputs, tuple) else (inputs,)), **more)
+
+
+@contextmanager
+def _as_before(model: nn.Module) -> Iterator[None]:
+    """Give the model back its mode, module by module, and torch its random streams."""
+    modes = [(module, module.training) for module in model.modules()]
+    devices = {one.device.index or 0 for one in model.parameters() if one.device.type == "cuda"}
+    with torch.random.fork_rng(sorted(devices)):
+        try:
+            yield
+        finally:
+            for module, training in modes:
+                module.training = training
+
+
+# nn.MultiheadAttention.
+
+
+def _hooked(model: nn.Module, inputs: Any) -> dict[str, Tensor]:
+    """The weights of every `nn.MultiheadAttention`, asked for by hooks for this pass alone."""
+    found: dict[str, Tensor] = {}
+    fast = torch.backends.mha.get_fastpath_enabled()
+    with ExitStack() as hooks:
+        hooks.callback(torch.backends.mha.set_fastpath_enabled, fast)
+        torch.backends.mha.set_fastpath_enabled(False)  # it would call no module, or return no weights
+        for name, module in model.named_modules():
+            if isinstance(module, nn.MultiheadAttention):
+                _hook(hooks, name or type(module).__name__, module, found)
+        _call(model, inputs)
+    return found
+
+
+def _hook(hooks: ExitStack, name: str, module: nn.MultiheadAttention, found: dict[str, Tensor]) -> None:
+    asked: list[tuple[bool, bool]] = []  # whether the caller wants weights, and their mean over heads
+
+    def before(_: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        call = _CALL.bind(module, *args, **kwargs)
+        call.apply_defaults()
+        values = dict(call.arguments)
+        values.pop("self")
+        asked.append((values["need_weights"], values["average_attn_weights"]))
+        return (), values | {"need_weights": True, "average_attn_weights": False}
+
+    def after(_: nn.Module, args: Any, kwargs: Any, output: Any) -> tuple[Tensor, Tensor | None]:
+        result, weights = output
+        wanted, mean = asked.pop()
+        batched = weights if weights.dim() == 4 else weights.unsqueeze(0)
+        found[_free(name, found)] = batched
+        if not wanted:
+            return result, None
+        return result, weights.mean(dim=-3) if mean else weights
+
+    hooks.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
+    hooks.callback(module.register_forward_hook(after, with_kwargs=True).remove)
+
+
+def _free(name: str, found: Mapping[str, Tensor]) -> str:
+    """The name, with a number behind it if it is taken."""
+    number = 1
+    while (numbered := name if number == 1 else f"{name}#{number}") in found:
+        number += 1
+    return numbered
+
+
+# The `transformers` library.
+
+
+def _is_of_transformers(model: nn.Module) -> bool:
+    return any(base.__module__.split(".")[0] == "transformers" for base in type(model).__mro__)
+
+
+def _returned(model: Any, inputs: Any) -> dict[str, Tensor]:
+    """The weights that the model returns; each has the name of the innermost module that returned it."""
+    makers: dict[int, str] = {}  # id of a tensor to the module
+    kept: list[Any] = []  # so that no id is used again
+
+    def note(name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def returned(_: nn.Module, args: Any, output: Any) -> None:
+            for one in output if isinstance(output, tuple) else ():
+                if isinstance(one, Tensor) and one.dim() == 4:
+                    kept.append(one)
+                    makers.setdefault(id(one), name)
+
+        return returned
+
+    before = model.config._attn_implementation
+    with ExitStack() as hooks:
+        if before != "eager":  # other implementations return no weights
+            hooks.callback(model.set_attn_implementation, before)
+            model.set_attn_implementation("eager")
+        for name, module in model.named_modules():
+            hooks.callback(module.register_forward_hook(note(name)).remove)
+        output = _call(model, inputs, output_attentions=True, return_dict=True)
+    found: dict[str, Tensor] = {}
+    for kind in _LISTS:
+        for layer, weights in enumerate(getattr(output, kind, None) or ()):
+            if weights is not None:
+                found[_free(makers.get(id(weights), f"{kind}.{layer}"), found)] = weights
+    return found
