@@ -41,7 +41,7 @@ if name is None:
             st.markdown(plain(found.about), width="stretch")
             if session.run is not None and REGISTRY.get(session.run) is not None:
                 with_run = {"story": key, "run": session.run}
-                st.page_link("stories.py", label="with the run on the screen", query_params=with_run)
+                st.page_link("stories.py", label="with your run", query_params=with_run)
     with st.sidebar:
         upload()
     own_story()

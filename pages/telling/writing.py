@@ -16,7 +16,7 @@ from pages.telling.telling import packed
 from transformer.errors import InputError
 from transformer.player.sentences import narration
 from transformer.recording.frame import sites_of
-from transformer.recording.view import RunView
+from transformer.recording.view import ENDED, IDLE, RunView
 from transformer.runs.watched import Watched
 from transformer.stories.files import MOST_BYTES, read_story, with_beat
 from transformer.stories.story import INSIDE, RACE
@@ -62,7 +62,9 @@ def _beat(view: RunView, word: str) -> dict[str, Any]:
     at = selection.step()
     found |= {"page": page, "word": word, "kind": kind}
     found["head"] = f"{kept[0]}.{kept[1] + 1}" if kept else "clearest"
-    found["step"] = "live" if at is None else str(at)
+    found["step"] = str(at) if at is not None else "end" if view.state in ENDED else "live"
+    if view.state != IDLE:
+        found["command"] = "start"  # which is done once, by the first beat of a run
     if page == INSIDE and session.box is not None:
         found["box"] = session.box.box
     return found

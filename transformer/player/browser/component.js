@@ -60,6 +60,11 @@ history.pushState = (state, unused, address) => {
   const [before, after] = [new URL(location.href), new URL(address, location.href)];
   const [had, has] = [before.searchParams, after.searchParams];
   if (before.pathname === after.pathname) {
+    // From the list of stories to one, or back; what a page that is come to writes is not of a story.
+    if (had.has("story") !== has.has("story")) {
+      if (has.has("story") || !has.size) push(state, unused, address);
+      return;
+    }
     // A page that names a word always does: this is of one that is being left, or was.
     if (had.has("word") ? !has.has("word") : had.has("run") && !has.has("run")) return;
     const other = had.get("step") !== has.get("step") || (had.has("run") && had.get("run") !== has.get("run"));

@@ -1,5 +1,6 @@
 // A story: beats that are told with keys, on one run, a race or the picture of a model; what is hidden is guessed first.
 
+import { nearest, upTo } from "./chunks.js";
 import { leaving, whenGone, whenRun } from "./component.js";
 import { counted } from "./control.js";
 import { element } from "./element.js";
@@ -350,14 +351,18 @@ export class Story {
     const { says: asked, otherwise, answer, until, step, hides } = this.beat;
     const says = hides && !this.asks && answer ? answer : asked;
     const ended = this.nows.length > 0 && this.nows.every(({ state }) => ENDED.includes(state));
-    const indices = (this.player?.source.sides ?? [this.player]).map((side) => (side?.source ?? side)?.index);
-    const [right, other] = indices.map((index) => index?.segments.at(-1).counted).map((found) => found && `${counted(found[0])} of ${counted(found[1])}`);
-    const [loss, otherLoss] = indices.map((index) => index?.losses.findLast((one) => one !== null)?.toFixed(3));
+    const { player } = this, at = player?.index ? player.step() : null;
+    const sides = at === null ? [] : player.source.sides?.map(({ source }, i) => [source.index, player.source.at(at).steps[i]]) ?? [[player.index, at]];
+    const [right, other] = sides.map(([index, place]) => upTo(index.segments, place).counted).map(([found, of]) => `${counted(found)} of ${counted(of)}`);
+    const [loss, otherLoss] = sides.map(([index, place]) => index.losses[nearest(index.steps, place)]?.toFixed(3));
     const [turned, head] = this.nows[0]?.turned ?? [];
     const values = { right, other, loss, "other loss": otherLoss, turned: turned && counted(turned), head };
     const lacks = `${until} ${step}`.includes("turned") && !turned && hides !== "later";
     const asks = says.match(/\{[\w ]+\}/g) ?? [];
-    if (otherwise && ended && (lacks || asks.some((one) => !values[one.slice(1, -1)]))) return otherwise;
+    const unknown = lacks || asks.some((one) => !values[one.slice(1, -1)]);
+    if (otherwise && ended && unknown) return otherwise;
+    const [now] = this.nows;
+    if (unknown && asks.length && now?.newest !== null && !ended) return `The run is at step ${counted(now?.newest ?? 0)}.`;
     return says.replace(/\{([\w ]+)\}/g, (whole, name) => (name in values ? values[name] ?? "…" : whole));
   }
 
