@@ -107,7 +107,7 @@ export class Story {
     const { player } = this;
     player.wanted = this.look().word;
     player.noticed = (now) => this.noticed(now);
-    player.cell = ([, column]) => this.pressed(column);
+    player.cell = (point) => this.pressed(point);
     player.kept = (cell) => cell && this.does("box");
     player.first = () => this.drawn();
     if (page === "Look inside" && this.beat.box) player.model.opened({ box: this.beat.box, head: this.beat.pinned?.[1] ?? 0 });
@@ -142,7 +142,7 @@ export class Story {
   show(at, quiet = false) {
     if (!quiet && !this.data.tells) this.follows = false;
     this.at = Math.max(0, Math.min(this.data.beats.length - 1, at));
-    this.guess = undefined;
+    this.guess = this.told = undefined;
     this.open();
     const { player } = this;
     if (player) {
@@ -236,7 +236,7 @@ export class Story {
       if (data.kind === "tour") return undefined; // alone, one can wait
       return this.standIn.length ? this.playRecording() : this.show(this.at + 1);
     }
-    return data.kind === "talk" || this.done() ? this.skip() : undefined;
+    return data.kind === "talk" || this.done() ? this.skip() : this.lead();
   }
 
   skip() {
@@ -300,9 +300,21 @@ export class Story {
   }
 
   // A cell of the large map: the guess, or what the beat asks for.
-  pressed(column) {
-    if (this.asks) this.reveal(column);
-    else this.does("cell");
+  pressed([row, column]) {
+    if (this.asks) return this.reveal(column);
+    const { player } = this, maps = player.shown;
+    if (maps?.large) {
+      const { rows, columns } = maps.look.kinds[player.at.kind], weight = maps.large(...player.head()).weights[row]?.[column];
+      this.told = `Row ${plain(rows[row])}, column ${plain(columns[column])}: ${percent(weight ?? 0)}.`;
+    }
+    this.does("cell");
+    return this.write();
+  }
+
+  // Where the beat asks for something to be done, the keyboard goes there.
+  lead() {
+    const [there] = document.querySelectorAll(TARGETS[this.beat.points] ?? ".none");
+    (there?.matches("[tabindex]") ? there : there?.querySelector("input, button, [tabindex='0']"))?.focus();
   }
 
   chosen(at) {
@@ -376,7 +388,7 @@ export class Story {
     const waits = there ? "" : talks && lacks ? "Waiting for the run; Space plays the recording." : "Waiting for the run.";
     const begins = talks && !data.notes && !this.filled ? "Space fills the screen and goes on; Escape ends." : "";
     const guess = !asks ? "" : data.tells ? `Your guess? Choose a column${talks ? "; Space shows the answer" : ""}.` : this.guess === undefined ? "Your guess? Choose a column." : "The speaker shows the answer.";
-    const hint = [`${this.at + 1} / ${data.beats.length}`, stands && "recorded", this.follows ? "" : "You go your own way.", data.problem, guess || waits || (done ? begins : DOES[beat.until])];
+    const hint = [`${this.at + 1} / ${data.beats.length}`, stands && "recorded", this.follows ? "" : "You go your own way.", data.problem, guess || waits || (done ? this.told ?? begins : DOES[beat.until])];
     set(this.said, said);
     set(this.hint, hint.filter(Boolean).join(" · "));
     this.root.dataset.beat = this.at;
@@ -404,7 +416,7 @@ export class Story {
     const key = JSON.stringify([asks, beat.hides && columns]);
     if (key === this.offered) return;
     this.offered = key;
-    this.choices.replaceChildren(...(asks ? columns.map((name, column) => element("button", { type: "button", textContent: name, onclick: () => this.pressed(column) })) : []));
+    this.choices.replaceChildren(...(asks ? columns.map((name, column) => element("button", { type: "button", textContent: name, onclick: () => this.reveal(column) })) : []));
     if (player) player.hidden = asks && beat.hides === "row" ? { word: beat.word, kind: beat.kind, row: beat.row - 1 } : null;
     if (player?.looks) player.looks = null;
     player?.draw(true);
