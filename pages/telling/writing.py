@@ -72,8 +72,8 @@ def _beat(view: RunView, word: str) -> dict[str, Any]:
 
 def offer_tour(run: Watched | None) -> None:
     """Offer the tour to those who have no run yet."""
-    if run is None:
-        with st.sidebar, st.container(key="offer_tour"):
+    with st.sidebar, st.container(key="offer_tour"):  # empty or not: what comes below keeps its place
+        if run is None:
             query = {"story": "tour"}
             st.page_link(
                 "stories.py", label="New here? Take the tour.", icon=":material/tour:", query_params=query

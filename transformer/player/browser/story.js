@@ -27,6 +27,8 @@ const TARGETS = {
 const percent = (share) => `${Math.round(100 * share)}%`;
 const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) % 60).padStart(2, "0")}`;
 
+const guesses = new Map(); // run and beat to a column, also where Streamlit mounts the page anew
+
 export class Story {
   // data: as pages/telling has it, with `tells` and `notes`. hooks: {base, plotly, fileName, tell, changed, leave, refused}
   constructor(root, data, anchor, hooks) {
@@ -142,7 +144,7 @@ export class Story {
   show(at, quiet = false) {
     if (!quiet && !this.data.tells) this.follows = false;
     this.at = Math.max(0, Math.min(this.data.beats.length - 1, at));
-    this.guess = this.told = undefined;
+    this.told = undefined;
     this.open();
     const { player } = this;
     if (player) {
@@ -326,11 +328,16 @@ export class Story {
 
   // Show what was hidden; the server sends it with another ticket.
   reveal(column) {
-    this.guess = column;
+    guesses.set(`${this.anchor} ${this.at}`, column);
     if (!this.data.tells) return this.write(); // the speaker shows it
     this.shown.add(this.at);
     this.tell();
     return this.write();
+  }
+
+  // The column that was guessed; undefined: none.
+  get guess() {
+    return guesses.get(`${this.anchor} ${this.at}`);
   }
 
   // ---- What is said ----
