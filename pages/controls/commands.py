@@ -88,8 +88,9 @@ def begin(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
                 run, edited = _start(run, config, edited), False
         except InputError as error:
             session.problem = str(error)
-    if run.id == session.draft and run.view.state != IDLE:
-        run = _keep(ownership.command(run))
+    begun = REGISTRY.get(session.draft)
+    if begun is not None and begun.view.state != IDLE:
+        run = _keep(ownership.command(begun))
     return run
 
 
@@ -120,14 +121,14 @@ def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
         watched, before = drafts.new_draft(config, run), run.id
     new = ownership.command(watched)
     new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
-    _keep(new)
+    session.draft = new.id  # where a page that is broken off from here on leaves the run that has begun
     session.asked.pop("start", None)
     REGISTRY.start(new, after=before)
-    return new
+    return _keep(new)
 
 
 def _keep(run: Run) -> Run:
-    """A draft becomes a run. Start does it first: a page that is broken off meanwhile finds it chosen."""
+    """A draft becomes a run with its first step."""
     REGISTRY.adopt(run)
     selection.choose(run)
     if session.draft == run.id:
