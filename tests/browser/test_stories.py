@@ -150,6 +150,7 @@ def test_the_tour_is_taken_by_keyboard_alone_and_gives_back_what_was_on_the_scre
 
     def does(selector, *pressed, key="Tab"):
         told.next_is(ready=False)
+        told.page.wait_for_selector(selector)
         tab_to(told, selector, key)
         for one in pressed:
             keys.press(one)
