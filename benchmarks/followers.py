@@ -10,6 +10,7 @@ at each socket, and to the beat on the screen of the other Chromium.
 
 from __future__ import annotations
 
+import json
 import re
 import statistics
 import sys
@@ -18,7 +19,7 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from benchmarks.stream import sockets
+from benchmarks.stream import Counted, sockets
 from benchmarks.tools.browser import SIZE, chromium
 from benchmarks.tools.measuring import end, options
 from benchmarks.tools.server import Server
@@ -27,6 +28,21 @@ FOLLOWERS = 100
 WITHIN = 1.0
 """Seconds in which every follower stands where the teller stands."""
 DRAWN = ".headlight-player[data-story] .st-key-live_map svg.main-svg"
+
+
+class Follower(Counted):
+    """A viewer that notes when it heard of each beat."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beats: dict[int, float] = {}
+
+    def take(self, message: bytes) -> None:
+        """Count a message, and look where the teller stands."""
+        super().take(message)
+        told = json.loads(message.partition(b"\n")[0])["told"]
+        if told:
+            self.beats.setdefault(told["at"], time.perf_counter())
 
 
 def opened(page: Page, address: str) -> Page:
@@ -47,7 +63,7 @@ def main() -> int:
         assert found is not None
         viewer = opened(browser.new_context(viewport=SIZE).new_page(), teller.url)
         teller.keyboard.press("Space")  # fills the screen
-        with sockets(server, found[1], FOLLOWERS) as viewers:
+        with sockets(server, found[1], [Follower() for _ in range(FOLLOWERS)]) as viewers:
             time.sleep(3)
             for number in range(arguments.seeds):
                 for one in viewers:

@@ -17,14 +17,13 @@ for a processor ("not queued"): neither the browser on the same cores nor the vi
 from __future__ import annotations
 
 import asyncio
-import json
 import statistics
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import websockets
 from playwright.sync_api import Browser
@@ -61,11 +60,15 @@ def measured(server: Server) -> dict[str, float]:
 
 
 class Counted:
-    """Messages and bytes of one viewer, and when it heard of each beat of a story."""
+    """Messages and bytes of one viewer."""
 
     def __init__(self) -> None:
         self.messages = self.nbytes = 0
-        self.beats: dict[int, float] = {}
+
+    def take(self, message: bytes) -> None:
+        """Count a message."""
+        self.messages += 1
+        self.nbytes += len(message)
 
     async def watch(self, address: str, ticket: str) -> None:
         """Ask for the maps of a word, and say of every message that it has been drawn."""
@@ -73,19 +76,18 @@ class Counted:
         async with websockets.connect(address, subprotocols=[protocol], max_size=None) as socket:
             await socket.send('{"look": ["playground", "decoder.1.cross", 0], "live": true}')
             async for message in socket:
-                self.messages += 1
-                self.nbytes += len(message)
-                told = json.loads(message.partition(b"\n")[0])["told"]
-                if told:
-                    self.beats.setdefault(told["at"], time.perf_counter())
+                self.take(message)
                 await socket.send('{"drawn": 1}')
 
 
+Viewer = TypeVar("Viewer", bound=Counted)
+
+
 @contextmanager
-def sockets(server: Server, run: str, n: int) -> Iterator[list[Counted]]:
+def sockets(server: Server, run: str, viewers: list[Viewer]) -> Iterator[list[Viewer]]:
     """So many viewers without a browser, in a thread of their own."""
     address = f"{server.address.replace('http', 'ws')}/stream/{run}/news"
-    ticket, viewers = server.ticket(run), [Counted() for _ in range(n)]
+    ticket = server.ticket(run)
     loop = asyncio.new_event_loop()
     tasks = [loop.create_task(viewer.watch(address, ticket)) for viewer in viewers]
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -111,7 +113,7 @@ def phases(server: Server, run: str, browser: Browser) -> Iterator[tuple[str, di
     page.close()
     for n in (20, 100, 290):
         with ExitStack() as stack:
-            viewers = stack.enter_context(sockets(server, run, n))
+            viewers = stack.enter_context(sockets(server, run, [Counted() for _ in range(n)]))
             time.sleep(WARM)
             before = [(one.messages, one.nbytes) for one in viewers]
             found = measured(server)

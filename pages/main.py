@@ -23,9 +23,10 @@ pages = [
 page = st.navigation(pages, position="top")
 
 if session.page != page.title:  # what was wrong on another page is not said on this one
-    session.came_from, session.page, session.word_problem = session.page, page.title, None
+    session.page, session.word_problem = page.title, None
 login()
 if page.title != "Stories":  # which looks at runs of its own
+    session.came_from = page.url_path
     before()
 if page.title not in ("Watch", "Race", "Masks", "Stories"):
     overtaken()

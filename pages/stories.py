@@ -2,49 +2,35 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
-from urllib.parse import urlencode
 
 import streamlit as st
 
 from pages.controls.commands import problem
 from pages.player import COMPONENT, KEY, stale
 from pages.runs.keyring import keyring, token_of
+from pages.runs.share import link
 from pages.shared.plain import plain, refuse
-from pages.shared.session import heard, session
+from pages.shared.session import ask, heard, session
 from pages.shared.style import style
 from pages.stream.channel import seen_of
 from pages.stream.files import plotly
 from pages.telling import telling
-from pages.telling.writing import own_story, upload
+from pages.telling.listing import listing
 from transformer.errors import InputError
 from transformer.recording.view import IDLE
 from transformer.runs.registry import REGISTRY
-from transformer.stories.files import stories
 from transformer.stories.story import TOUR
-
-PAGES = {"Watch": "train.py", "Race": "race.py", "Ask": "explore.py", "Look inside": "anatomy.py"}
-PAGES |= {"Masks": "masks.py", "Your data": "data.py"}
 
 style()
 name, asked = st.query_params.get("story"), st.query_params.get("run")
-if st.session_state.pop("story_left", False):
+if "leave" in session.asked:
+    session.asked.pop("leave")
     telling.leave()
-    st.switch_page(PAGES.get(session.came_from or "", "train.py"), query_params={})
+    st.switch_page(f"{session.came_from or 'train'}.py", query_params={})
 if name is None:
-    for key, found in sorted(stories().items(), key=lambda item: getattr(item[1], "kind", "") != TOUR):
-        if isinstance(found, InputError):
-            refuse(f"{key}.toml: {found}")
-            continue
-        with st.container(key=f"story_{key}", horizontal=True, vertical_alignment="center"):
-            st.page_link("stories.py", label=f"**{plain(found.title)}**", query_params={"story": key})
-            st.markdown(plain(found.about), width="stretch")
-            if session.run is not None and REGISTRY.get(session.run) is not None:
-                with_run = {"story": key, "run": session.run}
-                st.page_link("stories.py", label="with your run", query_params=with_run)
-    with st.sidebar:
-        upload()
-    own_story()
+    listing()
     keyring()
     st.stop()
 try:
@@ -92,19 +78,12 @@ def move() -> None:
 
 
 def start() -> None:
-    """Callback: train the run of the beat that asks for it."""
+    """Callback: train the runs of the beat that asks for it."""
     now = REGISTRY.owners.told(id_) or told
-    beat = story.beats[now["at"]]
     try:
-        for run in filter(None, (REGISTRY.get(now["runs"].get(one)) for one in (beat.run, beat.against))):
-            telling.begin(story, beat, run)
+        telling.begin(story.beats[now["at"]], now)
     except InputError as error:
         session.problem = str(error)
-
-
-def left() -> None:
-    """The visitor leaves the story: the page that was there before comes back."""
-    st.session_state["story_left"] = True
 
 
 def again() -> None:
@@ -118,11 +97,7 @@ with st.sidebar:
         st.warning(plain(why))
     if story.kind != TOUR:
         st.caption("Viewers follow with this link:")
-        st.code(
-            f"{(st.context.url or '').partition('?')[0]}?{urlencode({'story': name, 'run': id_})}",
-            language=None,
-            wrap_lines=True,
-        )
+        st.code(link({"story": name, "run": id_}), language=None, wrap_lines=True)
 with st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall"):
     if tells and story.kind == TOUR and anchor.view.state == IDLE:
         st.button(
@@ -141,7 +116,7 @@ with st.container(key="problem"):
 @st.fragment
 def watched() -> None:
     """The story: its keys draw at once, and are then heard here."""
-    if stale() or "story_left" in st.session_state:
+    if stale() or "leave" in session.asked:
         st.rerun()
     data = telling.as_data(story, REGISTRY.owners.told(id_) or told)
     COMPONENT(
@@ -156,7 +131,7 @@ def watched() -> None:
             "story": data | {"tells": tells, "notes": "notes" in st.query_params, "problem": session.problem},
         },
         on_chosen_change=move,
-        on_cell_change=left,
+        on_cell_change=partial(ask, "leave"),
         on_changed_change=again,
         on_refused_change=lambda: None,  # drawing it again brings other tickets
     )

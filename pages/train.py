@@ -26,7 +26,8 @@ from pages.settings.sidebar import settings
 from pages.shared import selection
 from pages.shared.style import style
 from pages.shared.wording import changed
-from pages.telling.writing import add_as_beat, offer_tour
+from pages.telling.listing import offer_tour
+from pages.telling.writing import add_as_beat
 from transformer.insight.aims import AIMS
 from transformer.player.pictures import ghost_of
 from transformer.player.sentences import unlearned

@@ -89,9 +89,13 @@ def begin(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
         except InputError as error:
             session.problem = str(error)
     begun = REGISTRY.get(session.draft)
-    if begun is not None and begun.view.state != IDLE:
-        run = _keep(ownership.command(begun))
-    return run
+    if begun is None or begun.view.state == IDLE:
+        return run
+    try:
+        return _keep(ownership.command(begun))
+    except InputError as error:
+        session.problem = str(error)
+        return run
 
 
 def _step(run: Run) -> None:

@@ -38,12 +38,12 @@ def share(run: Watched, config: RunConfig, *, race: Watched | None = None) -> No
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
         if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
             st.markdown(f"**This {'run' if race is None else 'race'}, live.** Viewers cannot change it:")
-            link = _link({"run": run.id} | (_beside(run) if race is None else {"race": race.id}))
+            address = link({"run": run.id} | (_beside(run) if race is None else {"race": race.id}))
             host = urlsplit(st.context.url or "").hostname
             with st.container(key="run_link"):
                 if host and host not in ALONE:
-                    st.html(_code(link))
-                st.code(link, language=None, wrap_lines=True)
+                    st.html(_code(address))
+                st.code(address, language=None, wrap_lines=True)
             if host in ALONE:
                 st.caption(
                     "This address works on this machine only. For other devices, open the page by the "
@@ -52,7 +52,7 @@ def share(run: Watched, config: RunConfig, *, race: Watched | None = None) -> No
         if race is not None:
             return
         st.markdown("**These settings**, ready to start:")
-        st.code(_link(query), language=None, wrap_lines=True)
+        st.code(link(query), language=None, wrap_lines=True)
         if REGISTRY.get(run.id) is not None and run.view.state != IDLE and ownership.owns(run):
             _owner_link(run)
 
@@ -64,7 +64,7 @@ def _owner_link(run: Watched) -> None:
     st.markdown("For **your own** devices: anyone with this link can stop and change the run.")
     with st.container(key="owner_link"):
         owner = {"run": run.id, "owner": keyring.token_of(run.id)}
-        st.code(_link(owner), language=None, wrap_lines=True)
+        st.code(link(owner), language=None, wrap_lines=True)
 
 
 def _code(link: str) -> str:
@@ -87,7 +87,8 @@ def _beside(run: Watched) -> dict[str, str]:
     return {selection.BESIDE: ",".join(parents[: selection.MOST_BESIDE])}
 
 
-def _link(query: dict[str, str]) -> str:
+def link(query: dict[str, str]) -> str:
+    """The address of the page on the screen with this query."""
     scheme, host, path, *_ = urlsplit(st.context.url or "")
     if path.strip("/") == st.get_option("server.baseUrlPath").strip("/"):
         path = f"{path.rstrip('/')}/"  # Streamlit leaves it out, and a proxy may hand on only what is below

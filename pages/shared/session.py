@@ -109,8 +109,8 @@ class Session:
 
     page = Entry[str | None]()
     """Title of the page that was drawn last."""
-    came_from = Entry[str | None]()
-    """Title of the page before that one."""
+    came_from = Entry("")
+    """Path in the address of the last page that was not Stories; Watch has none."""
     settings_filled = Entry(False)
     """Whether the settings of the link's run, if it names one, stand in the widgets."""
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from pages.ask.taken_away import MORE_STEPS, continuing_rate
 from pages.controls import racing
-from pages.controls.commands import await_effect
+from pages.controls.commands import TAKEN_AWAY_SECONDS, await_effect
 from pages.runs import keyring
 from pages.shared import ownership
 from pages.shared.session import session
@@ -20,15 +21,14 @@ from transformer.interventions import NOTHING, Interventions
 from transformer.recording.view import ENDED, IDLE
 from transformer.runs.demo import OF_STORIES, recording
 from transformer.runs.registry import REGISTRY
+from transformer.runs.run import Run
 from transformer.runs.watched import Watched
 from transformer.storage.tokens import new_token
 from transformer.stories.files import MOST_BYTES, read_story, stories
-from transformer.stories.story import Beat, Story
+from transformer.stories.story import BEFORE, Beat, Story
 
 PACKED = "~"
 """Stands before a story that is in the link itself."""
-MORE_STEPS = 100
-"""Steps that the command `continue` adds."""
 
 
 def packed(text: str) -> str:
@@ -104,37 +104,41 @@ def leave() -> None:
 
 def obey(story: Story, told: Mapping[str, Any], place: int) -> None:
     """Do what a beat asks for. Raises InputError."""
-    beat, runs = story.beats[place], told["runs"]
-    found = [REGISTRY.get(runs.get(name)) for name in (beat.run, beat.against) if name]
-    own = [ownership.command(run) for run in found if run is not None and ownership.owns(run)]
+    beat = story.beats[place]
+    own = _own(beat, told)
     if not own:
         return
     run, state = own[0], own[0].view.state
     match beat.command:
         case "start":
-            for one in own:
-                begin(story, beat, one)
+            begin(beat, told)
         case "pause" | "resume" if state not in (IDLE, *ENDED):
             if beat.command == "resume":
                 run.set_pace(beat.pace)
             await_effect(getattr(run, beat.command)())
         case "continue" if state in ENDED:
-            await_effect(REGISTRY.continue_for(run, MORE_STEPS, run.config.train.learning_rate / 2))
+            await_effect(REGISTRY.continue_for(run, MORE_STEPS, continuing_rate(run)))
         case "switch off" if run.view.frame is not None:
             head = beat.pinned or run.view.frame.clearest
-            await_effect(run.intervene(Interventions(ablated=(head,))))
+            await_effect(run.intervene(Interventions(ablated=(head,))), TAKEN_AWAY_SECONDS)
         case "restore":
-            await_effect(run.intervene(NOTHING))
+            await_effect(run.intervene(NOTHING), TAKEN_AWAY_SECONDS)
 
 
-def begin(story: Story, beat: Beat, run: Watched) -> None:
-    """Train an untrained model at the pace of a beat. Raises InputError."""
-    commanded = ownership.command(run)
-    if commanded.view.state == IDLE:
-        commanded.set_pace(beat.pace)
-        REGISTRY.start(commanded)
-        if run.id not in session.known_runs:
-            session.known_runs.append(run.id)
+def _own(beat: Beat, told: Mapping[str, Any]) -> list[Run]:
+    """The runs of a beat that this visitor commands: the left one of a race first."""
+    found = (REGISTRY.get(told["runs"].get(name)) for name in (beat.run, beat.against))
+    return [ownership.command(run) for run in found if run is not None and ownership.owns(run)]
+
+
+def begin(beat: Beat, told: Mapping[str, Any]) -> None:
+    """Train the untrained models of a beat at its pace. Raises InputError."""
+    for run in _own(beat, told):
+        if run.view.state == IDLE:
+            run.set_pace(beat.pace)
+            REGISTRY.start(run)
+            if run.id not in session.known_runs:
+                session.known_runs.append(run.id)
 
 
 def hides_of(story: Story, name: str, shown: frozenset[int]) -> Hides:
@@ -156,7 +160,7 @@ def _last(beat: Beat, story: Story, name: str) -> int:
     turned = view.turned_at[0] if view.turned_at else view.step
     if beat.step.isdecimal():
         return int(beat.step)
-    return turned if beat.step == "turned" else int(0.9 * turned)
+    return turned if beat.step == "turned" else int(BEFORE * turned)
 
 
 def _recording(story: Story, name: str) -> Watched:
@@ -172,17 +176,15 @@ def as_data(story: Story, told: Mapping[str, Any]) -> dict[str, Any]:
     known, races = {}, {}
     for name, role in story.runs.items():
         hides = hides_of(story, name, shown)
-        of_recording = None
-        if role.recording:
-            found = _recording(story, name)
-            of_recording = _readable(found.id, hides)
-        known[name] = _readable(runs.get(name), hides) | {"recording": of_recording}
+        recorded = _readable(_recording(story, name).id, hides) if role.recording else None
+        known[name] = _readable(runs.get(name), hides) | {"recording": recorded}
     for beat in story.beats:
         if beat.against:
             sides = [REGISTRY.get(runs.get(n)) or _recording(story, n) for n in (beat.run, beat.against)]
             races[f"{beat.run}|{beat.against}"] = racing.look(*sides) | {"clock": "steps"}
     beats = [asdict(beat) | {"pinned": beat.pinned} for beat in story.beats]
-    return {"kind": story.kind, "beats": beats, "runs": known, "races": races, "told": dict(told)}
+    said = {"kind": story.kind, "beats": beats, "before": BEFORE, "told": dict(told)}
+    return said | {"runs": known, "races": races}
 
 
 def _readable(id_: str | None, hides: Hides) -> dict[str, str | None]:

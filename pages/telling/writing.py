@@ -5,20 +5,17 @@ from __future__ import annotations
 import html
 from functools import partial
 from typing import Any
-from urllib.parse import urlencode
 
 import streamlit as st
 
 from pages.shared import selection
-from pages.shared.plain import refuse
 from pages.shared.session import session
-from pages.telling.telling import packed
 from transformer.errors import InputError
 from transformer.player.sentences import narration
 from transformer.recording.frame import sites_of
 from transformer.recording.view import ENDED, IDLE, RunView
 from transformer.runs.watched import Watched
-from transformer.stories.files import MOST_BYTES, read_story, with_beat
+from transformer.stories.files import read_story, with_beat
 from transformer.stories.story import INSIDE, RACE
 
 
@@ -68,64 +65,3 @@ def _beat(view: RunView, word: str) -> dict[str, Any]:
     if page == INSIDE and session.box is not None:
         found["box"] = session.box.box
     return found
-
-
-def offer_tour(run: Watched | None) -> None:
-    """Offer the tour to those who have no run yet."""
-    with st.sidebar, st.container(key="offer_tour"):  # empty or not: what comes below keeps its place
-        if run is None:
-            query = {"story": "tour"}
-            st.page_link(
-                "stories.py", label="New here? Take the tour.", icon=":material/tour:", query_params=query
-            )
-
-
-def upload() -> None:
-    """Draw the place to bring a story, and say how to begin one."""
-    st.markdown("**Your own story**")
-    st.caption(
-        "“Add this as a beat”, in the sidebar of Watch, Race and Look inside, begins one. Or bring one:"
-    )
-    st.file_uploader(
-        "Upload a story (TOML)",
-        type="toml",
-        key="story_upload",
-        on_change=_brought,
-        max_upload_size=1,
-        help="A file that was downloaded here or on another server.",
-    )
-
-
-def own_story() -> None:
-    """Draw the visitor's own story: its file, to edit, tell, download and link."""
-    if not session.own_story:
-        return
-    st.session_state["story_text"] = session.own_story
-    st.text_area("The file", key="story_text", height=320, on_change=_edited)
-    try:
-        read_story(session.own_story)
-    except InputError as error:
-        refuse(error)
-        return
-    query = {"story": packed(session.own_story)}
-    with st.container(horizontal=True, key="story_own"):
-        st.page_link("stories.py", label="**Tell it**", icon=":material/play_arrow:", query_params=query)
-        st.download_button(
-            "Download",
-            session.own_story,
-            "story.toml",
-            "application/toml",
-            key="story_download",
-            on_click="ignore",
-        )
-    st.code(f"{(st.context.url or '').partition('?')[0]}?{urlencode(query)}", language=None)
-
-
-def _edited() -> None:
-    session.own_story = str(st.session_state.get("story_text", ""))[:MOST_BYTES]
-
-
-def _brought() -> None:
-    file = st.session_state.get("story_upload")
-    if file is not None:
-        session.own_story = file.getvalue()[: MOST_BYTES + 1].decode(errors="replace")

@@ -76,7 +76,7 @@ def test_one_press_trains_until_the_goal_and_names_the_head_that_turned_large_fo
     found = watch.page.evaluate(FONTS)
     assert [one for one in found if one[0] < 24] == []
     written = "".join(text for _, text in found)
-    for part in ("finished", "decoder 2", "[SOS]", "head 1", "layer 2", "words right"):
+    for part in ("finished", "decoder 2", "“playground”", "[SOS]", "head 1", "layer 2", "words right"):
         assert part in written
     inside = watch.page.evaluate(
         "(({ scrollWidth, scrollHeight }) => [scrollWidth, scrollHeight])(document.fullscreenElement)"

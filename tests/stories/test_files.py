@@ -7,7 +7,7 @@ import pytest
 from transformer.errors import InputError
 from transformer.recipes import RECIPES
 from transformer.runs.demo import OF_STORIES, recording
-from transformer.stories.files import ENVIRONMENT, read_story, stories, written
+from transformer.stories.files import ENVIRONMENT, UNNAMED, read_story, stories, with_beat
 from transformer.stories.story import RECORDINGS
 from transformer.tasks import completed
 
@@ -110,9 +110,12 @@ def test_a_written_story_reads_as_what_was_written():
         {"says": 'A "quoted" — 句子\n', "word": "cat", "kind": "encoder", "step": "12"},
         {"says": "{step}", "until": "ended"},
     ]
-    story = read_story(written("Mine: é", {"mine": config}, beats))
+    text = ""
+    for beat in beats:
+        text = with_beat(text, [config], beat)
+    story = read_story(text.replace(UNNAMED, "Mine: é"))
     assert story.title == "Mine: é"
-    assert story.runs["mine"].config == config
+    assert {name: role.config for name, role in story.runs.items()} == {"run1": config}
     assert [beat.says for beat in story.beats] == [beat["says"] for beat in beats]
 
 

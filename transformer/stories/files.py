@@ -123,17 +123,6 @@ def stories() -> dict[str, Story | InputError]:
     return found
 
 
-def written(title: str, runs: Mapping[str, RunConfig], beats: list[dict[str, Any]]) -> str:
-    """The file of a story.
-
-    Args:
-        runs: name to the settings of each run.
-        beats: of each what is said and shown, by the names of `Beat`.
-    """
-    tables = [f"title = {_value(title)}\n", *(_of_run(*run) for run in runs.items()), *map(_of_beat, beats)]
-    return "\n".join(tables)
-
-
 def with_beat(text: str, configs: Sequence[RunConfig], beat: Mapping[str, Any]) -> str:
     """A story's file with one more beat, and with the runs that it needs; the rest stays as it is written.
 

@@ -24,6 +24,8 @@ COMMANDS = ("start", "pause", "resume", "continue", "switch off", "restore")
 TARGETS = ("map", "heads", "step control", "start", "words right", "kind", "word", "curves", "model", "box")
 """Parts of the screen at which an arrow points."""
 MOST_BEATS, MOST_RUNS = 60, 4
+BEFORE = 0.9
+"""Share of the step at which the first head turned: there `before turned` stands."""
 NONE = "none"
 """A setting that is left out, such as the goal: TOML has no other word for it."""
 _SITE = re.compile(r"(encoder\.\d|decoder\.\d\.(?:self|cross))\.([1-9]\d?)")
@@ -55,7 +57,7 @@ class Beat(Settings):
     step: Annotated[
         str, Text(13, r"live|turned|before turned|end|\d{1,9}", "a step, live, turned, before turned or end")
     ] = "live"
-    """Where the screen stands; `before turned` is a few recorded steps before the first head turned."""
+    """Where the screen stands; at `turned` a head has just turned, `before turned` is nine tenths of that."""
     pace: Annotated[float | None, Number(1, 20)] = None
     """Steps per second with which `start` or `resume` lets the run train; none: full pace."""
     box: Annotated[str, Text(40)] = ""

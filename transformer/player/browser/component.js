@@ -34,6 +34,38 @@ export function whenRun(does) {
   else does();
 }
 
+const CROWD = 500; // ms over which a crowd is spread
+
+// A page is to be drawn anew: not by all who watch at once.
+export function spread(viewers, does) {
+  setTimeout(() => whenRun(does), viewers > 4 ? Math.random() * CROWD : 0);
+}
+
+const AGAIN = 5000; // ms between two questions for a ticket
+const PATIENT = 15000; // ms until Python has another ticket, on a busy machine
+const MINUTE = 60000; // ms that a page stands at least before it is loaded again
+
+// What to do about tickets that are refused. asks: asks Python for others; status: promises what a ticket is answered.
+export class Refusals {
+  constructor(asks, status) {
+    Object.assign(this, { asks, status, asked: -Infinity });
+  }
+
+  async refused() {
+    if (performance.now() - this.asked < AGAIN) return;
+    this.asked = performance.now();
+    this.asks();
+    if (await this.status() !== 403) this.since = undefined;
+    // A server that has been started again knows nothing of this page, and Streamlit tells it nothing before a click.
+    else if (performance.now() - (this.since ??= performance.now()) > PATIENT && performance.now() > MINUTE) location.reload();
+  }
+
+  // There is another ticket.
+  renewed() {
+    this.since = undefined;
+  }
+}
+
 // What the address named on the page that was left last; told once.
 export function searchBefore() {
   const before = search;

@@ -1,17 +1,13 @@
 // The player as a component of a page: what has been chosen is told to Python once it has rested.
 
-import { leave, leaving, stay, whenGone, whenRun } from "./component.js";
+import { Refusals, leave, leaving, spread, stay, whenGone, whenRun } from "./component.js";
 import { Pair } from "./pair.js";
 import { Player } from "./player.js";
 import { Race } from "./race.js";
 import { Live } from "./sources.js";
 import { mountedStory } from "./story.js";
 
-const CROWD = 500; // ms over which a crowd is spread
-const AGAIN = 5000; // ms between two questions for a ticket
 const mounted = new WeakMap(); // root element -> what is known of its player
-const PATIENT = 15000; // ms until Python has another ticket, on a busy machine
-const MINUTE = 60000; // ms that a page stands at least before it is loaded again
 const PLAYED = "headlight-played";
 const ASKED = ["word", "kind", "pinned", "step", "outline", "follow"];
 
@@ -36,18 +32,9 @@ function playsNow(data) {
 }
 
 function made(root, data, base) {
-  const state = { data, changedTo: data.seen, asked: 0, number: data.heard, told: new Map(), since: performance.now() };
-  const refused = async () => {
-    if (performance.now() - state.asked < AGAIN) return;
-    state.asked = performance.now();
-    state.trigger("refused", true);
-    const status = await source.answer("index").then((answer) => answer.status, () => 0);
-    if (status !== 403) state.refusedAt = undefined;
-    // A server that has been started again knows nothing of this page, and Streamlit tells it nothing before a click.
-    else if (performance.now() - (state.refusedAt ??= performance.now()) > PATIENT && performance.now() > MINUTE) {
-      location.reload();
-    }
-  };
+  const state = { data, changedTo: data.seen, number: data.heard, told: new Map(), since: performance.now() };
+  state.refusals = new Refusals(() => state.trigger("refused", true), () => source.status());
+  const refused = () => state.refusals.refused();
   const source = new Live(`${base}/stream/${data.run}`, data.ticket, refused);
   const { mayFollow, mass, fileName, picture, race } = data;
   const plays = playsNow(data);
@@ -69,7 +56,7 @@ function made(root, data, base) {
   player.noticed = (now) => {
     if ((player.begun || now.newest === null) && now.seen !== state.data.seen && now.seen !== state.changedTo) {
       state.changedTo = now.seen;
-      setTimeout(() => whenRun(() => state.trigger("changed", now.seen)), now.viewers > 4 ? Math.random() * CROWD : 0);
+      spread(now.viewers, () => state.trigger("changed", now.seen));
     }
     follow(state, now);
   };
@@ -135,7 +122,7 @@ export default function mountedPlayer(view, base) {
   state.data = data;
   state.changedTo = data.seen;
   const [source, other] = player.source.sources ?? [player.source];
-  if (source.ticket !== data.ticket) state.refusedAt = undefined;
+  if (source.ticket !== data.ticket) state.refusals.renewed();
   source.ticket = data.ticket;
   if (other) {
     other.ticket = data.race.ticket;

@@ -119,6 +119,11 @@ export class Live extends Source {
     return fetch(`${this.address}/${what}`, { headers: { "x-headlight-ticket": this.ticket } });
   }
 
+  // What a question with this ticket is answered; 0: nothing.
+  status() {
+    return this.answer("index").then(({ status }) => status, () => 0);
+  }
+
   async get(what) {
     const answer = await this.answer(what);
     if (answer.status === 403) this.refused();

@@ -1,7 +1,7 @@
 // A story: beats that are told with keys, on one run, a race or the picture of a model; what is hidden is guessed first.
 
 import { nearest, upTo } from "./chunks.js";
-import { leaving, whenGone, whenRun } from "./component.js";
+import { Refusals, leaving, spread, whenGone } from "./component.js";
 import { counted } from "./control.js";
 import { element } from "./element.js";
 import { Pair } from "./pair.js";
@@ -17,7 +17,6 @@ const DOES = {
   word: "Choose another word.", past: "Move the step control to an earlier step.", box: "Open a box of the picture.",
 };
 const AHEAD = ["ArrowRight", "PageDown", " "], BACK = ["ArrowLeft", "PageUp"];
-const BEFORE = 0.9; // share of the step of a moment up to which it is not seen yet
 const FILM = "20/s"; // speed at which a recording stands in for a run
 const TARGETS = {
   map: ".st-key-live_map .live-figure, .st-key-race_left .live-figure", heads: ".st-key-live_maps .live-figure",
@@ -30,10 +29,11 @@ const clock = (ms) => `${Math.floor(ms / 60000)}:${String(Math.floor(ms / 1000) 
 const guesses = new Map(); // run and beat to a column, also where Streamlit mounts the page anew
 
 export class Story {
-  // data: as pages/telling has it, with `tells` and `notes`. hooks: {base, plotly, fileName, tell, changed, leave, refused}
+  // data: as pages/telling has it, with `tells` and `notes`. hooks: {base, plotly, fileName, tell, changed, leave, asks}
   constructor(root, data, anchor, hooks) {
     Object.assign(this, { root, data, anchor, hooks, template: root.innerHTML, me: Math.random().toString(36).slice(2, 12) });
     Object.assign(this, { did: new Set(), follows: true, listens: new AbortController(), nows: [] });
+    this.refusals = new Refusals(() => this.hooks.asks(), () => this.sources[0].status());
     this.take(data.told);
     this.panel = element("div", { className: "st-key-story" });
     this.said = element("p", { className: "said" });
@@ -78,7 +78,13 @@ export class Story {
   }
 
   live({ run, ticket }) {
-    return new Live(`${this.hooks.base}/stream/${run}`, ticket, () => this.hooks.refused());
+    return new Live(`${this.hooks.base}/stream/${run}`, ticket, () => this.refusals.refused());
+  }
+
+  // Where what is shown and heard comes from: the runs of the player, and the run of the teller if that is another.
+  get sources() {
+    const source = this.player?.source;
+    return [...(source?.sources ?? [source]), this.ear].filter(Boolean);
   }
 
   // A player of what the beat shows: the one that is there, if it shows the same.
@@ -112,7 +118,13 @@ export class Story {
     player.cell = (point) => this.pressed(point);
     player.kept = (cell) => cell && this.does("box");
     player.first = () => this.drawn();
-    if (page === "Look inside" && this.beat.box) player.model.opened({ box: this.beat.box, head: this.beat.pinned?.[1] ?? 0 });
+    this.openBox();
+  }
+
+  // Open the box of the picture of the model that the beat names.
+  openBox() {
+    const { box, pinned } = this.beat;
+    if (box) this.player.model?.opened({ box, head: pinned?.[1] ?? 0 });
   }
 
   // Where the run of the teller is not on the screen, hear of the teller all the same.
@@ -137,7 +149,7 @@ export class Story {
     const { step, hides } = this.beat, [now] = this.nows;
     if (!now || now.newest === null || step === "live" || step === "end") return null;
     if (step === "turned" || (hides === "later" && !this.asks)) return now.turned?.[0] ?? null;
-    if (step === "before turned") return now.turned ? Math.floor(BEFORE * now.turned[0]) : null;
+    if (step === "before turned") return now.turned ? Math.floor(this.data.before * now.turned[0]) : null;
     return Number(step) <= now.newest ? Number(step) : null;
   }
 
@@ -152,7 +164,7 @@ export class Story {
       const { word, ...look } = this.look();
       player.wanted = word;
       player.choose(player.index?.words.includes(word) ? { word, ...look } : look);
-      if (this.beat.page === "Look inside" && this.beat.box) player.model.opened({ box: this.beat.box, head: this.beat.pinned?.[1] ?? 0 });
+      this.openBox();
     }
     this.stood = player && { ...player.at };
     this.write();
@@ -328,7 +340,7 @@ export class Story {
 
   // Show what was hidden; the server sends it with another ticket.
   reveal(column) {
-    guesses.set(`${this.anchor} ${this.at}`, column);
+    if (column !== undefined) guesses.set(`${this.anchor} ${this.at}`, column);
     if (!this.data.tells) return this.write(); // the speaker shows it
     this.shown.add(this.at);
     this.tell();
@@ -350,7 +362,7 @@ export class Story {
   // The names of the columns of the row that is to be guessed.
   get columns() {
     const { player, beat } = this;
-    return (player?.shown?.look?.kinds[beat.kind]?.columns ?? []).map(plain);
+    return (beat.hides && player?.shown?.look?.kinds[beat.kind]?.columns || []).map(plain);
   }
 
   // How close a guess was, once the weights are here.
@@ -420,7 +432,7 @@ export class Story {
   // Cover the row that is to be guessed, in the large map; nothing of it is in the browser. Offer its columns.
   hide(asks) {
     const { player, beat, columns } = this;
-    const key = JSON.stringify([asks, beat.hides && columns]);
+    const key = JSON.stringify([asks, columns]);
     if (key === this.offered) return;
     this.offered = key;
     this.choices.replaceChildren(...(asks ? columns.map((name, column) => element("button", { type: "button", textContent: name, onclick: () => this.reveal(column) })) : []));
@@ -457,10 +469,10 @@ export class Story {
       this.follows = true;
       this.tell();
     }
-    const sources = this.player?.source.sources ?? [this.player?.source];
-    const names = [this.beat.run, this.beat.against];
-    sources.forEach((source, i) => source && Object.assign(source, { ticket: this.source(names[i]).ticket }));
-    if (this.ear) this.ear.ticket = Object.values(data.runs)[0].ticket;
+    const names = this.player ? [this.beat.run, this.beat.against] : [];
+    const tickets = [...names.filter(Boolean).map((name) => this.source(name).ticket), Object.values(data.runs)[0].ticket];
+    this.sources.forEach((source, i) => { source.ticket = tickets[i]; });
+    this.refusals.renewed();
     this.write();
   }
 
@@ -488,8 +500,6 @@ function set(host, text) {
 }
 
 const told = new WeakMap(); // root element -> {story, hooks, key}
-const AGAIN = 5000; // ms between two questions for tickets
-const CROWD = 500; // ms over which a crowd is spread
 
 // The component of a page that tells a story.
 export function mountedStory({ data, parentElement, setStateValue, setTriggerValue }, base) {
@@ -501,17 +511,13 @@ export function mountedStory({ data, parentElement, setStateValue, setTriggerVal
     told.delete(root);
     root.innerHTML = known.story.template;
   }
-  const hooks = told.get(root)?.hooks ?? { base, plotly: `${base}/files/${data.plotly}`, fileName: data.fileName, number: 0, since: performance.now() };
+  const hooks = told.get(root)?.hooks ?? { base, plotly: `${base}/files/${data.plotly}`, fileName: data.fileName, since: performance.now() };
   const trigger = (...what) => leaving(hooks.since) || setTriggerValue(...what);
   Object.assign(hooks, {
-    tell: (at) => leaving(hooks.since) || setStateValue("chosen", { ...at, number: (hooks.number += 1) }),
-    leave: () => trigger("cell", { number: (hooks.number += 1) }),
-    changed: ({ viewers }) => setTimeout(() => whenRun(() => trigger("changed", String(Math.random()))), viewers > 4 ? Math.random() * CROWD : 0),
-    refused: () => {
-      if (performance.now() - (hooks.asked ?? -AGAIN) < AGAIN) return;
-      hooks.asked = performance.now();
-      trigger("refused", true);
-    },
+    tell: (at) => leaving(hooks.since) || setStateValue("chosen", at),
+    leave: () => trigger("cell", true),
+    changed: ({ viewers }) => spread(viewers, () => trigger("changed", true)),
+    asks: () => trigger("refused", true),
   });
   if (told.has(root)) {
     told.get(root).story.renew(data.story);
