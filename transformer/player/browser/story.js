@@ -328,7 +328,8 @@ export class Story {
   // Where the beat asks for something to be done, the keyboard goes there.
   lead() {
     const [there] = document.querySelectorAll(TARGETS[this.beat.points] ?? ".none");
-    (there?.matches("[tabindex]") ? there : there?.querySelector("input, button, [tabindex='0']"))?.focus();
+    const takes = "input, button, [tabindex='0']";
+    (there?.matches(takes) ? there : there?.querySelector("[data-box] button") ?? there?.querySelector(takes))?.focus();
   }
 
   chosen(at) {
