@@ -430,14 +430,15 @@ export class Story {
     this.panel.append(this.notes);
   }
 
-  // Cover the row that is to be guessed, in the large map; nothing of it is in the browser. Offer its columns.
+  // Cover the row that is to be guessed until its weights are here: they come with another ticket. Offer its columns.
   hide(asks) {
     const { player, beat, columns } = this;
-    const key = JSON.stringify([asks, columns]);
+    const covered = beat.hides === "row" && !this.data.told.shown.includes(this.at);
+    const key = JSON.stringify([asks, covered, columns]);
     if (key === this.offered) return;
     this.offered = key;
     this.choices.replaceChildren(...(asks ? columns.map((name, column) => element("button", { type: "button", textContent: name, onclick: () => this.reveal(column) })) : []));
-    if (player) player.hidden = asks && beat.hides === "row" ? { word: beat.word, kind: beat.kind, row: beat.row - 1 } : null;
+    if (player) player.hidden = covered ? { word: beat.word, kind: beat.kind, row: beat.row - 1 } : null;
     if (player?.looks) player.looks = null;
     player?.draw(true);
   }
