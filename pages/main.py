@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.controls.overtaken import overtaken
+from pages.player.own_model import WHY, needs_our_model
 from pages.runs.before import before
 from pages.shared.login import login
 from pages.shared.session import session
@@ -30,5 +31,7 @@ if page.title != "Stories":  # which looks at runs of its own
     before()
 if page.title not in ("Watch", "Race", "Masks", "Stories"):
     overtaken()
+if page.title in WHY:
+    needs_our_model(page.title)
 page.run()
 st.set_page_config(page_icon="🔦")  # last: Streamlit takes a tenth of a second to know what an emoji is

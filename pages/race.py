@@ -29,6 +29,8 @@ buttons = buttons_row()
 left, right = racing.racers()
 for asked, _ in take("start", "step"):
     try:
+        if left.view.own or right.view.own:
+            continue
         left, right = racing.again(left, right)
         session.asked.pop(asked, None)
         racing.go(left, right, st.session_state.get("step_size") if asked == "step" else None)
@@ -38,15 +40,19 @@ lost_run("Choose a prepared race and press Start.")
 own = [run for run in (left, right) if ownership.owns(run)]
 going = [run for run in own if run.view.state not in ENDED] or own or [left]
 first = left.view.state == right.view.state == IDLE
-controls(
-    going[0],
-    going[0].view,
-    {},
-    left.config,
-    buttons,
-    start="Start" if first else "Race again",
-    beside=going[1:],
-)
+observed = left.view.own is not None or right.view.own is not None
+if observed:  # their training loops know nothing of this page
+    buttons.page_link("train.py", label="Back to Watch", icon=":material/arrow_back:", query_params={})
+else:
+    controls(
+        going[0],
+        going[0].view,
+        {},
+        left.config,
+        buttons,
+        start="Start" if first else "Race again",
+        beside=going[1:],
+    )
 with st.sidebar:
     racing.prepared()
     with st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
@@ -67,7 +73,7 @@ def watched() -> None:
         st.rerun()
     if len(own) == 2 and own[0].turns is not None:
         own[0].turns.by_seconds = session.clock == "seconds"
-    selection.kind(left.config.model)
+    selection.kind(left.view)
     player(
         left,
         left.view,

@@ -12,6 +12,7 @@ from pages.controls.words import chosen_word, probe_words
 from pages.inside.look_inside import look_at_cell, look_inside_link
 from pages.own_data.unknown import warn_of_unknown
 from pages.player import player, stale
+from pages.player.own_model import own_model
 from pages.runs import drafts, known
 from pages.runs.exhibit import exhibited
 from pages.runs.keyring import keyring
@@ -37,6 +38,9 @@ from transformer.runs.watched import Watched
 style()
 buttons = buttons_row()
 run = selection.chosen_run()
+if run is not None and run.view.own is not None:
+    own_model(run, buttons)
+    st.stop()
 fill_once(run)
 offer_tour(run)
 config = settings()

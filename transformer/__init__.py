@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from transformer.training.loop import train
     from transformer.training.state import TrainState
     from transformer.watching.attention import attention_of
+    from transformer.watching.watch import Watch
 
 _HOMES = {
     "RECIPES": "transformer.recipes",
@@ -28,6 +29,7 @@ _HOMES = {
     "TrainConfig": "transformer.config",
     "TrainState": "transformer.training.state",
     "Transformer": "transformer.model.transformer",
+    "Watch": "transformer.watching.watch",
     "attention_of": "transformer.watching.attention",
     "record": "transformer.recording.tape",
     "train": "transformer.training.loop",
@@ -42,6 +44,7 @@ __all__ = [
     "TrainConfig",
     "TrainState",
     "Transformer",
+    "Watch",
     "attention_of",
     "record",
     "train",

@@ -121,11 +121,17 @@ def race_against(run: Watched) -> None:
     ):
         others = [one for one in known.known_runs(run) if one.id != run.id]
         named = dict(zip((one.id for one in others), labels(others), strict=True))
+        own = run.view.own is not None
+        if own and not named:
+            st.caption("Open another run first: this one is compared with it.")
+            return
         against = st.selectbox(
             "The other run",
-            ["", *named],
+            [*named] if own else ["", *named],
             key="race_other",
-            help="Train another model, or show a run of the list beside this one.",
+            help="Show a run of the list beside this one, or train another model."
+            if not own
+            else "Show a run of the list beside this one.",
             format_func=lambda id_: named.get(id_, "a new run with one change"),
         )
         asked: Any = against
@@ -221,8 +227,23 @@ def differs_in(left: RunConfig, right: RunConfig) -> str:
     return f"{line or 'nothing differs'} · {batches}"
 
 
+def _called(*runs: Watched) -> list[str]:
+    """What each run is called, where a model of the user's own is among them."""
+    return [one.view.name or (one.view.own.name if one.view.own else one.config.recipe) for one in runs]
+
+
 def look(left: Watched, right: Watched) -> dict[str, Any]:
     """What a player needs to show two runs beside each other."""
+    if left.view.own or right.view.own:
+        names = [
+            f"{side}: {label}" for side, label in zip(("left", "right"), _called(left, right), strict=True)
+        ]
+        return {
+            "names": [html.escape(name) for name in names],
+            "says": "<b>Two recordings beside each other.</b> Nothing is known here of how they differ.",
+            "look": race_look(),
+            "curves": race_curves("inputs"),
+        }
     chosen = RACES.get(session.prepared or "")
     differs = html.escape(differs_in(left.config, right.config))
     return {

@@ -69,7 +69,7 @@ def word_choice(run: Watched) -> str:
 def chosen_word(run: Watched) -> str:
     """The tracked word that is looked at, of this session or the link; the first where that is none."""
     take_up(run)
-    words = [question.text for question in run.questions]
+    words = list(run.words)
     run_id, typed = session.typed_word
     if run_id == run.id and typed in words:
         session.typed_word = None, ""

@@ -49,7 +49,7 @@ def player(
     if session.goes_inside:
         session.goes_inside = False
         st.switch_page("anatomy.py", query_params={})  # those of widgets cannot be taken along
-    kinds = view.config.model.kinds
+    kinds = view.kinds
 
     def chosen() -> None:
         sent = heard(KEY, "chosen")
@@ -133,9 +133,9 @@ def _take_choice(run: Watched, sent: dict[str, Any]) -> None:
     """Take over word, kind, head and outline, as far as this run has them."""
     view = run.view
     word, kind = sent.get("word"), sent.get("kind")
-    if word in [question.text for question in run.questions]:
+    if word in run.words:
         session.word = word
-    if kind in view.config.model.kinds and kind != selection.kind(view.config.model):
+    if kind in view.kinds and kind != selection.kind(view):
         selection.choose_kind(kind)
     match sent.get("pinned"):
         case [str(site), int(head)]:

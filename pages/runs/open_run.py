@@ -44,4 +44,5 @@ def _opened() -> None:
         return
     keyring.hold(run.id, token)
     selection.choose(run)
-    fill(run.config)
+    if run.view.own is None:
+        fill(run.config)

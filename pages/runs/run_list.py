@@ -97,7 +97,10 @@ def labels(runs: Sequence[RunFacts]) -> list[str]:
     """Sign, name, and what differs between these runs; then how far each is."""
     if not runs:
         return []
-    apart = told_apart([run.config for run in runs])
+    ours = [run for run in runs if run.own is None]
+    settings = told_apart([run.config for run in ours]) if ours else []
+    known = dict(zip((run.id for run in ours), settings, strict=True))
+    apart = [known.get(run.id, f"{run.parameters:,} parameters") for run in runs]
     return [_label(run, differs) for run, differs in zip(runs, apart, strict=True)]
 
 
@@ -110,7 +113,7 @@ def _label(view: RunFacts, differs: str) -> str:
     named = (
         [] if recipe in ("default", ABOUT[task].name) else [plain(recipe)]
     )  # a preset is named as its task
-    what = ", ".join([*named, ABOUT[task].name])
+    what = plain(view.own.name) if view.own else ", ".join([*named, ABOUT[task].name])
     name = f"**{plain(view.name)}**" if view.name else what
     return f"{STATE_SIGNS[view.state]} {name} · {plain(differs)} · {now}"
 
@@ -118,4 +121,5 @@ def _label(view: RunFacts, differs: str) -> str:
 def _show(id_: str) -> None:
     if run := REGISTRY.get(id_):
         selection.choose(run)
-        fill(run.config)
+        if run.view.own is None:
+            fill(run.config)

@@ -21,20 +21,13 @@ ALONE = ("localhost", "127.0.0.1", "::1")
 """How a machine calls itself."""
 
 
-def share(run: Watched, config: RunConfig, *, race: Watched | None = None) -> None:
+def share(run: Watched, config: RunConfig | None, *, race: Watched | None = None) -> None:
     """Draw both links in the sidebar.
 
     Args:
-        config: the settings as they are now.
+        config: the settings as they are now; None where a training loop of the user's own has them.
         race: the other run of a race, which is one link.
     """
-    begun = values_of(base_of(config))  # the page that opens the link fills in the same
-    query = {key: str(value) for key, value in values_of(config).items() if value != begun[key]}
-    own = values_of(PRESETS[DEFAULT_PRESET].config)
-    named = ("recipe", "topology", "as_published")
-    query |= {key: str(begun[key]).lower() for key in named if begun[key] != own[key]}
-    if config.recipe in PRESETS:
-        query["preset"] = config.recipe
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
         if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
             st.markdown(f"**This {'run' if race is None else 'race'}, live.** Viewers cannot change it:")
@@ -49,12 +42,24 @@ def share(run: Watched, config: RunConfig, *, race: Watched | None = None) -> No
                     "This address works on this machine only. For other devices, open the page by the "
                     "machine's name in the network (see docs/serving.md)."
                 )
-        if race is not None:
+        if race is not None or config is None:
             return
         st.markdown("**These settings**, ready to start:")
-        st.code(link(query), language=None, wrap_lines=True)
+        st.code(link(_settings(config)), language=None, wrap_lines=True)
         if REGISTRY.get(run.id) is not None and run.view.state != IDLE and ownership.owns(run):
             _owner_link(run)
+
+
+def _settings(config: RunConfig) -> dict[str, str]:
+    """What a link says of the settings that are not those of its preset."""
+    begun = values_of(base_of(config))  # the page that opens the link fills in the same
+    query = {key: str(value) for key, value in values_of(config).items() if value != begun[key]}
+    own = values_of(PRESETS[DEFAULT_PRESET].config)
+    named = ("recipe", "topology", "as_published")
+    query |= {key: str(begun[key]).lower() for key in named if begun[key] != own[key]}
+    if config.recipe in PRESETS:
+        query["preset"] = config.recipe
+    return query
 
 
 def _owner_link(run: Watched) -> None:

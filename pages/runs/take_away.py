@@ -20,6 +20,8 @@ from transformer.runs.run import Run
 from transformer.runs.watched import Watched
 from transformer.storage.brought import Brought
 
+OWN = "Headlight has only the attention of this model, not the model: its training loop has it."
+
 
 def take_away(run: Watched, word: str) -> None:
     """Draw the menu in the sidebar."""
@@ -33,10 +35,12 @@ def take_away(run: Watched, word: str) -> None:
             f"This run so far, for “{plain(word)}” and the large head. Page, GIF and filmstrip state how "
             "many frames they hold."
         )
-        name = f"headlight-seed{view.config.seed}"
+        name = "headlight-own-model" if view.own else f"headlight-seed{view.config.seed}"
         of_word = name + "-" + re.sub(r"\W+", "-", word)[:40].strip("-")
-        filmed, written = film_problem(view, word), script_problem(view.config)
+        filmed, written = film_problem(view, word), OWN if view.own else script_problem(view.config)
         problems = {"export_gif": filmed, "export_strip": filmed, "export_script": written}
+        if view.own is not None:
+            problems["export_weights"] = OWN
         binary = "application/octet-stream"
         for key, label, file_name, mime in (
             ("export_html", "A page with its own slider (HTML)", f"{name}.html", "text/html"),
@@ -79,7 +83,7 @@ def _file(what: str, run: Watched, on_screen: selection.OnScreen, word: str) -> 
     view = run.view
     frame = view.frame if on_screen.step is None else view.frame_at(on_screen.step)
     assert frame is not None
-    kinds = view.config.model.kinds
+    kinds = view.kinds
     kind = on_screen.kind if on_screen.kind in kinds else kinds[0]
     site, head = selection.large_head(frame, sites_of(frame.axes, kind), on_screen.pinned)
     word = on_screen.word if on_screen.word in view.frames.words else word

@@ -47,7 +47,7 @@ def fill(config: RunConfig) -> None:
 
 def fill_once(run: Watched | None) -> None:
     """Put the settings of a shared link's run into the widgets, on the first page that has them."""
-    if run is not None and not session.settings_filled:
+    if run is not None and run.view.own is None and not session.settings_filled:
         fill(run.config)
     session.settings_filled = True
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import streamlit as st
 
 from pages.runs import keyring
 from pages.shared import ownership
 from pages.shared.session import OnScreen, came_back, read_link, session, stand_as_linked
-from transformer.config import KINDS_OF, ModelConfig
+from transformer.config import KINDS_OF
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.runs.registry import REGISTRY
@@ -115,13 +116,18 @@ def answered(view: RunView) -> int | None:
     return at if at is not None or view.frame is None else view.frame.step
 
 
-def kind(model: ModelConfig, opens_on: str | None = None) -> str:
+class _HasKinds(Protocol):
+    @property
+    def kinds(self) -> tuple[str, ...]: ...
+
+
+def kind(model: _HasKinds, opens_on: str | None = None) -> str:
     """Which kind of attention is shown: the one that was chosen, on any page or in the link.
 
     Args:
         opens_on: what the page shows as long as none has been chosen; by default the model's first kind.
     """
-    if session.kind is None and st.query_params.get("kind") in sum(KINDS_OF.values(), ()):
+    if session.kind is None and st.query_params.get("kind") in (*sum(KINDS_OF.values(), ()), *model.kinds):
         choose_kind(st.query_params["kind"])
     if session.kind_chosen and session.kind in model.kinds:
         return session.kind

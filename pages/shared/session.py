@@ -12,6 +12,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from transformer.config import RunConfig
 from transformer.recording.frame import Frame
+from transformer.recording.own import is_name
 from transformer.runs.owners import Visitor
 from transformer.storage.brought import Brought
 
@@ -62,8 +63,7 @@ def _step_of_link() -> int | None:
 
 def _head_of_link() -> tuple[str, int] | None:
     site, _, number = st.query_params.get("head", "").rpartition(".")
-    known = re.fullmatch(r"encoder\.\d{1,2}|decoder\.\d{1,2}\.(self|cross)", site)
-    return (site, int(number) - 1) if known and re.fullmatch(r"[1-9]\d?", number) else None
+    return (site, int(number) - 1) if is_name(site) and re.fullmatch(r"[1-9]\d?", number) else None
 
 
 @dataclass(frozen=True)

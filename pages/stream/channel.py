@@ -82,8 +82,8 @@ class Channel:
 
     def __init__(self, run: Watched, hides: Hides = ()) -> None:
         self.run, self.hides = run, hides
-        self.index = Index(run.config, look_for(run.config))
         view = run.view
+        self.index = Index(run.config, "" if view.own else look_for(run.config))
         self._seen = view, visible(view, hides)  # and what may be seen of it
         self.now = Now(self.view)
         """Replaced as a whole: looking and sending go on in different threads."""

@@ -69,6 +69,8 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
     title = f"{head_title(frames[-1], site, head)} · “{shortened(word, LONGEST)}”"
     _write(figure, 40, title, fitting_size(title, 28, INSIDE - 220))
     about = f"{_axes_of(maps[0])} · seed {view.config.seed} · {share_of(view, frames)}"
+    if view.own is not None:
+        about = f"{_axes_of(maps[0])} · {share_of(view, frames)}"
     _write(figure, HEIGHT - 24, about, fitting_size(about, 16, INSIDE - LEGEND / 2))
     canvas.draw()
     empty = with_tokens = canvas.copy_from_bbox(figure.bbox)
@@ -159,6 +161,8 @@ def _facts(view: RunView, frame: Frame, word: str, site: str, head: int) -> str:
 def _right(view: RunView, frame: Frame) -> str:
     """Held-out examples right of those asked, at the newest evaluation."""
     known = frame.evaluation
+    if view.own is not None:
+        return ""
     said = f"{examples_of(view.config.train.task)} right {known.counted[0]:,} / {known.counted[1]:,}"
     return said if known.step == frame.step else f"{said} at step {known.step:,}"
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.figures.labels import map_axes, wrong_predictions
+from transformer.figures.labels import wrong_predictions
 from transformer.figures.maps import MapAxes
 from transformer.insight.blocking import BY_HAND, FUTURE, OPEN, PADDING
 from transformer.insight.names import short_head_name
+from transformer.player.chunks import axes_of
 from transformer.recording.frame import Array, Frame, Probe
 from transformer.recording.view import RunView
 
@@ -105,10 +106,10 @@ def map_of(frame: Frame, word: str, site: str, head: int, like: Frame) -> Map:
     sides = frame.axes[site]
     row, probe = probe_of(frame, word)
     _, other = probe_of(like, word)
-    axes = map_axes(sides, other.src_tokens, other.tgt_tokens, other.expected)
+    axes = axes_of(sides, other)
     shape = axes.shape
     if not probe.forced:
-        own = map_axes(sides, probe.src_tokens, probe.tgt_tokens, probe.expected)
+        own = axes_of(sides, probe)
         axes = replace(
             own,
             rows=own.rows + ("",) * (shape[0] - len(own.rows)),
@@ -138,4 +139,5 @@ def head_title(frame: Frame, site: str, head: int) -> str:
     """
     if site not in frame.axes or not 0 <= head < frame.n_heads(site):
         raise ValueError(f"There is no head {head} at {site!r}; the sites are {', '.join(frame.axes)}.")
-    return f"{KIND_NAMES[frame.axes[site].kind]} · {short_head_name(site, head)}"
+    kind = KIND_NAMES.get(frame.axes[site].kind)
+    return f"{kind} · {short_head_name(site, head)}" if kind else short_head_name(site, head)

@@ -82,7 +82,8 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
         "mass": f"<b>{AIMS[view.frame.aim].title}</b>, by head and step. Above the dashed line the pattern "
         "is clear.",
     }
-    title = f"{examples_of(view.config.train.task)}, {view.config.train.task}, seed {view.config.seed}"
+    task = view.config.train.task
+    title = view.own.name if view.own else f"{examples_of(task)}, {task}, seed {view.config.seed}"
     return _page(data, title, f"{_facts(view)} · {share_of(view, shown.frames)}", view.reason)
 
 
@@ -211,6 +212,13 @@ def modules() -> str:
 def _facts(view: RunView) -> str:
     """The size of the model, and how far it was trained."""
     model = view.config.model
+    if view.own is not None:
+        assert view.frame is not None
+        heads = sum(view.frame.n_heads(site) for site in view.frame.axes)
+        return (
+            f"{len(view.frame.axes)} attentions with {heads:,} heads · {view.parameters:,} parameters · "
+            f"watched for {view.step:,} steps in {view.seconds:.1f} s · {view.state}"
+        )
     if model.topology == "encoder-decoder":
         layers = f"{model.n_encoder_layers} + {model.n_decoder_layers} layers"
     else:

@@ -35,14 +35,15 @@ def frame_json(view: RunView, frame: Frame) -> str:
     `scored_step`. Where the word came later there is no output, and nothing to say of one (null).
     """
     known = frame.evaluation
+    held_out = {"right": known.right, "asked": known.total, "step": known.step}
     document = {
         "format": FORMAT,
-        "configuration": json.loads(view.config.to_json()),
-        "seed": view.config.seed,
+        "configuration": {"model": view.own.name} if view.own else json.loads(view.config.to_json()),
+        "seed": None if view.own else view.config.seed,
         "step": frame.step,
         "seconds": round(frame.seconds, 3),
         "loss": frame.loss,
-        "held_out_words": {"right": known.right, "asked": known.total, "step": known.step},
+        "held_out_words": held_out,
         "bleu": known.bleu,
         "chrf": known.chrf,
         "interventions": frame.interventions.to_dict(),

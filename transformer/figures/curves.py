@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -132,6 +133,51 @@ def curves(
         layout=marker_at(marker),
         step=step,
     )
+
+
+def number_curves(
+    steps: Array, numbers: Mapping[str, Array], *, run_id: str, marker: int | None = None
+) -> Picture:
+    """Any numbers against the step, each in a panel of its own.
+
+    Args:
+        steps: (N,), ascending.
+        numbers: name to (N,); NaN where a step has none.
+        run_id: a zoom is kept as long as this stays the same.
+        marker: the step that is looked at.
+    """
+    nothing, arrays = np.full(1, np.nan), {}
+    for trace, ((x, y),) in enumerate(_measured(steps, one) for one in numbers.values()):
+        x, y = thinned(x, y)
+        arrays[f"{trace}.x"], arrays[f"{trace}.y"] = (x, y) if len(x) else (nothing, nothing)
+    step = int(steps[-1]) if len(steps) else 0
+    return Picture(
+        spec=_number_spec(tuple(numbers), run_id), arrays=arrays, layout=marker_at(marker), step=step
+    )
+
+
+@lru_cache(maxsize=64)
+def _number_spec(names: tuple[str, ...], run_id: str) -> str:
+    height, gap = 1 / len(names), 0.08
+    data, axes, panels = [], {}, []
+    for i, name in enumerate(names):
+        top, axis = 1 - i * height, "y" if i == 0 else f"y{i + 2}"  # a player draws y2 beside a map
+        hover = f"{name}: %{{y:.4g}}<extra></extra>"
+        data.append(curve(name, {"color": colors.TRAIN, "width": 1.5}, hover, yaxis=axis))
+        axes[f"yaxis{axis[1:]}"] = AXIS | {"domain": [top - height + (gap if i < len(names) - 1 else 0), top]}
+        panels.append(panel_name(name, top, anchor="right bottom"))
+    bottom = {"anchor": f"y{len(names) + 1}" if len(names) > 1 else "y"}
+    layout: Part = {
+        "margin": {"l": 48, "r": 6, "t": 20, "b": 34},
+        "hovermode": "x",
+        "showlegend": False,
+        "xaxis": AXIS | {"title": {"text": "step", "standoff": 4}, "rangemode": "tozero"} | bottom,
+        **axes,
+        "annotations": panels,
+        "shapes": [MARKER],
+        "uirevision": run_id,
+    }
+    return json.dumps({"data": data, "layout": layout})
 
 
 @lru_cache(maxsize=64)

@@ -248,7 +248,7 @@ def tile_at(point: tuple[int, int], axes: MapAxes) -> tuple[int, int] | None:
 
 
 @lru_cache(maxsize=64)
-def strip_spec(axes: MapAxes, n_layers: int, n_heads: int) -> str:
+def strip_spec(axes: MapAxes, n_layers: int, n_heads: int, numbers: tuple[str, ...] = ()) -> str:
     """What stays of the picture of all heads: trace 0 are the weights, trace 1 blocked cells (0 in the
     future, 1 by hand), and each tile has its outline as a shape, those of the first head first.
     """
@@ -256,10 +256,11 @@ def strip_spec(axes: MapAxes, n_layers: int, n_heads: int) -> str:
     height, width = tile_place(n_heads - 1, n_layers - 1, axes.shape)
     between = [""] * GAP
     x_names, y_names, shapes, annotations = [], [], [], []
+    layers = numbers or tuple(str(layer + 1) for layer in range(n_layers))
     for layer in range(n_layers):
-        x_names += [f"{escaped(token)} (layer {layer + 1})" for token in axes.columns] + between
+        x_names += [f"{escaped(token)} (layer {layers[layer]})" for token in axes.columns] + between
         middle = tile_place(0, layer, axes.shape)[1] + (n_columns - 1) / 2
-        name = f"layer {layer + 1}" if n_layers <= 4 else str(layer + 1)
+        name = f"layer {layers[layer]}" if n_layers <= 4 else layers[layer]
         annotations.append(note(name, middle, 1.0, "center bottom", size=13, yref="paper"))
     for head in range(n_heads):
         y_names += [f"head {head + 1}, {escaped(label)}" for label in axes.rows] + between
@@ -275,7 +276,7 @@ def strip_spec(axes: MapAxes, n_layers: int, n_heads: int) -> str:
         "yaxis": _hidden(y_names, [height + n_rows, -1.0]),
         "annotations": annotations,
         "shapes": shapes,
-        "uirevision": json.dumps([axes.rows, axes.columns, n_layers, n_heads]),
+        "uirevision": json.dumps([axes.rows, axes.columns, layers, n_heads]),
     }
     cells = {"type": "heatmap", "hoverongaps": False, "showscale": False}
     reasons = {"zmin": 0, "zmax": 1, "colorscale": [[0, colors.CAUSAL], [1, colors.TAKEN]]}

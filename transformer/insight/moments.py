@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from transformer.insight.aims import AIMS
-from transformer.insight.names import head_name
-from transformer.insight.scores import THRESHOLD, Array
+from transformer.insight.names import head_name, without_prefix
+from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Array, badge
 
 TURNED, ACCURACY, DROP, INTERVENTION = "turned", "accuracy", "drop", "intervention"
 
@@ -24,6 +24,8 @@ ONE_FALL = DROP_SHARE / 2
 """A fall goes on, and is not found again, until its share is back under this."""
 BETWEEN_DROPS = 25
 """Steps from one drop to the next, at least."""
+MAX_ROLES = 30
+"""Heads of a model of the user's own that are told of: there may be hundreds."""
 MAX_DROPS = 5
 """Of one run."""
 
@@ -98,6 +100,26 @@ class Moments:
                     at = step if located is None else located(site, head)
                     new.append(Moment(at, TURNED, text, site, head))
         return self._add(new)
+
+    def roles(self, step: int, scores: Mapping[str, Mapping[str, Array]]) -> tuple[Moment, ...]:
+        """Heads of a model of the user's own that took a role, or came into focus, each for the first time.
+
+        Args:
+            scores: site to the name of a score to (H,) at this step.
+        """
+        turned = {(moment.site, moment.head) for moment in self._of_kind(TURNED)}
+        new = []
+        for site, of in scores.items():
+            for head in range(len(of["entropy"])):
+                known = {name: float(values[head]) for name, values in of.items()}
+                role = badge(known)
+                if role is None and known[FOCUS] < THRESHOLD:
+                    self._below.add((site, head))
+                elif (site, head) in self._below and (site, head) not in turned:
+                    name = head_name(without_prefix(site, scores), head)
+                    said = f"{name} {AIMS[FOCUS].turned}" if role is None else f"{name}: {ROLES[role]}"
+                    new.append(Moment(step, TURNED, said, site, head))
+        return self._add(new[: max(0, MAX_ROLES - len(turned))])
 
     def accuracy(self, step: int, marks: Mapping[str, int], things: str = "words") -> tuple[Moment, ...]:
         """Marks of held-out examples right.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 _CALLED = {"dates": "dates", "numbers": "numbers"}
 _SENTENCES = ("en-fr", "en-it", "zh-en", "pairs")
 
@@ -21,8 +24,29 @@ def shortened(text: str, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
+_OURS = re.compile(r"(encoder|decoder)\.\d+(\.(self|cross))?")
+"""Attentions of this package's Transformer; those of a model of the user's own keep their names."""
+
+
+def without_prefix(site: str, sites: Iterable[str]) -> str:
+    """The name of a module without what all these begin with; a number keeps what it counts."""
+    if _OURS.fullmatch(site):
+        return site
+    *parents, _ = zip(*(one.split(".") for one in sites), strict=False)
+    n = next((i for i, names in enumerate(parents) if len(set(names)) > 1), len(parents))
+    parts = site.split(".")
+    return ".".join(parts[n - 1 if n and parts[n].isdecimal() else n :])
+
+
+def layer_number(site: str) -> str:
+    """The numbers in the name of a module, as they are there: "1" of decoder.layers.1.self_attn."""
+    return ".".join(re.findall(r"\d+", site.partition("#")[0])) or "–"
+
+
 def site_name(site: str) -> str:
     """encoder.0 as "encoder layer 1", decoder.1.cross as "decoder layer 2"."""
+    if not _OURS.fullmatch(site):
+        return site
     stack, layer, *_ = site.split(".")
     return f"{stack} layer {int(layer) + 1}"
 
@@ -34,11 +58,15 @@ def head_name(site: str, head: int) -> str:
 
 def short_head_name(site: str, head: int) -> str:
     """decoder.1.cross, 0 as "decoder 2 · head 1"."""
+    if not _OURS.fullmatch(site):
+        return f"{site} · head {head + 1}"
     stack, layer, *_ = site.split(".")
     return f"{stack} {int(layer) + 1} · head {head + 1}"
 
 
 def full_head_name(site: str, head: int) -> str:
     """decoder.1.cross, 0 as "dec 2 cross · head 1": a decoder layer has two attentions."""
+    if not _OURS.fullmatch(site):
+        return f"{site} · head {head + 1}"
     stack, layer, *kind = site.split(".")
     return " ".join([stack[:3], str(int(layer) + 1), *kind]) + f" · head {head + 1}"

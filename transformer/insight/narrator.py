@@ -68,6 +68,21 @@ def narrate(
     return f"{said}: {' and '.join(roles)}." if roles else f"{said}."
 
 
+def narrate_any(weights: Array, rows: Sequence[str], columns: Sequence[str]) -> str:
+    """Name the strongest cell of a map of any model; of equals the first row's.
+
+    Args:
+        weights: (Q, K) of one head; NaN where a cell is blocked. Rows with one open cell have no choice.
+    """
+    choice = (~np.isnan(weights)).sum(axis=1) >= 2
+    shown = np.where(choice[:, None] | ~choice.any(), np.nan_to_num(weights), 0.0)
+    row, column = (int(i) for i in np.unravel_index(int(shown.argmax()), shown.shape))
+    return (
+        f"Strongest: row {row + 1} (“{rows[row]}”) puts {_percent(float(shown[row, column]))} on "
+        f"column {column + 1} (“{columns[column]}”)."
+    )
+
+
 def _opening(kind: str, rows: Sequence[str], row: int, n_letters: int, noun: str) -> str:
     if kind == "encoder" or (kind == "sequence" and row < first_row(kind, n_letters)):
         return f"For {_place(kind, rows, row, n_letters, noun)}"

@@ -21,6 +21,7 @@ ROLES: dict[str, str] = {
     "first": "[SOS] sink",
     "eos": "[EOS] sink",
     "sep": "[SEP] sink",
+    "first_token": "first token",
 }
 """Score to badge of a head, in display order."""
 FOCUS = "focus"
@@ -205,6 +206,41 @@ def head_scores(
     scores["focus"] = w.max(axis=0).mean(axis=-1)
     scores["entropy"] = _entropy(w, places.letters)
     return scores
+
+
+def pattern_scores(weights: Sequence[Array]) -> dict[str, Array]:
+    """What each head of any attention does, whatever its tokens are: a mean over the rows of all its maps.
+
+    Args:
+        weights: of each input (H, Q, K); NaN where a cell is blocked. Rows with fewer than two open cells,
+            which have no choice, are left out.
+
+    Returns:
+        (H,) in 0..1 for each score, named as by `head_scores`: diagonal and previous (where queries and keys
+        are the same positions), first_token (the first key), focus and entropy, over all open cells.
+    """
+    sums: dict[str, list[Array]] = {}
+    for maps in weights:
+        open_cells = ~np.isnan(maps)
+        n_open = open_cells.sum(axis=-1)  # (H, Q)
+        w, free = np.where(open_cells, maps, 0.0), n_open >= 2
+        rows = np.arange(maps.shape[1])
+        found = {"first_token": w[:, :, 0], "focus": w.max(axis=-1)}
+        if maps.shape[1] == maps.shape[2]:
+            found["diagonal"] = w[:, rows, rows]
+            found["previous"] = np.where(rows >= 1, w[:, rows, np.maximum(rows - 1, 0)], np.nan)
+        logs = np.log(np.maximum(w, np.finfo(np.float32).tiny))
+        found["entropy"] = (-(w * logs).sum(axis=-1) / np.log(np.maximum(n_open, 2))).clip(0, 1)
+        for name, values in found.items():
+            sums.setdefault(name, []).append(np.where(free, values, np.nan))
+    return {name: _known_mean(np.concatenate(rows, axis=1)) for name, rows in sums.items()}
+
+
+def _known_mean(values: Array) -> Array:
+    """(H,) means of (H, N), NaN left out; 0 where there is nothing else."""
+    known = ~np.isnan(values)
+    mean: Array = np.where(known, values, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    return mean
 
 
 def _entropy(weights: Array, letters: Array) -> Array:

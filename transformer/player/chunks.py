@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 
 from transformer.figures.labels import map_axes, wrong_predictions
-from transformer.figures.maps import player_spec, strip_spec
+from transformer.figures.maps import MapAxes, player_spec, strip_spec
 from transformer.figures.picture import escaped
-from transformer.insight.names import shortened
+from transformer.insight.names import layer_number, shortened
 from transformer.insight.scores import gold_cells
 from transformer.interventions import Interventions
 from transformer.recording.chunk import Chunk
@@ -36,7 +36,7 @@ def encoded(chunk: Chunk, places: Sequence[int] | None = None) -> bytes:
         first step, and of each later one the difference to the one before, modulo 65,536.
     """
     chosen = list(range(len(chunk.steps)) if places is None else places)
-    writing = next(site for site, axes in chunk.axes.items() if axes.writes)
+    writing = next((site for site, axes in chunk.axes.items() if axes.writes), "")
     wrong = []
     for i in chosen if chunk.word.answer is not None else ():
         found = wrong_predictions(chunk.axes[writing], chunk.word.expected, chunk.predictions(i))
@@ -100,11 +100,13 @@ def _look(
     kinds: dict[str, dict[str, Any]] = {}
     for kind in dict.fromkeys(one.kind for one in axes.values()):
         here = sites_of(axes, kind)
-        one = map_axes(axes[here[0]], word.src_tokens, word.tgt_tokens, word.expected)
+        one = axes_of(axes[here[0]], word)
         links = word.links if here[0] in reading else None
         kinds[kind] = {
             "large": player_spec(one, bool(interventions.blocked)),
-            "strip": strip_spec(one, len(here), n_heads),
+            "strip": strip_spec(
+                one, len(here), n_heads, tuple(map(layer_number, here)) if axes[here[0]].group else ()
+            ),
             "rows": _labels(one.rows),
             "columns": _labels(one.columns),
             "causal": one.causal,
@@ -121,6 +123,16 @@ def _look(
     }
     content = msgspec.json.encode(look)
     return hashlib.sha256(content).hexdigest()[:12], content
+
+
+def axes_of(axes: Axes, word: Word) -> MapAxes:
+    """What stands at the axes of one attention's maps of a word."""
+    if axes.group:
+        rows, columns = word.tokens(axes.query), word.tokens(axes.key)
+        return MapAxes(
+            rows=rows, columns=columns, row_title="queries", column_title="keys", causal=axes.causal
+        )
+    return map_axes(axes, word.src_tokens, word.tgt_tokens, word.expected)
 
 
 def _labels(tokens: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ import json
 import math
 import time
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +16,13 @@ import numpy as np
 from transformer.config import RunConfig
 from transformer.figures import colors
 from transformer.figures.picture import Picture
-from transformer.insight.names import examples_of, short_head_name
+from transformer.insight.names import examples_of, short_head_name, without_prefix
 from transformer.insight.scores import THRESHOLD
 from transformer.player.chunks import look_name, look_of, name_of
 from transformer.player.outputs import by_length, output_row, samples
 from transformer.player.pictures import listed, run_curves, score_picture
 from transformer.player.sentences import headline, looking_back, words_right
-from transformer.recording.frame import Frame, reading_sites, sites_of
+from transformer.recording.frame import Frame, is_own, reading_sites, sites_of
 from transformer.recording.view import ENDED, RunView
 
 KIND_NAMES = {
@@ -97,7 +98,8 @@ class Index:
             self._segments, self._texts, self._looks = {}, {}, {}
         elif reach != self._reach:  # of words that came later, more of the past is there now
             n_words = len(frames.words)
-            self._segments = {at: one for at, one in self._segments.items() if len(one["outputs"]) == n_words}
+            known = self._segments.items()
+            self._segments = {at: one for at, one in known if len(one["outputs"]) in (0, n_words)}
         self._reach = reach
         self._describe(view)
         parts = self._parts(view)
@@ -128,21 +130,25 @@ class Index:
         assert view.frame is not None
         task, frame = self._config.train.task, view.frame
         kinds = {}
-        for kind in self._config.model.kinds:
+        for kind in view.kinds:
             sites = sites_of(frame.axes, kind)
             kinds[kind] = {
-                "name": KIND_NAMES[kind],
+                "name": KIND_NAMES.get(kind) or _called(kind, view.kinds),
                 "sites": sites,
                 "reading": f"{_reading(task, frame, sites[0])} {_SHARES}",
             }
         return {
             "run": view.id,
+            "own": view.own is not None,
             "seed": self._config.seed,
             "examples": examples_of(task),
-            "token": "letter" if task == "reverse" else "token",
+            "token": "letter" if task == "reverse" and view.own is None else "token",
             "kinds": kinds,
             "heads": {
-                site: [short_head_name(site, head) for head in range(frame.n_heads(site))]
+                site: [
+                    short_head_name(without_prefix(site, frame.axes), head)
+                    for head in range(frame.n_heads(site))
+                ]
                 for site in frame.axes
             },
             "colors": {"outline": colors.MIRROR},
@@ -182,10 +188,10 @@ class Index:
         }
 
     def _described(self, frame: Frame, step: int) -> dict[str, Any]:
-        off = frame.interventions.ablated
+        off, own = frame.interventions.ablated, is_own(frame.axes)
         return {
             "from": step,
-            "right": self._text(words_right(frame, self._config.train.task)),
+            "right": self._text("" if own else words_right(frame, self._config.train.task)),
             "counted": [*frame.evaluation.counted, frame.evaluation.step],
             "said": [looking_back(frame), looking_back(frame, later=True)],
             "taken": html.escape(frame.interventions.text()) if frame.interventions else "",
@@ -198,7 +204,7 @@ class Index:
                 for site, scores in frame.scores.items()
             },
             "clearest": list(frame.clearest),
-            "outputs": {probe.text: self._text(output_row(probe)) for probe in frame.probes},
+            "outputs": {} if own else {probe.text: self._text(output_row(probe)) for probe in frame.probes},
             "written": max((one.output_step or 0 for one in frame.probes), default=0),
             "lengths": self._text(by_length(frame)),
             "samples": self._text(samples(frame)),
@@ -264,9 +270,18 @@ def drawn(picture: Picture) -> dict[str, Any]:
     }
 
 
+def _called(kind: str, kinds: Sequence[str]) -> str:
+    """The name of a group of attentions, without what all groups share."""
+    parts = [one.split(".") for one in kinds]
+    own = [part for part in kind.split(".") if not all(part in others for others in parts)]
+    return ".".join(own) or kind.split(".")[-1]
+
+
 def _reading(task: str, frame: Frame, site: str) -> str:
     """How to read the maps of a site, and of the others of its kind."""
     axes = frame.axes[site]
+    if axes.group:
+        return f"Attention of {axes.group}: each row is a query, each column a key."
     kind = "encoder that writes" if axes.writes and axes.kind == "encoder" else axes.kind
     if task == "reverse":
         said = READING[kind].format(token="letter", question="word")

@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from transformer.figures.curves import Series, curves, highest_loss
+from transformer.figures.curves import Series, curves, highest_loss, number_curves
 from transformer.figures.picture import Array, Picture
 from transformer.figures.score_curves import score_curves
-from transformer.insight.names import examples_of, full_head_name, parts_of
+from transformer.insight.names import examples_of, full_head_name, parts_of, without_prefix
 from transformer.insight.scores import ROLES, THRESHOLD
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, RunView
 
 SCORES = {**ROLES, "focus": "focus (highest weight of a row)", "entropy": "entropy (how even)"}
 """Every score by the name that people read."""
+MOST_LINES = 48
+"""Heads whose score is drawn: of more, those with the highest."""
 
 
 def listed(values: Array) -> list[Any]:
@@ -31,7 +33,11 @@ def listed(values: Array) -> list[Any]:
 
 
 def run_curves(view: RunView, marker: int | None = None, before: RunView | None = None) -> Picture:
-    """Loss and accuracy of a run, with the one before it as a ghost."""
+    """Loss and accuracy of a run, with the one before it as a ghost; of a user's own model its numbers."""
+    if view.own is not None:
+        steps, *numbers = view.metrics.columns("step", "loss", *view.own.curves)
+        named = dict(zip(("loss", *view.own.curves), numbers, strict=True))
+        return number_curves(steps, named, run_id=view.id, marker=marker)
     return curves(
         _series(view.metrics),
         planned=max(1, view.step) if view.state in ENDED else view.planned,
@@ -73,11 +79,17 @@ def score_picture(
         if score in scores and (sites is None or site in sites)
         for head in range(len(scores[score]))
     ]
+    newest = measured[-1].head_scores
+    heads = (
+        sorted(heads, key=lambda one: -newest[one[0]][score][one[1]])[:MOST_LINES]
+        if len(heads) > MOST_LINES
+        else heads
+    )
     steps, losses = view.metrics.columns("step", "loss")
     return score_curves(
         np.array([one.step for one in measured], dtype=float),
         {
-            full_head_name(site, head).replace(" · head ", " h"): np.array(
+            full_head_name(without_prefix(site, newest), head).replace(" · head ", " h"): np.array(
                 [one.head_scores[site][score][head] for one in measured], dtype=float
             )
             for site, head in heads
@@ -87,7 +99,7 @@ def score_picture(
         score_name=SCORES[score],
         threshold=THRESHOLD,
         planned=view.planned,
-        highest_loss=highest_loss(view.config.model.tgt_vocab_size),
+        highest_loss=highest_loss(2, losses) if view.own else highest_loss(view.config.model.tgt_vocab_size),
         run_id=f"{view.id} {score}",
         marker=marker,
     )

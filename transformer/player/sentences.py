@@ -6,10 +6,10 @@ import html
 from typing import Any
 
 from transformer.insight.aims import AIMS
-from transformer.insight.names import examples_of, full_head_name, head_name
-from transformer.insight.narrator import narrate
+from transformer.insight.names import examples_of, full_head_name, head_name, without_prefix
+from transformer.insight.narrator import narrate, narrate_any
 from transformer.insight.scores import THRESHOLD
-from transformer.recording.frame import Frame, Probe
+from transformer.recording.frame import Frame, Probe, is_own
 from transformer.recording.view import FAILED, IDLE, RECORDED, TRAINING, RunView
 
 STEP = "{step}"
@@ -28,14 +28,15 @@ STATE_SIGNS = {
 
 def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
     """State, place in line, step (STEP stands for it), speed, time left."""
-    parts = [f"{STATE_SIGNS[view.state]} <b>{view.state}</b>", f"step <b>{STEP}</b> / {view.planned:,}"]
+    steps = f"step <b>{STEP}</b>" + ("" if view.own else f" / {view.planned:,}")
+    parts = [f"{STATE_SIGNS[view.state]} <b>{view.state}</b>", steps]
     if place is not None:
         parts.insert(1, f"waiting: place {place[0]:,} of {place[1]:,}")
     if view.state == TRAINING:
         if view.steps_per_second:
             digits = 0 if view.pace is None else 1
             parts.append(f"{view.steps_per_second:.{digits}f} steps/s")
-        if view.seconds_left is not None:
+        if view.seconds_left is not None and view.own is None:
             parts.append(f"at most {view.seconds_left:.0f} s left")
     elif view.seconds and view.state != RECORDED:  # on another machine
         parts.append(f"{view.seconds:.1f} s of training")
@@ -84,19 +85,20 @@ def headline(view: RunView, frame: Frame, look_for: str, *, later: bool = False)
 def _clearest(frame: Frame, later: bool) -> str:
     """What the head does that is shown large by itself, or that none has a clear pattern."""
     (site, head), score, aim = frame.clearest, frame.clearest_score, AIMS[frame.aim]
-    name, measured = head_name(site, head), frame.measurement.step
+    name, measured = head_name(without_prefix(site, frame.axes), head), frame.measurement.step
     when = "" if measured == frame.step and not later else f" (step {measured:,})"
     if score < THRESHOLD:
         return (
             f"<b>No clear pattern.</b> The clearest head, {name}, puts {score:.0%} of its weight on "
             f"{aim.target}{when}; a clear pattern needs {THRESHOLD:.0%}."
         )
-    return f"<b>{name.capitalize()} {aim.does}:</b> {score:.0%} of its weight is on {aim.target}{when}."
+    name = name if is_own(frame.axes) else name.capitalize()
+    return f"<b>{name} {aim.does}:</b> {score:.0%} of its weight is on {aim.target}{when}."
 
 
 def _since(view: RunView, frame: Frame) -> str:
     """When the first head had a clear pattern, where one has had it."""
-    if view.turned_at is None:
+    if view.turned_at is None or view.own is not None:  # where another head may have been the first
         return ""
     step, site, head = view.turned_at
     holds = float(frame.scores[site][head]) >= THRESHOLD
@@ -140,6 +142,9 @@ def narration(frame: Frame, word: str, site: str, head: int) -> str:
     if row is None or site not in frame.axes or not 0 <= head < frame.n_heads(site):
         return ""
     probe, axes = frame.probes[row], frame.axes[site]
+    if axes.group:
+        rows, columns = probe.tokens(axes.query), probe.tokens(axes.key)
+        return html.escape(narrate_any(frame.map(row, site)[head], rows, columns), quote=False)
     said = narrate(
         frame.map(row, site)[head],
         axes.kind,
@@ -159,8 +164,10 @@ def counts(read: Probe, aim: str) -> dict[str, Any]:
 
 def without_masks(frame: Frame) -> str:
     """One sentence for each mask that is not as the topology needs it; empty where all are."""
-    own = next(axes for axes in frame.axes.values() if axes.writes and axes.query == axes.key)
-    said = []
+    own = next((axes for axes in frame.axes.values() if axes.writes and axes.query == axes.key), None)
+    said: list[str] = []
+    if own is None:  # a model of the user's own, whose masks are not known
+        return ""
     if own.kind != "encoder" and not own.causal:
         said.append(_reading_ahead(frame))
     if own.kind == "encoder" and own.causal:

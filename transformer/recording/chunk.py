@@ -16,7 +16,8 @@ import msgspec
 import numpy as np
 
 from transformer.interventions import Interventions, open_cells
-from transformer.recording.frame import Array, Axes, Word
+from transformer.recording.frame import Array, Axes, Word, is_own
+from transformer.recording.own import is_name
 from transformer.recording.records import Record
 
 ONE, BLOCKED = 65534, 65535
@@ -161,11 +162,13 @@ def from_record(facts: bytes, body: bytes) -> Chunk:
     }
     sizes, n_rows = [prod(shape) for shape in shapes.values()], len(word.expected)
     numbers = np.frombuffer(body, dtype="<u2")
+    if not all(map(is_name, shapes)) or (not is_own(said.axes) and word.sides):
+        raise ValueError("its attentions have names that no module has")
     if not shapes or sum(sizes) + n * n_rows != len(numbers):
         raise ValueError(f"{len(numbers):,} numbers are not those of its maps")
     *codes, rest = np.split(numbers, np.cumsum(sizes))
     predicted = rest.reshape(n, n_rows)
-    if predicted.max(initial=0) >= len(said.vocabulary):
+    if predicted.size and predicted.max() >= len(said.vocabulary):
         raise ValueError("it predicts a token that it does not name")
     maps = {site: of.reshape(shape) for (site, shape), of in zip(shapes.items(), codes, strict=True)}
     return Chunk(predicted=predicted, maps=maps, **_facts(said))

@@ -12,6 +12,7 @@ import numpy as np
 from transformer.evaluation import Evaluation
 from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Links, badge, clearest_head
 from transformer.interventions import NOTHING, PAD, Interventions
+from transformer.recording.own import is_name
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -21,19 +22,28 @@ class Axes:
     """What the two axes of one attention are."""
 
     query: str
-    """Whose positions are the rows: src, tgt or seq."""
+    """Whose positions are the rows: src, tgt or seq; in a model of the user's own a name in `Word.sides`."""
     key: str
-    """Whose positions are the columns: src, tgt or seq."""
+    """Whose positions are the columns."""
     writes: bool
     """Whether each row is to write a token."""
     causal: bool
     """Whether rows were kept from looking at later columns."""
     padding: bool
     """Whether [PAD] was hidden from them."""
+    group: str = ""
+    """In a model of the user's own: the attentions that are shown together, named after their modules."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError: a file may be anybody's."""
+        if self.group and not is_name(self.group):
+            raise ValueError("its attentions have names that no module has")
 
     @property
     def kind(self) -> str:
-        """cross, encoder, decoder or sequence."""
+        """cross, encoder, decoder or sequence; in a model of the user's own its group."""
+        if self.group:
+            return self.group
         if self.query != self.key:
             return "cross"
         return {"src": "encoder", "tgt": "decoder", "seq": "sequence"}[self.query]
@@ -43,6 +53,11 @@ def reading_sites(axes: Mapping[str, Axes]) -> list[str]:
     """Where the answer reads the question: cross-attention, or all attention where there is no other."""
     cross = [site for site, one in axes.items() if one.kind == "cross"]
     return cross or list(axes)
+
+
+def is_own(axes: Mapping[str, Axes]) -> bool:
+    """Whether these are the attentions of a model of the user's own."""
+    return any(one.group for one in axes.values())
 
 
 def sites_of(axes: Mapping[str, Axes], kind: str) -> list[str]:
@@ -91,15 +106,21 @@ class Word:
     """Tokens of the question, special ones left out."""
     links: Links | None = None
     """The gold alignment: for each token of the answer, the columns that it needs; None where not known."""
+    sides: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """The tokens of the axes of a model of the user's own."""
 
     def tokens(self, side: str) -> tuple[str, ...]:
-        """The tokens of one axis: src, tgt or seq."""
+        """The tokens of one axis."""
+        if side in self.sides:
+            return self.sides[side]
         return self.src_tokens if side == "src" else self.tgt_tokens
 
 
 def fed_with(axes: Mapping[str, Axes], word: Word) -> str:
     """What the maps of a word run over: teacher-forced or free-running; nothing where an encoder reads the
-    question."""
+    question. Of a model of the user's own it is its inputs."""
+    if is_own(axes):
+        return "its inputs"
     if all(one.query == "src" for one in axes.values()):
         return ""
     return "free-running" if word.answer is None else "teacher-forced"

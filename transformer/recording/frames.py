@@ -24,6 +24,8 @@ SPARSE = 32
 """What costs more than maps stays once in so many steps, or in so many of those that stay."""
 _BUILT = 32
 """Frames that are at hand: several panels of a page show the same."""
+NOT_EVALUATED = Evaluation(step=0, right=0, total=0, loss=0.0, free_loss=0.0, token_accuracy=0.0)
+"""Of a model of the user's own, which has no held-out words here."""
 NOTHING_WRITTEN = Output(text="", stopped=True, right=False, pieces=(), ids=())
 
 Recorded = Chunk | Measurement | Outputs | Evaluation
@@ -242,7 +244,6 @@ class Frames(Sequence[Frame]):
     def _made(self, step: int) -> Frame:
         measurement, evaluation = self.measured_at(step), self.evaluated_at(step)
         assert measurement is not None
-        assert evaluation is not None
         places = (self.place_of(word, step) for word in self._chunks)
         found = [place for place in places if place is not None]
         seconds, loss = self._numbers(step)
@@ -250,7 +251,7 @@ class Frames(Sequence[Frame]):
             step=step,
             seconds=seconds,
             loss=loss,
-            evaluation=evaluation,
+            evaluation=evaluation or NOT_EVALUATED,
             measurement=measurement,
             probes=tuple(_probe(chunk, i, self.written_at(step)) for chunk, i in found),
             axes=found[0][0].axes,

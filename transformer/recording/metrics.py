@@ -41,17 +41,22 @@ OF_EVALUATION = {
 
 
 class Metrics:
-    """Append-only: one thread appends, any thread reads without a lock: a counted row never changes."""
+    """Append-only: one thread appends, any thread reads without a lock: a counted row never changes.
 
-    def __init__(self) -> None:
-        self._rows = np.full((256, len(COLUMNS)), np.nan)
+    Args:
+        more: names of columns beside `COLUMNS`, of a model of the user's own.
+    """
+
+    def __init__(self, more: tuple[str, ...] = ()) -> None:
+        self.names = *COLUMNS, *more
+        self._rows = np.full((256, len(self.names)), np.nan)
         self._n = 0
 
     def append(self, **values: float | None) -> None:
         """Add a row; what is left out or None is NaN."""
         if self._n == len(self._rows):
             self._rows = np.concatenate([self._rows, np.full_like(self._rows, np.nan)])
-        found = (values.get(name) for name in COLUMNS)
+        found = (values.get(name) for name in self.names)
         self._rows[self._n] = [np.nan if value is None else value for value in found]
         self._n += 1  # counted last: a reader never sees half a row
 
@@ -88,7 +93,7 @@ class Metrics:
 
     def until(self, step: int) -> Metrics:
         """The rows up to a step."""
-        made = Metrics()
+        made = Metrics(self.names[len(COLUMNS) :])
         made._rows = self._rows[: self._n][self._rows[: self._n, 0] <= step]
         made._n = len(made._rows)
         return made
@@ -111,7 +116,7 @@ class Metrics:
 
     def extend(self, rows: np.ndarray[Any, np.dtype[np.float64]]) -> None:
         """Add the rows of another table; (N, columns)."""
-        self._rows = np.concatenate([self._rows[: self._n], rows, np.full((256, len(COLUMNS)), np.nan)])
+        self._rows = np.concatenate([self._rows[: self._n], rows, np.full((256, len(self.names)), np.nan)])
         self._n += len(rows)
 
     def up_to(self, last: int) -> Metrics:
@@ -119,7 +124,7 @@ class Metrics:
         rows = self._rows[: self._n]
         if not self._n or rows[-1, 0] <= last:
             return self
-        found = Metrics()
+        found = Metrics(self.names[len(COLUMNS) :])
         found.extend(rows[rows[:, 0] <= last])
         return found
 
@@ -129,7 +134,7 @@ class Metrics:
     def columns(self, *names: str) -> list[np.ndarray[Any, np.dtype[np.float64]]]:
         """Several columns, all of the same length though rows may be added meanwhile."""
         n = self._n  # before the rows: they may only have grown since
-        return [self._rows[:n, COLUMNS.index(name)] for name in names]
+        return [self._rows[:n, self.names.index(name)] for name in names]
 
     def column(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         """All values of one column so far."""
@@ -140,5 +145,5 @@ class Metrics:
         import pandas as pd
 
         n = self._n
-        frame = pd.DataFrame(self._rows[:n].copy(), columns=list(COLUMNS))
+        frame = pd.DataFrame(self._rows[:n].copy(), columns=list(self.names))
         return frame.astype({"step": "int64"})

@@ -14,6 +14,7 @@ from transformer.interventions import NOTHING, Interventions
 from transformer.recording.frame import Frame
 from transformer.recording.frames import Frames, nearest_step
 from transformer.recording.metrics import Metrics
+from transformer.recording.own import OwnModel
 from transformer.recording.weights import Snapshot
 
 IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
@@ -72,6 +73,8 @@ class RunFacts:
     """Id of the run that this one was started from."""
     name: str = ""
     """What its owner calls it; empty where nobody has named it."""
+    own: OwnModel | None = None
+    """A model of the user's own; then `config` says nothing of it."""
 
     def __post_init__(self) -> None:
         """Whether a run can be so; a file may be anybody's. Raises ValueError."""
@@ -134,6 +137,13 @@ class RunView(RunFacts):
             everyday=None,
             goal_reached=False,
         )
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of attention that the model has; the first is shown first."""
+        if self.own is None:
+            return self.config.model.kinds
+        return tuple(dict.fromkeys(one.kind for one in self.frame.axes.values())) if self.frame else ()
 
     @property
     def masks(self) -> dict[str, bool]:

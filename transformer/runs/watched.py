@@ -52,7 +52,7 @@ def reopened(folder: Path, lease: Lease, written: Callable[[], None]) -> Watched
     """
     try:
         saved = read_run(folder)
-        if not saved.can_go_on and saved.view.state != FAILED:
+        if saved.view.own or (not saved.can_go_on and saved.view.state != FAILED):
             return Remote(folder, lease)  # a replay: everything but training
         try:
             archive = Archive(folder, resumed=True)

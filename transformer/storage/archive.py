@@ -103,7 +103,7 @@ class Archive:
     def begin(
         self,
         run: RunView,
-        task: Task,
+        task: Task | None,
         weights: Weights,
         words: Callable[[], tuple[str, ...]],
         kept: int = 0,
@@ -112,6 +112,7 @@ class Archive:
 
         Args:
             run: as it is now.
+            task: None where a loop of the user's own trains the model.
             weights: of the run's steps; they are kept here from now on.
             words: tells the tracked words.
             kept: how many times a saved run's folder had been brought up to date; then it holds the recording
@@ -202,11 +203,12 @@ class Archive:
         """Bring the folder up to date: what was recorded, the training that goes on from it, and its name."""
         view = handed.view
         if not self._unchanging:
-            tokenizers = self._task.src_tokenizer, self._task.tgt_tokenizer
-            for name, tokenizer in zip(TOKENIZERS, tokenizers, strict=True):
-                self._write_text(name, tokenizer.to_json())
-            write_brought(view.config.train, self._write_text)
-            self._board = Board(self.folder) if view.config.train.tensorboard else None
+            if self._task is not None:
+                tokenizers = self._task.src_tokenizer, self._task.tgt_tokenizer
+                for name, tokenizer in zip(TOKENIZERS, tokenizers, strict=True):
+                    self._write_text(name, tokenizer.to_json())
+                write_brought(view.config.train, self._write_text)
+                self._board = Board(self.folder) if view.config.train.tensorboard else None
             self._unchanging = True
         self._keep_recording(view)
         if len(view.metrics) != self._rows:

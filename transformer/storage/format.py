@@ -97,11 +97,14 @@ def read_run_file(folder: Path) -> RunFile:
 def as_parquet(metrics: Metrics) -> bytes:
     """The table of all steps, for `pandas.read_parquet` and others."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     pa.set_memory_pool(pa.system_memory_pool())  # its own keeps megabytes for each thread that has ended
-    table = BytesIO()
-    metrics.table().to_parquet(table, index=False, write_page_checksum=True)
-    return table.getvalue()
+    columns = dict(zip(metrics.names, metrics.columns(*metrics.names), strict=True))
+    columns["step"] = columns["step"].astype(np.int64)
+    file = BytesIO()
+    pq.write_table(pa.table(columns), file, write_page_checksum=True)
+    return file.getvalue()
 
 
 # What is recorded, as records of a file.

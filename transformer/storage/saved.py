@@ -11,9 +11,11 @@ import msgspec
 import numpy as np
 
 from transformer.errors import InputError
+from transformer.insight.scores import FOCUS
 from transformer.recording.chunk import Chunk
+from transformer.recording.frame import is_own
 from transformer.recording.frames import Frames, Recorded
-from transformer.recording.metrics import COLUMNS, Metrics
+from transformer.recording.metrics import Metrics
 from transformer.recording.records import Entry, body_of, scan, stands
 from transformer.recording.view import ENDED, FAILED, PAUSED, RunView
 from transformer.recording.weights import Weights
@@ -82,8 +84,8 @@ class Reader:
         """
         run, damage = _newest(self.folder)
         if self._held is None:
-            self._held = saved_data(self.folder, run.config)
-        metrics = self._read_metrics(run.step)
+            self._held = Brought() if run.own else saved_data(self.folder, run.config)
+        metrics = self._read_metrics(run)
         state, reason = run.state, run.reason
         if state not in ENDED:
             state = PAUSED
@@ -92,9 +94,12 @@ class Reader:
             self._weights.follow(run.step)
         except OSError as error:
             LOG.warning("%s: %s cannot be read (%s)", self.folder.name, WEIGHTS, error.strerror)
+        frames = self._read_frames(run, metrics)
+        if run.own is not None and not frames:
+            raise InputError(f"{self.folder} holds no attention maps that can be read.")
         view = RunView(
             **facts_of(run) | {"state": state, "reason": reason},
-            frames=self._read_frames(run, metrics),
+            frames=frames,
             snapshots=self._weights.snapshots,
             metrics=metrics,
         )
@@ -121,14 +126,14 @@ class Reader:
             self._whole = self._whole and self._end == path.stat().st_size
         found = [_as_of(one, run) for one in self._records]
         ours = [one for one in found if one is not None]
-        known, aim = self._frames, task_of(run.config).aim
+        known, aim = self._frames, FOCUS if run.own else task_of(run.config).aim
         if known is not None and ours[: len(known.records)] == list(known.records):
             known = known.extended(ours[len(known.records) :], metrics.at)
         else:
             whole = self._whole and all(map(is_, found, self._records))
             known = Frames(ours, numbers=metrics.at, aim=aim, generation=0 if whole else 1)
         self._frames = known
-        return known if _shows(known) else Frames(aim=aim, generation=1)
+        return known if _shows(known, own=run.own is not None) else Frames(aim=aim, generation=1)
 
     def _scanned(self, path: Path) -> list[Recorded]:
         """The records that are new; of one that is damaged inside nothing is lost but itself."""
@@ -142,14 +147,15 @@ class Reader:
                 LOG.warning("%s: the record at byte %d is left out: %s", self.folder.name, entry.at, error)
         return new
 
-    def _read_metrics(self, last: int) -> Metrics:
-        """The table up to a step. Raises InputError."""
-        path = self.folder / METRICS
-        if last == 0 or not path.exists():
-            return Metrics()
+    def _read_metrics(self, run: RunFile) -> Metrics:
+        """The table up to its step. Raises InputError."""
+        path, last = self.folder / METRICS, run.step
+        more = run.own.curves if run.own else ()
+        if (last == 0 and not more) or not path.exists():
+            return Metrics(more)
         stamp = path.stat().st_mtime_ns
         if self._metrics[0] != stamp:
-            self._metrics = stamp, read_metrics(path)
+            self._metrics = stamp, read_metrics(path, more)
         return self._metrics[1].up_to(last)
 
 
@@ -208,9 +214,15 @@ def _as_of(record: Recorded, run: RunFile) -> Recorded | None:
     return record.at(early) if early else None
 
 
-def _shows(frames: Frames) -> bool:
-    """Whether every frame can be put together: the sites of its maps and of its scores are the same."""
-    if not frames or frames.measured_at(0) is None or frames.evaluated_at(0) is None:
+def _shows(frames: Frames, *, own: bool) -> bool:
+    """Whether every frame can be put together: the sites of its maps and of its scores are the same.
+
+    Args:
+        own: whether it is to be a model of the user's own, which nobody evaluates here.
+    """
+    if not frames or frames.measured_at(0) is None or (frames.evaluated_at(0) is None) is not own:
+        return False
+    if any(is_own(chunk.axes) is not own for word in frames.words for chunk in frames.chunks_of(word)):
         return False
     sites = {tuple(one.head_scores) for one in frames.measurements}
     heads = {
@@ -226,8 +238,11 @@ def _shows(frames: Frames) -> bool:
     return len(sites) == len(heads) == 1
 
 
-def read_metrics(path: Path) -> Metrics:
+def read_metrics(path: Path, more: tuple[str, ...] = ()) -> Metrics:
     """The whole table.
+
+    Args:
+        more: its columns beside those of every run.
 
     Raises:
         InputError: it cannot be read.
@@ -235,7 +250,7 @@ def read_metrics(path: Path) -> Metrics:
     import pyarrow as pa
     import pyarrow.parquet as pq  # without pandas, which takes longer to load than a first page to paint
 
-    metrics = Metrics()
+    metrics = Metrics(more)
     try:
         data = path.read_bytes()  # at once: meanwhile another may take its place
         # From Arrow's own buffer, in this thread: threads of its pool that have called Python may abort the
@@ -244,11 +259,12 @@ def read_metrics(path: Path) -> Metrics:
         n_rows = file.metadata.num_rows
         if n_rows > min(len(data), MOST_ROWS):  # no two steps take the same time: a row is more than a byte
             raise ValueError(f"{n_rows:,} rows in {len(data):,} bytes")
-        kinds = {str(file.schema_arrow.field(name).type) for name in COLUMNS}
+        kinds = {str(file.schema_arrow.field(name).type) for name in metrics.names}
         if not kinds <= {"int64", "double"}:
             raise ValueError(f"its columns hold {', '.join(sorted(kinds))}")
-        table = file.read(columns=list(COLUMNS), use_threads=False)
-        rows = np.column_stack([np.array(table[name].to_pylist(), dtype=np.float64) for name in COLUMNS])
+        table = file.read(columns=list(metrics.names), use_threads=False)
+        columns = (np.array(table[name].to_pylist(), dtype=np.float64) for name in metrics.names)
+        rows = np.column_stack([*columns])
         rows = rows[~np.isnan(rows[:, 0])]
         if (np.diff(rows[:, 0]) <= 0).any():
             raise ValueError("its steps are not in order")

@@ -1,5 +1,6 @@
-"""Watching a model of one's own: its attention, without changing it."""
+"""Watching a model of the user's own, without changing it."""
 
 from transformer.watching.attention import attention_of
+from transformer.watching.watch import Watch
 
-__all__ = ["attention_of"]
+__all__ = ["Watch", "attention_of"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ _LISTS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_atten
 """Where an output of the `transformers` library has its attention weights."""
 
 
-def attention_of(model: nn.Module, inputs: Any, attention: Function | None = None) -> Weights:
+def attention_of(
+    model: nn.Module, inputs: Any, attention: Function | None = None, sites: Sequence[str] = ("*",)
+) -> Weights:
     """The attention weights of a model for some inputs.
 
     The model is called once, in eval mode and without gradients. Its mode, hooks, gradients and random
@@ -31,6 +34,7 @@ def attention_of(model: nn.Module, inputs: Any, attention: Function | None = Non
         model: with `nn.MultiheadAttention` (as `nn.Transformer` has it), or of the `transformers` library.
         inputs: a tensor, a tuple of positional arguments, or a mapping of keyword arguments.
         attention: for any other model, returns name to weights of shape (B, H, Q, K).
+        sites: patterns of the names of attention modules, such as "decoder.*"; others are left alone.
 
     Returns:
         Name of each attention module to its weights, (B, H, Q, K), in the order in which they were called.
@@ -47,14 +51,30 @@ def attention_of(model: nn.Module, inputs: Any, attention: Function | None = Non
         elif _is_of_transformers(model):
             found = _returned(model, inputs)
         else:
-            found = _hooked(model, inputs)
+            found = _hooked(model, inputs, sites)
+    found = {name: weights for name, weights in found.items() if matches(name, sites)}
     if not found:
         raise InputError(
             f"{type(model).__name__} has no attention that can be observed: none of its modules is an "
-            "nn.MultiheadAttention that was called. Pass a function attention(model, inputs) that returns "
-            "name to weights of shape (B, H, Q, K)."
+            f"nn.MultiheadAttention that was called{_named(sites)}. Pass a function attention(model, inputs) "
+            "that returns name to weights of shape (B, H, Q, K)."
         )
     return {name: _checked(name, weights) for name, weights in found.items()}
+
+
+def matches(name: str, sites: Sequence[str]) -> bool:
+    """Whether the name of an attention, without the number of its call, is one of these patterns'."""
+    return any(fnmatchcase(name.partition("#")[0], pattern) for pattern in sites)
+
+
+def attention_modules(model: nn.Module) -> dict[str, nn.MultiheadAttention]:
+    """Name to module of every `nn.MultiheadAttention`."""
+    named = model.named_modules()
+    return {name or type(one).__name__: one for name, one in named if isinstance(one, nn.MultiheadAttention)}
+
+
+def _named(sites: Sequence[str]) -> str:
+    return "" if tuple(sites) == ("*",) else f" and matches {', '.join(sites)}"
 
 
 def _checked(name: str, weights: object) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -87,16 +107,16 @@ def _as_before(model: nn.Module) -> Iterator[None]:
 # nn.MultiheadAttention.
 
 
-def _hooked(model: nn.Module, inputs: Any) -> dict[str, Tensor]:
+def _hooked(model: nn.Module, inputs: Any, sites: Sequence[str]) -> dict[str, Tensor]:
     """The weights of every `nn.MultiheadAttention`, asked for by hooks for this pass alone."""
     found: dict[str, Tensor] = {}
     fast = torch.backends.mha.get_fastpath_enabled()
     with ExitStack() as hooks:
         hooks.callback(torch.backends.mha.set_fastpath_enabled, fast)
         torch.backends.mha.set_fastpath_enabled(False)  # it would call no module, or return no weights
-        for name, module in model.named_modules():
-            if isinstance(module, nn.MultiheadAttention):
-                _hook(hooks, name or type(module).__name__, module, found)
+        for name, module in attention_modules(model).items():
+            if matches(name, sites):
+                _hook(hooks, name, module, found)
         _call(model, inputs)
     return found
 

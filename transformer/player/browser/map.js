@@ -6,6 +6,7 @@ import { element } from "./element.js";
 function lanes(kinds) {
   const found = { encoder: {}, decoder: {} };
   const all = Object.entries(kinds).flatMap(([kind, { sites }]) => sites.map((site) => ({ kind, site })));
+  if (all.some(({ kind }) => !["cross", "encoder", "decoder", "sequence"].includes(kind))) return null;
   for (const one of all.sort((a, b) => (a.kind === "cross") - (b.kind === "cross"))) {
     const [stack, layer] = one.site.split(".");
     (found[stack][layer] ??= []).push(one);
@@ -20,6 +21,8 @@ export function drawMap(host, kinds, shown, pick) {
   const focused = host.contains(document.activeElement) && document.activeElement.dataset.site;
   host.drawn = drawn;
   const stacks = lanes(kinds);
+  host.hidden = !stacks;
+  if (!stacks) return; // of a model of one's own nobody knows here how its parts are connected
   host.replaceChildren(...stacks.map(([stack, layers], i) => element("div", {}, element("small", { textContent: stack }),
     element("i", { title: "Embedding" }),
     ...Object.entries(layers).flatMap(([layer, sites]) => [

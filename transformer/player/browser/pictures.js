@@ -16,7 +16,7 @@ export function largePicture({ index, maps, segment, step, kind, site, head, hid
   if (look.taken) arrays[`${look.causal ? 2 : 1}.z`] = taken;
   const name = index.heads[site][head], role = rolesAt(segment, step)[site][head];
   const word = `“${maps.look.short}”`;
-  const about = run ? [name, when, role] : fills ? [when, role] : [when, role, word, `seed ${index.seed}`, maps.look.fed];
+  const about = run ? [name, when, role] : fills ? [when, role] : [when, role, word, !index.own && `seed ${index.seed}`, maps.look.fed];
   const text = about.filter(Boolean).join(" · ");
   const gold = outline ? look.gold : [];
   return {

@@ -386,6 +386,7 @@ export class Player {
     const live = at.step === null;
     const shown = { index, now, at, step, live, maps, segment: this.segment(step) };
     this.texts.header({ ...shown, over: this.over });
+    this.root.toggleAttribute("data-own", Boolean(index.own));
     this.root.dataset.step = step;
     if (this.whole || !this.model) drawMap(this.map, index.kinds, this.head()[0], (kind, site) => this.pick(kind, site));
     const last = index.steps.at(-1), newest = Math.max(last, now?.at ?? 0);

@@ -205,7 +205,7 @@ export class Race extends Player {
     texts.set(".st-key-moment p", source.race.says);
     texts.set(".counter b", this.bySeconds ? SECONDS.format(source.at(position).seconds) : counted(position));
     texts.set(".counter small", this.bySeconds ? "seconds of training" : "step");
-    texts.set(".st-key-words_right", shown.map((one, i) => bar(source.names[i], SIDES[i], one.segment.counted)).join(""));
+    texts.set(".st-key-words_right", shown.map((one, i) => (one.index.own ? "" : bar(source.names[i], SIDES[i], one.segment.counted))).join(""));
     this.says();
     texts.choices(index, at);
     this.offerHeads();

@@ -7,6 +7,7 @@ const PASSES = {
   "teacher-forced": (token) => `✗ marks a row that would write the wrong ${token}, and which. Maps are measured with `
     + "the right answer as input; the outputs are what the model writes by itself.",
   "free-running": () => "Nobody here knows the right answer: the maps run over what the model wrote by itself.",
+  "its inputs": () => "Maps are of the inputs that were given to Watch, in eval mode.",
   "": (token) => `✗ marks a row that would write the wrong ${token}, and which. Maps and outputs are of the same pass.`,
 };
 
@@ -63,6 +64,7 @@ export class Texts {
 
   // What the model wrote by itself, the chosen word on top.
   outputs(index, at, segment, step) {
+    if (index.own) return; // nothing but its attention is known of a model of one's own
     const words = Object.keys(segment.outputs).sort((a, b) => (b === at.word) - (a === at.word));
     const rows = words.map((word) => `<tbody class="${word === at.word ? "chosen" : ""}">${index.texts[segment.outputs[word]]}</tbody>`);
     const when = segment.written === step ? "" : ` at step ${counted(segment.written)}`;

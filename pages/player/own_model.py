@@ -1,0 +1,91 @@
+"""A model of the user's own on the screen: what a training loop of theirs has recorded, while it trains."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.controls.racing import race_against
+from pages.controls.words import chosen_word
+from pages.player import player, stale
+from pages.runs.keyring import keyring
+from pages.runs.run_list import run_list
+from pages.runs.share import share
+from pages.runs.take_away import take_away
+from pages.shared import selection
+from pages.shared.plain import plain
+from pages.shared.session import session
+from pages.shared.style import style
+from transformer.insight.aims import AIMS
+from transformer.insight.scores import FOCUS
+from transformer.runs.watched import Watched
+
+WHY = {
+    "Ask": "Ask runs the model on any word",
+    "Look inside": "Look inside shows every number of a forward pass",
+    "Masks": "Masks switches the model's masks",
+}
+
+
+def own_model(run: Watched, row: DeltaGenerator) -> None:
+    """Draw the page Watch for it: nothing here commands its training.
+
+    Args:
+        row: where buttons stand.
+    """
+    view = run.view
+    assert view.own is not None
+    with row:
+        st.button("Train a model here", key="leave_own", icon=":material/arrow_back:", on_click=_leave)
+        st.markdown(f"**{plain(view.own.name)}** · {view.parameters:,} parameters", width="content")
+        race_against(run)
+    with st.container(key="problem"):
+        if view.own.problem:
+            st.warning(plain(view.own.problem), icon=":material/visibility_off:")
+
+    @st.fragment
+    def watched() -> None:
+        if stale():
+            st.rerun()
+        selection.kind(run.view)
+        player(
+            run,
+            run.view,
+            word=chosen_word(run),
+            mass=f"<b>{AIMS[FOCUS].title}</b>, by head and step. Above the dashed line the pattern is clear.",
+            fileName="headlight-own-model",
+        )
+        selection.keep_in_link()
+
+    watched()
+    with st.sidebar:
+        st.caption(
+            "Your own training loop trains this model, and Watch records it. The page follows it; it can "
+            "neither pause nor ask it."
+        )
+    run_list(run)
+    share(run, None)
+    take_away(run, chosen_word(run))
+    keyring()
+
+
+def _leave() -> None:
+    session.run = session.race = None
+    st.query_params.pop("run", None)
+
+
+def needs_our_model(title: str) -> None:
+    """Stop the script of a page that needs more than was recorded of the model on the screen."""
+    run = selection.chosen_run()
+    if run is None or run.view.own is None:
+        return
+    style()
+    st.info(
+        f"{WHY[title]}. Of {plain(run.view.own.name)} only the attention was recorded, by its own training "
+        "loop: Watch and Race show it."
+    )
+    st.page_link("train.py", label="Back to Watch", icon=":material/arrow_back:", query_params={})
+    with st.sidebar:
+        st.button("Train a model here", key="leave_own", on_click=_leave)
+    keyring()
+    st.stop()

@@ -1,0 +1,46 @@
+"""Watching where a library runs the training loop: the Trainer of `transformers`, and Lightning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transformer.watching.watch import Watch
+
+
+def trainer_callback(watch: Watch) -> Any:
+    """A callback for the Trainer of the `transformers` library; the loss is that of the steps that it logs."""
+    from transformers import TrainerCallback
+
+    class Watching(TrainerCallback):  # type: ignore[misc, unused-ignore]
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if not control.should_log:
+                watch.step(state.global_step)
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+            if "loss" in (logs or {}):
+                watch.step(state.global_step, loss=float(logs["loss"]))
+
+        def on_train_end(self, *_: Any, **__: Any) -> None:
+            watch.close()
+
+    return Watching()
+
+
+def lightning_callback(watch: Watch) -> Any:
+    """A callback for the Trainer of Lightning; the loss is what `training_step` returns."""
+    from lightning.pytorch import Callback
+
+    class Watching(Callback):  # type: ignore[misc, unused-ignore]
+        def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, *_: Any) -> None:
+            loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+            if trainer.global_step > watch.last_step:  # several batches may be one step
+                watch.step(trainer.global_step, loss=None if loss is None else float(loss))
+
+        def on_train_end(self, *_: Any) -> None:
+            watch.close()
+
+        def on_exception(self, trainer: Any, module: Any, error: BaseException) -> None:
+            watch.close(f"{type(error).__name__}: {error}")
+
+    return Watching()

@@ -1,0 +1,451 @@
+"""Watching a model of the user's own: its attention is recorded while a training loop of theirs trains it."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import math
+import sys
+import time
+import warnings
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from filelock import Timeout
+from torch import nn
+
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.insight.moments import Moments
+from transformer.insight.scores import FOCUS, clearest_head, pattern_scores
+from transformer.interventions import NOTHING
+from transformer.recording.chunk import Chunk, coded, joined
+from transformer.recording.frame import Array, Axes, Measurement, Word
+from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
+from transformer.recording.metrics import COLUMNS, Metrics
+from transformer.recording.own import MOST_CURVES, OwnModel
+from transformer.recording.view import FAILED, FINISHED, MAX_WORDS, TRAINING, Published, RunView
+from transformer.recording.weights import Weights
+from transformer.storage.archive import Archive
+from transformer.storage.tokens import new_token
+from transformer.watching.attention import Function, attention_modules, attention_of, matches
+from transformer.watching.sites import GivenTokens, grouped, plain_name, word_of
+
+LOG = logging.getLogger("headlight.watch")
+CREDIT_SECONDS = 0.25
+"""Spent on the first steps, whatever their share of the time is: most happens there."""
+SPARSER = 64
+"""A step is due if the last recorded one is further back than one in so many of all steps up to here."""
+MEASURED = 16
+"""The same for the scores of heads, which cost more to keep than maps."""
+MOST_BYTES = 16 * 2**20
+"""Of the maps of one step; sites beyond it are left out."""
+MOST_FOLDERS = 1_000
+
+Named = Mapping[str, Mapping[str, Array]]
+"""Word to site to (H, Q, K)."""
+
+
+class Watch:
+    """Records the attention of a model for fixed inputs while it trains, into a folder that the app follows.
+
+    Nothing that goes wrong here ends the training: it is said once, as a warning, and stands in `problem`.
+    The model, its mode, hooks, gradients and random streams are afterwards as before, so that the losses are
+    the same bit for bit.
+
+    Args:
+        model: any `nn.Module`; see `attention_of` for what is found in it.
+        inputs: name to what the model is called with: a tensor, a tuple of positional arguments, or a mapping
+            of keyword arguments. Every example of a batch is shown; of all together MAX_WORDS at most.
+        out: the folder, which is created. Where it holds something, `out-2` is used, and so on.
+        tokens: name of an input to what stands at its axes: tokens for every axis of their number, or a
+            mapping from patterns of module names to tokens, or to a pair (of queries, of keys). Otherwise
+            positions from 1.
+        attention: for a model in which nothing is found, called with the model and an input; returns name to
+            weights of shape (B, H, Q, K).
+        sites: patterns of the attentions that are recorded; others cost nothing.
+        share: of the time, at most, that watching takes. Steps are recorded as often as that allows: densely
+            at first, then at most one in SPARSER.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        inputs: Mapping[str, Any],
+        out: str | Path,
+        *,
+        tokens: Mapping[str, GivenTokens] | None = None,
+        attention: Function | None = None,
+        sites: Sequence[str] = ("*",),
+        share: float = 0.03,
+    ) -> None:
+        self.problem = ""
+        """What could not be recorded, in words; empty where nothing is missing."""
+        self.folder: Path | None = None
+        """Where the run is kept; None where it cannot be."""
+        self.seconds = 0.0
+        """Spent on watching since the loop began."""
+        self.last_step = -1
+        """The newest step that was told of; -1 before there is one."""
+        self._model, self._inputs, self._attention, self._sites = model, inputs, attention, sites
+        self._share, self._tokens = share, tokens or {}
+        self._words: dict[str, Word] = {}
+        self._axes: dict[str, Axes] = {}
+        self._heads = 0
+        self._archive: Archive | None = None
+        self._pending: list[Recorded] = []
+        self._moments = Moments()
+        self._losses: tuple[list[int], list[float]] = [], []
+        self._recorded = self._next = self._next_measured = -1
+        self._clearest: tuple[str, int] | None = None
+        self._closed = False
+        self._costs: deque[float] = deque(maxlen=5)  # seconds of the last few observations
+        self._said: set[str] = set()
+        began = time.monotonic()
+        try:
+            self._first: Named | None = self._observed()
+            self._open(Path(out))
+        except Exception as error:
+            self._say(error)
+            self._first = None
+        self._costs.append(time.monotonic() - began)
+        self._began = time.monotonic()
+        atexit.register(self._at_exit)
+
+    def step(self, step: int, loss: float | None = None, **numbers: float) -> None:
+        """Tell of a training step that has been taken; its attention is recorded when that is due.
+
+        Args:
+            step: counts upwards; numbers may be left out.
+            loss: a number, as `loss.item()` gives it; drawn as a curve.
+            numbers: others, drawn below it; the same names at every step.
+        """
+        if self._closed or self._archive is None:
+            return
+        began = time.monotonic()
+        try:
+            self._step(step, loss, numbers)
+        except Exception as error:
+            self._say(error)
+        self.seconds += time.monotonic() - began
+
+    def close(self, reason: str = "") -> None:
+        """Record the last step, and let the folder go.
+
+        Args:
+            reason: why the training has failed; empty where it has not.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        atexit.unregister(self._at_exit)
+        if self._archive is None:
+            return
+        try:
+            if self._recorded < self.last_step and not reason:
+                self._record(self.last_step, self._observed())
+            if self.last_step >= 0:
+                self._publish(state=FAILED if reason else FINISHED, reason=reason)
+                self._archive.hand(self._published.view, self._published.version, None)
+        except Exception as error:
+            self._say(error)
+        self._archive.close()
+        if self._archive.problem:
+            self._say(InputError(self._archive.problem))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.close(_reason(error))
+
+    def _at_exit(self) -> None:
+        self.close(_reason(getattr(sys, "last_value", None)))
+
+    @property
+    def _view(self) -> RunView:
+        return self._published.view
+
+    # What is seen.
+
+    def _observed(self) -> Named:
+        """The maps of all words now, as far as they can be shown. Raises InputError."""
+        maps: dict[str, dict[str, Array]] = {}
+        for name, inputs in self._inputs.items():
+            found = attention_of(self._model, inputs, self._attention, self._sites)
+            if not maps:
+                self._say_uncalled(found)
+            for site, weights in found.items():
+                for i, of in enumerate(weights):
+                    text = str(name) if len(weights) == 1 else f"{name} {i + 1}"
+                    maps.setdefault(text, {})[plain_name(site)] = of
+        if not maps:
+            raise InputError("Watch has no inputs. Give it one, such as {'example': inputs}.", "inputs")
+        if len(maps) > MAX_WORDS:
+            self._say(InputError(f"{len(maps)} examples were given; the first {MAX_WORDS} are recorded."))
+        return self._fitting(dict(list(maps.items())[:MAX_WORDS]))
+
+    def _say_uncalled(self, found: Mapping[str, object]) -> None:
+        """Name the modules that the model has and did not call: no weights of theirs can be shown."""
+        named = () if self._attention is not None else attention_modules(self._model)
+        called = {name.partition("#")[0] for name in found}
+        missing = [name for name in named if matches(name, self._sites) and name not in called]
+        if missing:
+            names = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+            self._say(InputError(f"Not called for these inputs, and not shown: {names}."))
+
+    def _fitting(self, maps: Named) -> Named:
+        """Without the attentions that cannot be shown beside the others, which are named."""
+        first = next(iter(maps.values()))
+        heads = self._heads or len(next(iter(first.values())))
+        known: Collection[str] = self._axes or first
+        left, total = {}, 0
+        for site in dict.fromkeys(site for of in maps.values() for site in of):
+            shapes = [of[site].shape if site in of else None for of in maps.values()]
+            size = sum(2 * math.prod(shape or ()) for shape in shapes)
+            if None in shapes or site not in known:
+                left[site] = "it is not called for every input, at every step"
+            elif any(shape is not None and shape[0] != heads for shape in shapes):
+                left[site] = f"it has {shapes[0] and shapes[0][0]} heads, and the others have {heads}"
+            elif self._words and not self._has_shape(site, maps):
+                left[site] = f"its shape is now {shapes[0]}; give Watch inputs of a fixed size"
+            elif total + size > MOST_BYTES:
+                left[site] = f"a step would take more than {MOST_BYTES // 2**20} MB; name fewer in `sites`"
+            else:
+                total += size
+        if left:
+            site, why = next(iter(left.items()))
+            others = f" {len(left) - 1} more are left out, too." if len(left) > 1 else ""
+            self._say(InputError(f"{site} is left out: {why}.{others}"))
+        shown = {word: {site: w for site, w in of.items() if site not in left} for word, of in maps.items()}
+        if not next(iter(shown.values())):
+            raise InputError(f"No attention can be recorded: {next(iter(left.values()))}.")
+        if self._axes and (gone := [site for site in self._axes if site not in next(iter(shown.values()))]):
+            raise InputError(f"This step is not recorded: {gone[0]} is missing.")
+        self._heads = heads
+        return shown
+
+    def _has_shape(self, site: str, maps: Named) -> bool:
+        axes = self._axes.get(site)
+        return axes is not None and all(
+            maps[text][site].shape[1:] == (len(word.tokens(axes.query)), len(word.tokens(axes.key)))
+            for text, word in self._words.items()
+        )
+
+    # What is recorded.
+
+    def _open(self, out: Path) -> None:
+        """Make the folder, and the words whose maps are recorded. Raises InputError."""
+        assert self._first is not None
+        if not 0 < self._share <= 1:
+            raise InputError(f"share={self._share!r} is no share of the time; choose one like 0.03.", "share")
+        self._axes = grouped(self._first)
+        for text, maps in self._first.items():
+            name = text if text in self._tokens else text.rpartition(" ")[0]
+            try:
+                self._words[text] = word_of(text, maps, self._axes, self._tokens.get(name, ()))
+            except InputError as error:  # shown with positions
+                self._say(error)
+                self._words[text] = word_of(text, maps, self._axes, ())
+        if unknown := [name for name in self._tokens if name not in self._inputs]:
+            self._say(InputError(f"tokens: there is no input {unknown[0]!r}.", "tokens"))
+        self._archive, self.folder = _free_folder(out)
+        config, model = RunConfig(), self._model
+        view = RunView(
+            id=new_token(),
+            config=config,
+            own=OwnModel(name=plain_name(type(getattr(model, "_orig_mod", model)).__name__)),
+            state=TRAINING,
+            planned=0,
+            learning_rate=config.train.learning_rate,
+            parameters=sum(one.numel() for one in model.parameters()),
+            device=str(next((one.device for one in model.parameters()), "cpu")),
+            first_step_at={},
+            frames=Frames(aim=FOCUS),
+            snapshots=(),
+            metrics=Metrics(),
+        )
+        self._published = Published(view)
+        self._archive.told = lambda problem: self._say(InputError(problem)) if problem else None
+
+    def _step(self, step: int, loss: float | None, numbers: Mapping[str, float]) -> None:
+        if isinstance(step, bool) or not isinstance(step, int) or step <= self.last_step or step < 0:
+            raise InputError(
+                f"step={step!r} is not recorded: steps are whole numbers, and the last one was {self.last_step}."
+            )
+        assert self._archive is not None
+        begins = self.last_step < 0
+        if begins:
+            self._begin(step, numbers)
+        self.last_step = step
+        seconds = time.monotonic() - self._began - self.seconds
+        known = {name: float(value) for name, value in numbers.items() if self._has_curve(name)}
+        number = math.nan if loss is None else float(loss)
+        self._view.metrics.append(step=step, loss=number, seconds=max(seconds, 0.0), **known)
+        if math.isfinite(number):
+            self._losses[0].append(step)
+            self._losses[1].append(number)
+        if self._due(step):
+            began = time.monotonic()
+            self._record(step, self._observed())
+            self._costs.append(time.monotonic() - began)
+            self._next = step + max(1, step // SPARSER)
+        if self._archive.due or begins:
+            self._publish()
+            self._archive.hand(self._published.view, self._published.version, None)
+
+    def _begin(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Begin the table, and record the model as it was before its first step, which is known by now."""
+        assert self._archive is not None
+        curves = tuple(name for name in numbers if plain_name(name) == name and name not in COLUMNS)
+        curves = curves[:MOST_CURVES]
+        own = replace(self._view.own or OwnModel(name=""), curves=curves)
+        self._published.publish(own=own, metrics=Metrics(curves))
+        if step > 0 and self._first is not None:
+            self._record(step - 1, self._first)
+        self._first = None
+        self._archive.begin(self._view, None, Weights(), lambda: tuple(self._words))
+
+    def _has_curve(self, name: str) -> bool:
+        known = name in self._view.metrics.names and name not in ("step", "seconds", "loss")
+        if not known:
+            self._say(
+                InputError(f"{name} is not drawn: give all numbers at the first step, {MOST_CURVES} at most.")
+            )
+        return known
+
+    def _due(self, step: int) -> bool:
+        """Whether recording this step leaves watching within its share of the time."""
+        if step < self._next:
+            return False
+        elapsed = time.monotonic() - self._began
+        return self.seconds + median(self._costs) <= self._share * elapsed + CREDIT_SECONDS
+
+    def _record(self, step: int, maps: Named) -> None:
+        """Keep the maps of a step until the folder is next brought up to date."""
+        self._recorded = step
+        self._axes = {
+            site: replace(axes, causal=axes.causal and not _reads_ahead(site, maps))
+            for site, axes in self._axes.items()
+        }
+        open_maps = {
+            text: {site: np.where(self._open_cells(site, of[site]), of[site], np.nan) for site in self._axes}
+            for text, of in maps.items()
+        }
+        for text, word in self._words.items():
+            of = open_maps[text]
+            codes = {site: coded(np.nan_to_num(w)[None], ~np.isnan(w)) for site, w in of.items()}
+            self._pending.append(
+                Chunk(
+                    word=word,
+                    axes=dict(self._axes),
+                    interventions=NOTHING,
+                    steps=(step,),
+                    drawn_at=None,
+                    looked_up_to=step,
+                    vocabulary=(),
+                    predicted=np.zeros((1, 0), dtype=np.uint16),
+                    maps=codes,
+                )
+            )
+        if step >= self._next_measured:
+            self._next_measured = step + max(1, step // MEASURED)
+            scores = {site: pattern_scores([of[site] for of in open_maps.values()]) for site in self._axes}
+            focus = {site: of[FOCUS] for site, of in scores.items()}
+            self._clearest, _ = clearest_head(focus, self._clearest)
+            self._pending.append(Measurement(step=step, head_scores=scores, clearest=self._clearest))
+            self._moments.roles(step, scores)
+
+    def _open_cells(self, site: str, weights: Array) -> Array:
+        """(H, Q, K): cells that no mask blocks; a row without any weight is blocked whole."""
+        open_cells: Array = ~np.isnan(weights)
+        if self._axes[site].causal:
+            open_cells = open_cells & (np.tri(*weights.shape[1:]) == 1)
+        return open_cells
+
+    def _publish(self, **more: Any) -> None:
+        """Put together what was recorded since, and show it."""
+        new, self._pending = _together(self._pending), []
+        self._moments.losses(np.array(self._losses[0]), np.array(self._losses[1]))
+        moments = self._moments.found
+        turned = next(((m.step, m.site, m.head) for m in moments if m.site is not None), None)
+        frames = self._view.frames.extended(new, self._view.metrics.at) if new else self._view.frames
+        frames = frames.thinned({moment.step for moment in moments}, MEMORY_LIMIT)
+        own = replace(self._view.own or OwnModel(name=""), problem=self.problem)
+        self._published.publish(
+            **{
+                "step": max(self.last_step, 0),
+                "planned": max(self.last_step, 0),
+                "seconds": max(0.0, time.monotonic() - self._began - self.seconds),
+                "frames": frames,
+                "moments": moments,
+                "turned_at": turned,
+                "own": own,
+                **more,
+            }
+        )
+
+    def _say(self, error: Exception) -> None:
+        """Warn of what could not be recorded, once."""
+        said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        if said in self._said:
+            return
+        self._said.add(said)
+        self.problem = said
+        warnings.warn(f"Headlight: {said} Training goes on.", RuntimeWarning, stacklevel=3)
+
+
+def _reads_ahead(site: str, maps: Named) -> bool:
+    """Whether some row of some word looks at later columns."""
+    return any(np.nan_to_num(np.triu(of[site], 1)).any() for of in maps.values())
+
+
+def _together(records: Sequence[Recorded]) -> list[Recorded]:
+    """Chunks of a word that continue each other as one; the rest as it is."""
+    waiting: dict[str, list[Chunk]] = {}
+    found: list[Recorded] = []
+    for one in records:
+        if not isinstance(one, Chunk):
+            found.append(one)
+            continue
+        series = waiting.setdefault(one.word.text, [])
+        if series and not one.continues(series[0]):
+            found.append(joined(series))
+            series.clear()
+        series.append(one)
+    return [*found, *(joined(series) for series in waiting.values() if series)]
+
+
+def _free_folder(out: Path) -> tuple[Archive, Path]:
+    """The folder, or one beside it where that holds a run or another process writes there.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    for number in range(1, MOST_FOLDERS):
+        folder = out if number == 1 else out.with_name(f"{out.name}-{number}")
+        try:
+            archive = Archive(folder)
+        except InputError as error:
+            if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, Timeout):
+                raise
+            continue  # it holds something, or another process writes there
+        if folder != out:
+            LOG.warning("%s holds something; this run is kept in %s.", out, folder)
+        return archive, folder
+    raise InputError(f"There are {MOST_FOLDERS:,} folders beside {out}; choose a new one.", "out")
+
+
+def _reason(error: BaseException | None) -> str:
+    """Why a training has failed, in words; interrupting it is no failure."""
+    if error is None or isinstance(error, KeyboardInterrupt | SystemExit):
+        return ""
+    return f"{type(error).__name__}: {error}"[:300]
