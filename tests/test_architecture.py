@@ -18,7 +18,7 @@ APP = [path for path in [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py")
 BASE = {"bounded", "config", "errors", "evaluation", "fitting", "interventions", "recipes", "size"}
 MAY_IMPORT = {
     "errors": set(),
-    "watching": {"errors"},
+    "watching": BASE | {"recording", "storage", "insight"},
     "bounded": set(),
     "evaluation": set(),
     "config": {"errors"},

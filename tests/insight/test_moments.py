@@ -167,3 +167,19 @@ def test_drops_have_their_distance_and_a_run_has_only_so_many(at_once):
     drops = fed(([3.0] * 10 + [1.0] * 10) * 50, at_once=at_once)
     assert len(drops) == MAX_DROPS == 5
     assert np.diff([drop.step for drop in drops]).min() >= 25
+
+
+def test_a_head_of_any_model_takes_its_first_role_once_or_comes_into_focus():
+    def scores(previous, focus):
+        some = {"previous": np.array(previous), "first_token": np.zeros(3), "focus": np.array(focus)}
+        return {"net.a.0": some | {"entropy": np.ones(3)}, "net.b.0": some | {"entropy": np.ones(3)}}
+
+    moments = Moments()
+    assert moments.roles(0, scores([0.1, 0.9, 0.2], [0.3, 0.9, 0.3])) == ()
+    found = moments.roles(7, scores([0.6, 0.9, 0.2], [0.6, 0.9, 0.7]))
+    assert [(one.step, one.head, one.text) for one in found if one.site == "net.a.0"] == [
+        (7, 0, "a.0, head 1: previous token"),
+        (7, 2, "a.0, head 3 came into focus"),
+    ]
+    moments.roles(8, scores([0.1, 0.1, 0.1], [0.1, 0.1, 0.1]))
+    assert [one.head for one in moments.roles(9, scores([0.9] * 3, [0.9] * 3))] == [1, 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transformer.insight.narrator import narrate
+from transformer.insight.narrator import narrate, narrate_any
 
 SRC = ["[SOS]", *"train", "[EOS]"]
 TGT = ["[SOS]", *"niart"]
@@ -209,3 +209,10 @@ def test_letters_are_told_to_be_needed_where_that_is_asked_for():
     assert (
         narrate(weights, "cross", TGT, SRC, n_letters=N, links=links, row=1) == f"{plain}an aligned letter."
     )
+
+
+def test_of_any_model_the_strongest_cell_of_a_row_that_has_a_choice_is_named():
+    weights = np.array([[1.0, np.nan, np.nan], [0.3, 0.7, np.nan], [0.2, 0.2, 0.6]])
+    said = narrate_any(weights, ("a", "b", "c"), ("x", "y", "z"))
+    assert said == "Strongest: row 2 (“b”) puts 70% on column 2 (“y”)."
+    assert "row 1 (“a”) puts 100%" in narrate_any(weights[:1, :], ("a",), ("x", "y", "z"))

@@ -12,6 +12,7 @@ from transformer.insight.scores import (
     gold_cells,
     head_scores,
     mirrored_cells,
+    pattern_scores,
 )
 
 
@@ -213,3 +214,22 @@ def test_on_reversed_words_the_gold_score_is_the_mirror_score(kind):
     other = [tuple((i + 1,) for i in range(n)) for n in LENGTHS]
     scores = head_scores(weights, kind, LENGTHS, links=other)
     assert scores["gold"] == pytest.approx(scores["diagonal"])
+
+
+def test_scores_of_any_attention_are_means_over_the_rows_that_have_a_choice():
+    blocked = np.nan
+    causal = np.array([[[1, blocked, blocked], [0.25, 0.75, blocked], [0.5, 0.4, 0.1]]])
+    wide = np.array([[[0.5, 0.5, 0, 0]]])
+    scores = pattern_scores([causal, wide])
+    assert scores["first_token"] == pytest.approx([(0.25 + 0.5 + 0.5) / 3])
+    assert scores["focus"] == pytest.approx([(0.75 + 0.5 + 0.5) / 3])
+    assert scores["diagonal"] == pytest.approx([(0.75 + 0.1) / 2])
+    assert scores["previous"] == pytest.approx([(0.25 + 0.4) / 2])
+    entropies = [
+        -(0.25 * np.log(0.25) + 0.75 * np.log(0.75)) / np.log(2),
+        -(0.5 * np.log(0.5) + 0.4 * np.log(0.4) + 0.1 * np.log(0.1)) / np.log(3),
+        np.log(2) / np.log(4),
+    ]
+    assert scores["entropy"] == pytest.approx([np.mean(entropies)], abs=1e-6)
+    assert "diagonal" not in pattern_scores([wide])
+    assert pattern_scores([np.ones((2, 1, 1))])["focus"].tolist() == [0, 0]

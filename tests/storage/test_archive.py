@@ -86,6 +86,7 @@ def test_run_json_carries_the_configuration_and_how_it_ended(archived):
         "turned_at": None,
         "after": None,
         "name": "",
+        "own": None,
         "right": list(view.right),
         "every": 1,
         "moments": [asdict(moment) for moment in view.moments],

@@ -14,6 +14,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.fuzzing import profile, with_odd_value
+from tests.own import own_run
 from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.recording.records import Record, body_of, content, scan
@@ -47,7 +48,7 @@ def finished(config, folder):
 
 @pytest.fixture(scope="module")
 def folders(tiny_run, tmp_path_factory):
-    """Where damaged folders are read, and two whole ones: one of words, one of pairs that were brought."""
+    """Where damaged folders are read, and whole ones: of words, of brought pairs, of a user's own model."""
     place = tmp_path_factory.mktemp("fuzz")
     small = tiny_run.with_changes(steps=4, evaluate_every=2)
     pairs = tuple((f"the {i} cats", f"les {i} chats") for i in range(60))
@@ -68,7 +69,8 @@ def folders(tiny_run, tmp_path_factory):
         pairs=own.digest, tokenizer="file", tokenizer_file=tokenizer.digest, d_model=12, n_heads=3, steps=4
     )
     (place / "letter.txt").write_text("dear")
-    return place, [finished(small, place / "whole"), finished(of_pairs, place / "pairs")]
+    whole = [finished(small, place / "whole"), finished(of_pairs, place / "pairs")]
+    return place, [*whole, own_run(place / "own", 4)]
 
 
 # Damage: each takes a folder and a way to draw, and changes something in it.
@@ -96,7 +98,7 @@ def bits_flipped(folder, path, draw):
 
 
 def of_another_run(folder, path, draw):
-    others = folder.parent / draw(st.sampled_from(["whole", "pairs"]))
+    others = folder.parent / draw(st.sampled_from(["whole", "pairs", "own"]))
     other = others / path.relative_to(folder)
     path.write_bytes((other if other.exists() else draw(st.sampled_from(files(others)))).read_bytes())
 
@@ -246,7 +248,8 @@ def test_a_damaged_folder_is_read_as_far_as_it_is_whole_or_refused(folders, data
 def test_what_the_damage_is_done_to_is_whole(folders):
     for folder in folders[1]:
         found = read_anyhow(folder)
-        assert (found.view.state, found.view.step, found.can_go_on) == ("finished", 4, True)
+        assert (found.view.state, found.view.step) == ("finished", 4)
+        assert found.can_go_on is (found.view.own is None)
         assert found.view.frames.steps == (0, 1, 2, 3, 4)
         look_at(found.view)
     assert Path(folders[1][1] / "pairs.tsv").exists()

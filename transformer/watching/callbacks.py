@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def trainer_callback(watch: Watch) -> Any:
-    """A callback for the Trainer of the `transformers` library; the loss is that of the steps that it logs."""
+    """A callback for the Trainer of the `transformers` library; it knows the losses of logged steps."""
     from transformers import TrainerCallback
 
     class Watching(TrainerCallback):  # type: ignore[misc, unused-ignore]

@@ -113,4 +113,4 @@ def word_of(text: str, maps: Mapping[str, Array], axes: Mapping[str, Axes], toke
 
 def _is_pair(given: Tokens) -> bool:
     """Whether queries and keys have tokens of their own."""
-    return isinstance(given, tuple) and len(given) == 2 and not any(isinstance(one, str) for one in given)
+    return isinstance(given, tuple) and len(given) == 2 and not all(isinstance(one, str) for one in given)

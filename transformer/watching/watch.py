@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import math
+import re
 import sys
 import time
 import warnings
@@ -110,11 +111,11 @@ class Watch:
         began = time.monotonic()
         try:
             self._first: Named | None = self._observed()
+            self._costs.append(time.monotonic() - began)
             self._open(Path(out))
         except Exception as error:
             self._say(error)
             self._first = None
-        self._costs.append(time.monotonic() - began)
         self._began = time.monotonic()
         atexit.register(self._at_exit)
 
@@ -149,7 +150,7 @@ class Watch:
             return
         try:
             if self._recorded < self.last_step and not reason:
-                self._record(self.last_step, self._observed())
+                self._look(self.last_step)
             if self.last_step >= 0:
                 self._publish(state=FAILED if reason else FINISHED, reason=reason)
                 self._archive.hand(self._published.view, self._published.version, None)
@@ -221,15 +222,17 @@ class Watch:
                 left[site] = f"a step would take more than {MOST_BYTES // 2**20} MB; name fewer in `sites`"
             else:
                 total += size
+        shown = {word: {site: w for site, w in of.items() if site not in left} for word, of in maps.items()}
+        some = next(iter(shown.values()))
+        if gone := [site for site in self._axes if site not in some]:
+            why = left.get(gone[0], "it was not called")
+            raise InputError(f"From step {self.last_step:,} on {gone[0]} cannot be recorded: {why}.")
         if left:
             site, why = next(iter(left.items()))
             others = f" {len(left) - 1} more are left out, too." if len(left) > 1 else ""
             self._say(InputError(f"{site} is left out: {why}.{others}"))
-        shown = {word: {site: w for site, w in of.items() if site not in left} for word, of in maps.items()}
-        if not next(iter(shown.values())):
-            raise InputError(f"No attention can be recorded: {next(iter(left.values()))}.")
-        if self._axes and (gone := [site for site in self._axes if site not in next(iter(shown.values()))]):
-            raise InputError(f"This step is not recorded: {gone[0]} is missing.")
+        if not some:
+            raise InputError("No attention is left that can be recorded.")
         self._heads = heads
         return shown
 
@@ -279,7 +282,8 @@ class Watch:
     def _step(self, step: int, loss: float | None, numbers: Mapping[str, float]) -> None:
         if isinstance(step, bool) or not isinstance(step, int) or step <= self.last_step or step < 0:
             raise InputError(
-                f"step={step!r} is not recorded: steps are whole numbers, and the last one was {self.last_step}."
+                f"step={step!r} is not recorded: steps are whole numbers, and the last one was "
+                f"{self.last_step}."
             )
         assert self._archive is not None
         begins = self.last_step < 0
@@ -294,13 +298,20 @@ class Watch:
             self._losses[0].append(step)
             self._losses[1].append(number)
         if self._due(step):
-            began = time.monotonic()
-            self._record(step, self._observed())
-            self._costs.append(time.monotonic() - began)
-            self._next = step + max(1, step // SPARSER)
+            self._look(step)
         if self._archive.due or begins:
             self._publish()
             self._archive.hand(self._published.view, self._published.version, None)
+
+    def _look(self, step: int) -> None:
+        """Observe the model now, and keep what is seen of it; where that fails the curves go on."""
+        began = time.monotonic()
+        try:
+            self._record(step, self._observed())
+        except Exception as error:
+            self._say(error)
+        self._costs.append(time.monotonic() - began)
+        self._next = step + max(1, step // SPARSER)
 
     def _begin(self, step: int, numbers: Mapping[str, float]) -> None:
         """Begin the table, and record the model as it was before its first step, which is known by now."""
@@ -396,9 +407,9 @@ class Watch:
     def _say(self, error: Exception) -> None:
         """Warn of what could not be recorded, once."""
         said = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        if said in self._said:
+        if (alike := re.sub(r"\d+", "", said)) in self._said:
             return
-        self._said.add(said)
+        self._said.add(alike)
         self.problem = said
         warnings.warn(f"Headlight: {said} Training goes on.", RuntimeWarning, stacklevel=3)
 

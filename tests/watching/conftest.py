@@ -1,0 +1,77 @@
+"""Models of one's own that are watched while they train."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+from transformer import Watch
+from transformer.storage.saved import read_run
+
+
+class Toy(nn.Module):
+    """An encoder layer of three heads over a five-dimensional input, with dropout."""
+
+    def __init__(self, layers=2, width=12, heads=3, dropout=0.3):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(width, heads, 16, dropout, batch_first=True)
+        self.enter, self.body = (
+            nn.Linear(5, width),
+            nn.TransformerEncoder(layer, layers, enable_nested_tensor=False),
+        )
+        self.out = nn.Linear(width, 5)
+
+    def forward(self, x):
+        return self.out(self.body(self.enter(x)))
+
+
+def training(model, steps, watch=None, fails_at=None):
+    """Train to give back what is read; returns the loss of each step."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    generator = torch.Generator().manual_seed(3)
+    losses = []
+    for step in range(1, steps + 1):
+        x = torch.randn(4, 6, 5, generator=generator)
+        loss = ((model(x) - x.flip(1)) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        if watch is not None:
+            watch.step(step, loss=losses[-1])
+        if step == fails_at:
+            raise ArithmeticError("no more")
+    return losses
+
+
+@pytest.fixture
+def toy():
+    torch.manual_seed(5)
+    return Toy()
+
+
+@pytest.fixture
+def watched(tmp_path):
+    """Watch a model as given, in a folder of its own; what is said is in `said`, and fails no test."""
+
+    def begin(model, inputs, **how):
+        watch = Watch(model, inputs, how.pop("out", tmp_path / "mine"), **how)
+        begun.append(watch)
+        return watch
+
+    begun = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        begin.said = said
+        yield begin
+        for watch in begun:
+            watch.close()
+
+
+@pytest.fixture
+def kept():
+    """What a folder holds."""
+    return lambda watch: read_run(watch.folder).view

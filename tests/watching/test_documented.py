@@ -1,0 +1,42 @@
+"""The programs of docs/your-own-model.md: they run as they stand, and what they record is theirs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from transformer.storage.saved import read_run
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = re.findall(
+    r"```python\n(.*?)```", (ROOT / "docs/your-own-model.md").read_text(encoding="utf-8"), re.S
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "folder", "sites", "columns"),
+    [
+        (PROGRAMS[0], "reverser", 6, 8),
+        (PROGRAMS[1], "gpt", 2, 16),
+        (PROGRAMS[2], "bert", 3, 10),
+    ],
+    ids=["nn.Transformer", "a GPT of one's own", "BERT"],
+)
+def test_each_program_has_at_most_40_lines_and_records_its_heads(program, folder, sites, columns, tmp_path):
+    assert len(program.splitlines()) <= 40
+    short = re.sub(r"\b[39]00\b", "6", program, count=1)  # steps
+    assert short != program
+    done = subprocess.run(
+        [sys.executable, "-c", short], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, timeout=120, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    view = read_run(tmp_path / "runs" / folder).view
+    assert (view.state, view.step, view.own.problem) == ("finished", 6, "")
+    assert len(view.frame.axes) == sites
+    assert view.frame.maps[0][list(view.frame.axes)[-1]].shape[1:][-1] == columns
+    assert not any(token.isdecimal() for side in view.frame.probes[0].sides.values() for token in side)

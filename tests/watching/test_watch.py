@@ -1,0 +1,327 @@
+"""Watching a training loop of one's own: what it records, when, and that it changes and ends nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.watching.conftest import Toy, training
+from transformer import attention_of
+from transformer.storage.saved import read_run
+from transformer.watching import watch as module
+
+EXAMPLE = torch.linspace(-1, 1, 35).reshape(1, 7, 5)
+HALF_A_CODE = 0.5 / 65534 + 1e-6
+
+
+def said(watched):
+    return " ".join(str(one.message) for one in watched.said)
+
+
+def test_what_is_recorded_are_the_weights_of_a_direct_call_under_the_models_own_names(watched, kept):
+    torch.manual_seed(1)
+    model = nn.Transformer(12, 3, 1, 2, 20, dropout=0.5, batch_first=True)
+    pair = torch.randn(2, 7, 12), torch.randn(2, 5, 12)
+    watch = watched(model, {"pair": pair})
+    with torch.no_grad():
+        for one in model.parameters():
+            one += 0.1
+    watch.step(1)
+    expected = attention_of(model, pair)
+    watch.close()
+    view = kept(watch)
+    assert list(view.frames.words) == ["pair 1", "pair 2"]
+    assert view.frames.steps == (0, 1)
+    for i, word in enumerate(view.frames.words):
+        maps = view.frames.of_step(1).maps[view.frames.of_step(1).row_of(word)]
+        assert list(maps) == [
+            "encoder.layers.0.self_attn",
+            *(f"decoder.layers.{n}.{kind}" for n in range(2) for kind in ("self_attn", "multihead_attn")),
+        ]
+        for site, weights in maps.items():
+            np.testing.assert_allclose(weights, expected[site][i], atol=HALF_A_CODE)
+            np.testing.assert_allclose(np.nansum(weights, axis=-1), 1, atol=1e-4)
+    assert not np.allclose(view.frames.of_step(0).maps[0][site], view.frames.of_step(1).maps[0][site])
+
+
+def state_of(model):
+    hooks = [(len(one._forward_hooks), len(one._forward_pre_hooks)) for one in model.modules()]
+    modes = [one.training for one in model.modules()]
+    gradients = [None if one.grad is None else one.grad.clone() for one in model.parameters()]
+    return hooks, modes, gradients
+
+
+def test_losses_of_200_steps_are_the_same_bit_for_bit_and_so_is_the_model(toy, watched):
+    start = {name: one.clone() for name, one in toy.state_dict().items()}
+    torch.manual_seed(9)
+    alone = training(toy, 200)
+    after, random = state_of(toy), torch.get_rng_state()
+    toy.load_state_dict(start)
+    toy.zero_grad()
+    torch.manual_seed(9)
+    watch = watched(toy, {"line": EXAMPLE}, share=1.0)
+    assert training(toy, 200, watch) == alone
+    watch.close()
+    for one, other in zip(after[:2], state_of(toy)[:2], strict=True):
+        assert one == other
+    assert all(torch.equal(one, other) for one, other in zip(after[2], state_of(toy)[2], strict=True))
+    assert torch.equal(random, torch.get_rng_state())
+    assert len(read_run(watch.folder).view.frames) > 150
+
+
+def test_an_exception_in_the_loop_leaves_the_model_as_it_was_and_the_run_failed(toy, watched):
+    before = state_of(toy)
+    with pytest.raises(ArithmeticError), watched(toy, {"line": EXAMPLE}) as watch:
+        training(toy, 5, watch, fails_at=3)
+    assert state_of(toy)[:2] == before[:2]
+    view = read_run(watch.folder).view
+    assert (view.state, view.reason, view.step) == ("failed", "ArithmeticError: no more", 3)
+
+
+def test_every_number_of_every_step_is_a_curve(toy, watched, kept):
+    watch = watched(toy, {"line": EXAMPLE})
+    for step in (0, 1, 2, 5):
+        watch.step(step, loss=float("nan") if step == 2 else 3.0 - step, accuracy=step / 10)
+    watch.close()
+    metrics = kept(watch).metrics
+    assert metrics.column("step").tolist() == [0, 1, 2, 5]
+    np.testing.assert_equal(metrics.column("loss"), [3.0, 2.0, np.nan, -2.0])
+    assert metrics.column("accuracy").tolist() == [0.0, 0.1, 0.2, 0.5]
+    assert list(metrics.table())[-1] == "accuracy"
+
+
+class Clock:
+    """Time that passes by what is done."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+
+def test_watching_takes_its_share_of_the_time_and_is_dense_at_first(watched, monkeypatch, kept):
+    clock = Clock()
+
+    def weights(model, inputs):
+        clock.now += 0.05
+        return {"mine": torch.full((1, 2, 3, 3), 1 / 3)}
+
+    monkeypatch.setattr(module, "time", clock)
+    watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=weights, share=0.1)
+    for step in range(1, 301):
+        clock.now += 0.02
+        watch.step(step)
+    assert watch.seconds <= 0.1 * (clock.now - 100.0) + module.CREDIT_SECONDS + 0.05
+    assert watch.seconds > 0.9 * 0.1 * 300 * 0.02
+    watch.close()
+    steps = kept(watch).frames.steps
+    assert steps[:5] == (0, 1, 2, 3, 4)
+    later = np.diff(steps[7:-1])
+    assert later.min() >= 15
+    assert later.max() <= 30
+
+
+def test_a_long_training_is_recorded_ever_more_sparsely(watched, kept):
+    watch = watched(
+        nn.Linear(1, 1),
+        {"x": torch.zeros(1)},
+        attention=lambda model, inputs: {"mine": torch.full((1, 2, 3, 3), 1 / 3)},
+        share=1.0,
+    )
+    watch._began -= 1e6  # nothing is too dear
+    for step in range(1, 2_001):
+        watch.step(step)
+    watch.close()
+    steps = kept(watch).frames.steps
+    assert steps[:129] == tuple(range(129))
+    assert all(later - one <= 1 + one // module.SPARSER for one, later in zip(steps, steps[1:], strict=False))
+    assert len(steps) < 64 + 64 * np.log(2_000 / 64) + 70
+
+
+def test_heads_that_take_a_role_are_moments_with_their_step(watched, kept):
+    step_now = [0]
+
+    def weights(model, inputs):
+        sharp = step_now[0] >= 3
+        even = torch.full((4, 4), 0.25)
+        previous = torch.roll(torch.eye(4), 1, 0) * 0.8 + 0.05
+        return {"a.0": torch.stack([even, previous if sharp else even])[None]}
+
+    watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=weights)
+    for step in range(1, 6):
+        step_now[0] = step
+        watch.step(step)
+    watch.close()
+    view = kept(watch)
+    found = [(one.step, one.site, one.head, one.text) for one in view.moments]
+    assert found == [(3, "a.0", 1, "a.0, head 2: previous token")]
+    assert view.turned_at == (3, "a.0", 1)
+    assert view.frame.role("a.0", 1) == "previous token 0.85"
+
+
+# What can go wrong.
+
+
+class Fused(nn.Module):
+    """Attention of one's own, which keeps its weights to itself."""
+
+    def forward(self, x):
+        return nn.functional.scaled_dot_product_attention(x, x, x)
+
+
+class Idle(Toy):
+    """A module that is not called, and one of another number of heads."""
+
+    def __init__(self):
+        super().__init__()
+        self.spare = nn.MultiheadAttention(12, 3)
+        self.last = nn.MultiheadAttention(5, 5, batch_first=True)
+
+    def forward(self, x):
+        out = super().forward(x)
+        return self.last(out, out, out)[0]
+
+
+def growing(model, inputs):
+    model.n = getattr(model, "n", 2) + 1
+    return {"grows": torch.full((1, 2, model.n, model.n), 1 / model.n)}
+
+
+@pytest.mark.parametrize(
+    ("model", "how", "sentence"),
+    [
+        (Fused(), {}, "Fused has no attention that can be observed"),
+        (Idle(), {}, "Not called for these inputs, and not shown: spare."),
+        (Idle(), {}, "last is left out: it has 5 heads, and the others have 3."),
+        (
+            Toy(),
+            {"attention": growing},
+            "From step 1 on grows cannot be recorded: its shape is now (2, 4, 4); give Watch inputs of",
+        ),
+        (Toy(), {"attention": lambda model, x: {"mine": x}}, "'mine' are of shape (1, 7, 5); expected is"),
+        (Toy(), {"attention": lambda model, x: 1 / 0}, "ZeroDivisionError: division by zero"),
+        (Toy(), {"sites": ("decoder.*",)}, "that was called and matches decoder.*"),
+        (Toy(), {"tokens": {"line": {"*": list("abc")}}}, "has 7 positions, but 3 tokens were given for"),
+        (Toy(), {"tokens": {"line": {"cross*": "abc"}}}, "no attention is called 'cross*'; there are body"),
+        (Toy(), {"tokens": {"word": "abc"}}, "there is no input 'word'"),
+        (Toy(), {"share": 0}, "share=0 is no share of the time"),
+        (Toy(), {"out": "/proc/headlight"}, "The folder /proc/headlight cannot be written"),
+    ],
+)
+def test_what_cannot_be_recorded_is_said_and_training_goes_on(model, how, sentence, watched):
+    watch = watched(model, {"line": EXAMPLE}, **how)
+    for step in range(1, 4):
+        watch.step(step, loss=1.0)
+    watch.close()
+    assert sentence in said(watched)
+    assert said(watched).count(sentence) == 1
+    if watch.folder is not None:
+        assert read_run(watch.folder).view.own.problem == watch.problem
+
+
+def test_a_step_that_does_not_count_upwards_and_a_late_number_are_said_and_left_out(toy, watched, kept):
+    watch = watched(toy, {"line": EXAMPLE})
+    for step in (1, 2, 2, 1.5, 3):
+        watch.step(step, loss=1.0, **({"late": 4.0} if step == 3 else {}))
+    watch.close()
+    assert kept(watch).metrics.column("step").tolist() == [1, 2, 3]
+    assert "step=2 is not recorded: steps are whole numbers, and the last one was 2." in said(watched)
+    assert "late is not drawn: give all numbers at the first step" in said(watched)
+
+
+def test_a_model_that_begins_to_fail_keeps_what_was_recorded(watched, kept):
+    calls = []
+
+    def fails(model, inputs):
+        calls.append(1)
+        if len(calls) > 3:
+            raise RuntimeError("out of memory")
+        return {"mine": torch.full((1, 2, 3, 3), 1 / 3)}
+
+    watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=fails, share=1.0)
+    watch._began -= 1e6  # nothing is too dear
+    for step in range(1, 9):
+        watch.step(step, loss=2.0)
+    watch.close()
+    view = kept(watch)
+    assert view.frames.steps == (0, 1, 2)
+    assert len(view.metrics) == 8
+    assert "RuntimeError: out of memory" in said(watched)
+
+
+# Folders and processes.
+
+
+def test_a_folder_that_is_taken_is_told_apart(toy, watched, tmp_path):
+    first, second = (watched(toy, {"line": EXAMPLE}) for _ in range(2))  # both at once
+    for watch in (first, second):
+        watch.step(1)
+        watch.close()
+    third = watched(toy, {"line": EXAMPLE})
+    assert [one.folder.name for one in (first, second, third)] == ["mine", "mine-2", "mine-3"]
+    assert len({read_run(one.folder).view.id for one in (first, second)}) == 2
+
+
+LOOP = """
+import sys, time, torch
+from torch import nn
+from transformer import Watch
+layer = nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
+watch = Watch(layer, {"x": torch.randn(1, 3, 8)}, sys.argv[1])
+for step in range(1, 10**6 if sys.argv[2] == "for ever" else 5):
+    watch.step(step, loss=1 / step)
+    print(step, flush=True)
+    time.sleep(0.05)
+if sys.argv[2] == "fails":
+    raise KeyError("gone")
+"""
+
+
+def loop(folder, how):
+    command = [sys.executable, "-c", LOOP, str(folder), how]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+@pytest.mark.parametrize(
+    ("how", "state", "reason"), [("ends", "finished", ""), ("fails", "failed", "KeyError: 'gone'")]
+)
+def test_a_program_that_ends_without_closing_is_told_by_how_it_ended(how, state, reason, tmp_path):
+    with loop(tmp_path / "run", how) as process:
+        process.communicate(timeout=60)
+    view = read_run(tmp_path / "run").view
+    assert (view.state, view.reason, view.step) == (state, reason, 4)
+
+
+def test_what_was_recorded_opens_after_the_process_was_killed(tmp_path):
+    with loop(tmp_path / "run", "for ever") as process:
+        for line in process.stdout:
+            if int(line) >= 40:
+                break
+        os.kill(process.pid, signal.SIGKILL)
+    view = read_run(tmp_path / "run").view
+    assert view.state == "paused"
+    assert view.step > 15
+    assert view.reason == f"Its process ended; the last saved step is {view.step}."
+    assert set(view.frames.steps) <= {*range(view.step + 1)}
+    assert len(view.frames) > 3
+
+
+def test_a_run_is_followed_while_another_process_writes_it(tmp_path):
+    with loop(tmp_path / "run", "for ever") as process:
+        seen = set()
+        began = time.monotonic()
+        while len(seen) < 3 and time.monotonic() - began < 60:
+            if (tmp_path / "run" / "run.json").exists():
+                seen.add(read_run(tmp_path / "run").view.step)
+            time.sleep(0.2)
+        process.kill()
+    assert len(seen) >= 3
