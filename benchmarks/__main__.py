@@ -25,6 +25,7 @@ NAMES = (
     "picture",
     "stream",
     "followers",
+    "own_model",
     "startup",
     "crowd",
     "gpu",

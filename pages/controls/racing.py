@@ -242,7 +242,7 @@ def look(left: Watched, right: Watched) -> dict[str, Any]:
             "names": [html.escape(name) for name in names],
             "says": "<b>Two recordings beside each other.</b> Nothing is known here of how they differ.",
             "look": race_look(),
-            "curves": race_curves("inputs"),
+            "curves": race_curves(None),
         }
     chosen = RACES.get(session.prepared or "")
     differs = html.escape(differs_in(left.config, right.config))

@@ -37,7 +37,7 @@ def own_model(run: Watched, row: DeltaGenerator) -> None:
     assert view.own is not None
     with row:
         st.button("Train a model here", key="leave_own", icon=":material/arrow_back:", on_click=_leave)
-        st.markdown(f"**{plain(view.own.name)}** · {view.parameters:,} parameters", width="content")
+        st.markdown(f"**{plain(view.own.name)}**", width="content")
         race_against(run)
     with st.container(key="problem"):
         if view.own.problem:
@@ -60,8 +60,8 @@ def own_model(run: Watched, row: DeltaGenerator) -> None:
     watched()
     with st.sidebar:
         st.caption(
-            "Your own training loop trains this model, and Watch records it. The page follows it; it can "
-            "neither pause nor ask it."
+            f"{view.parameters:,} parameters. Your own training loop trains this model, and `Watch` records "
+            "its attention. The page follows it; it can neither pause nor ask it."
         )
     run_list(run)
     share(run, None)

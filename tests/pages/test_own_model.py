@@ -28,7 +28,8 @@ def own(visit, tmp_path, monkeypatch):
 
 def test_its_heads_numbers_and_words_are_shown_and_nothing_commands_it(own):
     visitor, _ = own
-    assert visitor.says("**Translator** · 6 parameters")
+    assert visitor.says("**Translator**")
+    assert visitor.says("6 parameters. Your own training loop trains this model")
     assert {"run_start", "run_pause", "run_stop", "own_word"}.isdisjoint(visitor.keys)
     assert visitor.status.startswith("✔ finished · step 8 ·")
     assert visitor.headline == (

@@ -67,14 +67,14 @@ def _by_root() -> list[list[float | str]]:
 
 
 @cache
-def race_curves(examples: str) -> str:
+def race_curves(examples: str | None) -> str:
     """The figure of both runs' curves, without numbers: training loss, and beside it what is right.
 
     Traces 0 and 1 are loss and share right of the left run, 2 and 3 those of the right one. A player sets the
     ranges of both x axes and of the axis of the loss.
 
     Args:
-        examples: what examples of the task are called.
+        examples: what examples of the task are called; None where only losses are known.
     """
     looks = ((colors.LEFT, "left"), (colors.RIGHT_RUN, "right"))
     data = []
@@ -99,4 +99,8 @@ def race_curves(examples: str) -> str:
             panel_name(f"held-out {examples} right", 0.05, 1.0, "right bottom"),
         ],
     }
+    if examples is None:
+        off = {"visible": False}
+        layout |= {"xaxis": axis | {"domain": [0, 1]}, "annotations": [panel_name("training loss", 1.0, 1.0)]}
+        layout |= {"xaxis2": off | {"domain": [0.99, 1], "anchor": "y3"}, "yaxis3": off | {"anchor": "x2"}}
     return json.dumps({"data": data, "layout": layout})

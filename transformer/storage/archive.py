@@ -78,6 +78,8 @@ class Archive:
         """Called by it when weights may have been thinned."""
         self.written: Callable[[], None] = lambda: None
         """Called by it whenever the folder has been brought up to date."""
+        self.seconds = self.newest_seconds = 0.0
+        """Processor time that the archive's thread has taken, in all and when it last wrote."""
         self.version = -1
         """Of the view that was handed over last, as the run counts them."""
         self._n_records, self._frames_end, self._generation = 0, 0, -1
@@ -178,7 +180,10 @@ class Archive:
                 if handed is None:
                     break
                 self._next, self._busy = None, True
+            began = time.thread_time()
             problem = self._tried(handed)
+            self.newest_seconds = time.thread_time() - began
+            self.seconds += self.newest_seconds
             refused = handed if problem else None
             if problem != self.problem:
                 self.problem = problem

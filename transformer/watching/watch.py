@@ -39,8 +39,10 @@ from transformer.watching.attention import Function, attention_modules, attentio
 from transformer.watching.sites import GivenTokens, grouped, plain_name, word_of
 
 LOG = logging.getLogger("headlight.watch")
-CREDIT_SECONDS = 0.25
+CREDIT_SECONDS = 0.15
 """Spent on the first steps, whatever their share of the time is: most happens there."""
+WRITING = 3
+"""The folder is written so seldom that this takes one in so many parts of the share."""
 SPARSER = 64
 """A step is due if the last recorded one is further back than one in so many of all steps up to here."""
 MEASURED = 16
@@ -90,8 +92,7 @@ class Watch:
         """What could not be recorded, in words; empty where nothing is missing."""
         self.folder: Path | None = None
         """Where the run is kept; None where it cannot be."""
-        self.seconds = 0.0
-        """Spent on watching since the loop began."""
+        self._in_loop = 0.0  # seconds spent on watching since the loop began, by its thread
         self.last_step = -1
         """The newest step that was told of; -1 before there is one."""
         self._model, self._inputs, self._attention, self._sites = model, inputs, attention, sites
@@ -105,7 +106,7 @@ class Watch:
         self._losses: tuple[list[int], list[float]] = [], []
         self._recorded = self._next = self._next_measured = -1
         self._clearest: tuple[str, int] | None = None
-        self._closed = False
+        self._closed, self._write_at = False, 0.0
         self._costs: deque[float] = deque(maxlen=5)  # seconds of the last few observations
         self._said: set[str] = set()
         began = time.monotonic()
@@ -134,7 +135,7 @@ class Watch:
             self._step(step, loss, numbers)
         except Exception as error:
             self._say(error)
-        self.seconds += time.monotonic() - began
+        self._in_loop += time.monotonic() - began
 
     def close(self, reason: str = "") -> None:
         """Record the last step, and let the folder go.
@@ -170,6 +171,11 @@ class Watch:
 
     def _at_exit(self) -> None:
         self.close(_reason(getattr(sys, "last_value", None)))
+
+    @property
+    def seconds(self) -> float:
+        """Spent on watching since the loop began: in the loop, and by the thread that writes the folder."""
+        return self._in_loop + (self._archive.seconds if self._archive else 0.0)
 
     @property
     def _view(self) -> RunView:
@@ -290,7 +296,7 @@ class Watch:
         if begins:
             self._begin(step, numbers)
         self.last_step = step
-        seconds = time.monotonic() - self._began - self.seconds
+        seconds = time.monotonic() - self._began - self._in_loop
         known = {name: float(value) for name, value in numbers.items() if self._has_curve(name)}
         number = math.nan if loss is None else float(loss)
         self._view.metrics.append(step=step, loss=number, seconds=max(seconds, 0.0), **known)
@@ -299,9 +305,10 @@ class Watch:
             self._losses[1].append(number)
         if self._due(step):
             self._look(step)
-        if self._archive.due or begins:
+        if begins or (self._archive.due and time.monotonic() >= self._write_at):
             self._publish()
             self._archive.hand(self._published.view, self._published.version, None)
+            self._write_at = time.monotonic() + WRITING * self._archive.newest_seconds / self._share
 
     def _look(self, step: int) -> None:
         """Observe the model now, and keep what is seen of it; where that fails the curves go on."""
@@ -395,7 +402,7 @@ class Watch:
             **{
                 "step": max(self.last_step, 0),
                 "planned": max(self.last_step, 0),
-                "seconds": max(0.0, time.monotonic() - self._began - self.seconds),
+                "seconds": max(0.0, time.monotonic() - self._began - self._in_loop),
                 "frames": frames,
                 "moments": moments,
                 "turned_at": turned,

@@ -177,15 +177,15 @@ export class Race extends Player {
     const arrays = {};
     // No further than the run that is behind: its curves may be a second older.
     const behind = Math.min(...this.source.sides.map((side, i) => (this.source.goesOn(side) ? indices[i][this.source.clock].at(-1) : Infinity)));
-    indices.forEach(({ curves, steps, seconds }, side) => {
+    indices.forEach(({ curves, steps, seconds, own }, side) => {
       const timed = (step) => (this.bySeconds ? seconds[nearest(steps, step)] : step);
-      ["2", "3"].forEach((trace, i) => {
+      (own ? ["0"] : ["2", "3"]).forEach((trace, i) => {
         const points = curves.arrays[`${trace}.x`].map((step, at) => [step && timed(step), curves.arrays[`${trace}.y`][at]]).filter(([x]) => x <= behind);
         arrays[`${2 * side + i}.x`] = points.map(([x]) => x);
         arrays[`${2 * side + i}.y`] = points.map(([, y]) => y);
       });
     });
-    const top = Math.max(...indices.map(({ curves }) => JSON.parse(curves.spec).layout.yaxis.range[1]));
+    const top = Math.max(...indices.map(({ curves, losses }) => JSON.parse(curves.spec).layout.yaxis.range?.[1] ?? Math.max(...losses)));
     const end = this.bySeconds ? Math.max(1, ...indices.map(({ seconds }) => seconds.at(-1))) : this.source.planned;
     this.parted = parted(indices);
     this.says();

@@ -1,0 +1,215 @@
+"""What watching a model of one's own costs its training loop, for models of six kinds.
+
+    python -m benchmarks.own_model [--seeds N] [--limit SECONDS] [--json]
+
+Each model is trained for so many seconds, N times. Counted is the share of the processor's time that goes
+into watching: in the loop, and in the thread that writes the folder (trainings watched and unwatched differ
+by more than that by chance on a shared machine). Then, of a Transformer of 6 + 6 layers, the time of a
+recorded step with all 18 attentions, and with one of them in `sites`, over that of a forward pass without
+gradients.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.tools.measuring import end, options
+from transformer import Watch
+
+SHARE, MORE = 0.03, 0.02
+"""Of the time, as asked for, and what it may be beyond that."""
+D, HEADS, LENGTH, BATCH = 64, 4, 24, 32
+OBSERVED = 40
+
+
+class Bare(nn.Module):
+    """`nn.MultiheadAttention` alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.MultiheadAttention(D, HEADS, batch_first=True) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = x + layer(x, x, x, need_weights=False)[0]
+        return x
+
+
+class HandWritten(nn.Module):
+    """Attention of one's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.ModuleList(nn.Linear(D, 3 * D) for _ in range(4))
+        self.weights: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.weights = []
+        for layer in self.qkv:
+            q, k, v = layer(x).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+            self.weights.append((q @ k.mT / 4).softmax(-1))
+            x = x + (self.weights[-1] @ v).transpose(1, 2).flatten(2)
+        return x
+
+
+def _named_weights(model: nn.Module, inputs: Any) -> dict[str, Tensor]:
+    model(inputs)
+    assert isinstance(model, HandWritten)
+    return {f"layers.{i}": weights for i, weights in enumerate(model.weights)}
+
+
+def _translator(layers: int = 2) -> nn.Module:
+    return nn.Transformer(D, HEADS, layers, layers, 4 * D, batch_first=True)
+
+
+def _encoder() -> nn.Module:
+    layer = nn.TransformerEncoderLayer(D, HEADS, 4 * D, batch_first=True)
+    return nn.TransformerEncoder(layer, 4, enable_nested_tensor=True)
+
+
+def _gpt() -> nn.Module:
+    from transformers import GPT2Config, GPT2Model
+
+    return GPT2Model(GPT2Config(vocab_size=64, n_positions=LENGTH, n_embd=D, n_layer=4, n_head=HEADS))
+
+
+def _bert() -> nn.Module:
+    from transformers import BertConfig, BertModel
+
+    sizes = {
+        "hidden_size": D,
+        "num_hidden_layers": 4,
+        "num_attention_heads": HEADS,
+        "intermediate_size": 4 * D,
+    }
+    return BertModel(BertConfig(vocab_size=64, **sizes))
+
+
+def _vectors(n: int) -> Tensor:
+    return torch.randn(n, LENGTH, D)
+
+
+def _ids(n: int) -> dict[str, Tensor]:
+    return {"input_ids": torch.randint(64, (n, LENGTH))}
+
+
+KINDS: dict[str, tuple[Callable[[], nn.Module], Callable[[int], Any], Any]] = {
+    "nn.Transformer": (_translator, lambda n: (_vectors(n), _vectors(n)), None),
+    "nn.TransformerEncoder": (_encoder, _vectors, None),
+    "nn.MultiheadAttention": (Bare, _vectors, None),
+    "GPT-2": (_gpt, _ids, None),
+    "BERT": (_bert, _ids, None),
+    "hand-written": (HandWritten, _vectors, _named_weights),
+}
+
+
+def _steps(model: nn.Module, draw: Callable[[int], Any]) -> Iterator[float]:
+    """Train for ever; yields the loss of each step."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+    while True:
+        inputs = draw(BATCH)
+        if isinstance(inputs, dict):
+            out = model(**inputs).last_hidden_state
+        else:
+            out = model(*inputs) if isinstance(inputs, tuple) else model(inputs)
+        loss = (out**2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
+
+
+def share_of(kind: str, seconds: float, folder: Path) -> float:
+    """Share of a training's processor time that watching takes."""
+    torch.manual_seed(0)
+    make, draw, attention = KINDS[kind]
+    model = make()
+    watch = Watch(model, {"x": draw(1)}, folder, attention=attention, share=SHARE)
+    steps = _steps(model, draw)
+    next(steps)
+    began, used = time.perf_counter(), time.process_time()
+    for n, loss in enumerate(steps, start=1):
+        watch.step(n, loss=loss)
+        if time.perf_counter() - began >= seconds:
+            break
+    share = watch.seconds / (time.process_time() - used)
+    watch.close()
+    assert not watch.problem, watch.problem
+    return share
+
+
+def observed_seconds(sites: tuple[str, ...], folder: Path) -> float:
+    """Seconds that recording one step takes, of a model with 18 attentions."""
+    torch.manual_seed(0)
+    watch = Watch(_translator(6), {"x": (_vectors(1), _vectors(1))}, folder, sites=sites, share=1.0)
+    for step in count(1):
+        time.sleep(0.02)  # so that each is due, and the folder is kept meanwhile
+        watch.step(step)
+        if step == OBSERVED:
+            break
+    watch.close()
+    return watch.seconds / OBSERVED
+
+
+def forward_seconds() -> float:
+    """Seconds of a forward pass of that model without gradients."""
+    torch.manual_seed(0)
+    model, inputs = _translator(6).eval(), (_vectors(1), _vectors(1))
+    found = []
+    with torch.no_grad():
+        for _ in range(OBSERVED):
+            began = time.perf_counter()
+            model(*inputs)
+            found.append(time.perf_counter() - began)
+    return statistics.median(found)
+
+
+def main() -> int:
+    """Print a line for each model, then what sites cost; exit status 1 where a limit is not met."""
+    arguments = options(__doc__, seeds=3, limit=15.0)
+    torch.set_num_threads(1)
+    rows: list[dict[str, Any]] = []
+    with TemporaryDirectory() as name:
+        place = Path(name)
+        for kind in KINDS:
+            shares = []
+            for number in range(arguments.seeds):
+                shares.append(share_of(kind, arguments.limit, place / f"{kind}-{number}"))
+            rows.append({"model": kind, "share": statistics.median(shares), "shares": shares})
+            rounds = ", ".join(f"{share:.1%}" for share in shares)
+            sys.stdout.write(f"{kind}: {rows[-1]['share']:.1%} of the time ({rounds})\n")
+        forward = forward_seconds()
+        every, one = (
+            observed_seconds(("*",), place / "all"),
+            observed_seconds(("decoder.layers.5.self_attn",), place / "one"),
+        )
+    sys.stdout.write(
+        f"a recorded step: {1e3 * every:.1f} ms with 18 attentions, {1e3 * one:.1f} ms with one; a forward "
+        f"pass {1e3 * forward:.1f} ms\n"
+    )
+    most = max(max(row["shares"]) for row in rows)
+    times = f"{every / forward:.1f}, and {one / forward:.1f}"
+    figures = {
+        "watching six models of one's own, of their training's time (3% asked for)": f"{most:.1%} at most",
+        "recording a step over a forward pass: all 18 attentions, and one of them": times,
+    }
+    return end(
+        arguments,
+        [*rows, {"all": every, "one": one, "forward": forward}],
+        {"share": most <= SHARE + MORE},
+        figures,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
