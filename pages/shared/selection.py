@@ -11,6 +11,7 @@ from pages.runs import keyring
 from pages.shared import ownership
 from pages.shared.session import OnScreen, came_back, read_link, session, stand_as_linked
 from transformer.config import KINDS_OF
+from transformer.insight.names import is_ours
 from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 from transformer.runs.registry import REGISTRY
@@ -38,6 +39,9 @@ def chosen_run() -> Watched | None:
         read_link()
         _note_beside()
         choose(run)
+        kept, frame = session.pinned, run.view.frame
+        if kept and frame and not is_ours(kept[0]) and kept[0] not in frame.axes:
+            session.pinned = None  # of a user's own model, or nobody's
     if came_back():
         stand_as_linked()
     return run

@@ -80,7 +80,6 @@ def test_a_run_that_nobody_has_looked_at_for_long_leaves_memory_and_comes_back_a
     ask_for_something(registry, tiny)
     assert registry.listed() == []
     assert f"evict {run.id[:6]}: {run.view.state} at step {run.view.step}, " in caplog.text
-    assert not registry.owners.are_several(run.id)
     assert registry.owners.shown(run.id) is None
     assert run.join()
     assert registry.glimpse(run.id).step == run.view.step

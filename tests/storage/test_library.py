@@ -12,7 +12,6 @@ import pytest
 from transformer.errors import InputError
 from transformer.recording.weights import Weights
 from transformer.runs.limits import Limits
-from transformer.runs.owners import Visitor
 from transformer.runs.registry import Registry
 from transformer.runs.remote import Remote
 from transformer.storage import archive
@@ -148,20 +147,6 @@ def test_only_the_owner_moves_those_who_follow(registry, finished):
     assert registry.owners.shown(run.id) is None
     registry.owners.show(run.id, token, 3)
     assert registry.owners.shown(run.id) == 3
-
-
-def test_a_second_page_with_the_token_is_told_from_the_first_and_one_without_is_none(registry, finished):
-    run, token = finished
-    owners = registry.owners
-    laptop, phone, stranger = Visitor(), Visitor(), Visitor()
-    assert owners.enter(run.id, token, laptop)
-    assert owners.enter(run.id, token, laptop)
-    assert not owners.enter(run.id, new_token(), stranger)
-    assert not owners.are_several(run.id)
-    assert owners.enter(run.id, token, phone)
-    assert owners.are_several(run.id)
-    del phone  # its page has closed, or was loaded anew
-    assert not owners.are_several(run.id)
 
 
 def test_of_a_token_only_what_does_not_give_it_away_is_on_disk(registry, finished, tmp_path, until):

@@ -304,7 +304,7 @@ def test_a_program_that_ends_without_closing_is_told_by_how_it_ended(how, state,
 def test_what_was_recorded_opens_after_the_process_was_killed(tmp_path):
     with loop(tmp_path / "run", "for ever") as process:
         for line in process.stdout:
-            if int(line) >= 40:
+            if int(line) >= 60:
                 break
         os.kill(process.pid, signal.SIGKILL)
     view = read_run(tmp_path / "run").view

@@ -28,9 +28,14 @@ _OURS = re.compile(r"(encoder|decoder)\.\d+(\.(self|cross))?")
 """Attentions of this package's Transformer; those of a model of the user's own keep their names."""
 
 
+def is_ours(site: str) -> bool:
+    """Whether an attention of this package's Transformer is called so."""
+    return bool(_OURS.fullmatch(site))
+
+
 def without_prefix(site: str, sites: Iterable[str]) -> str:
     """The name of a module without what all these begin with; a number keeps what it counts."""
-    if _OURS.fullmatch(site):
+    if is_ours(site):
         return site
     *parents, _ = zip(*(one.split(".") for one in sites), strict=False)
     n = next((i for i, names in enumerate(parents) if len(set(names)) > 1), len(parents))
@@ -45,7 +50,7 @@ def layer_number(site: str) -> str:
 
 def site_name(site: str) -> str:
     """encoder.0 as "encoder layer 1", decoder.1.cross as "decoder layer 2"."""
-    if not _OURS.fullmatch(site):
+    if not is_ours(site):
         return site
     stack, layer, *_ = site.split(".")
     return f"{stack} layer {int(layer) + 1}"
@@ -58,7 +63,7 @@ def head_name(site: str, head: int) -> str:
 
 def short_head_name(site: str, head: int) -> str:
     """decoder.1.cross, 0 as "decoder 2 · head 1"."""
-    if not _OURS.fullmatch(site):
+    if not is_ours(site):
         return f"{site} · head {head + 1}"
     stack, layer, *_ = site.split(".")
     return f"{stack} {int(layer) + 1} · head {head + 1}"
@@ -66,7 +71,7 @@ def short_head_name(site: str, head: int) -> str:
 
 def full_head_name(site: str, head: int) -> str:
     """decoder.1.cross, 0 as "dec 2 cross · head 1": a decoder layer has two attentions."""
-    if not _OURS.fullmatch(site):
+    if not is_ours(site):
         return f"{site} · head {head + 1}"
     stack, layer, *kind = site.split(".")
     return " ".join([stack[:3], str(int(layer) + 1), *kind]) + f" · head {head + 1}"

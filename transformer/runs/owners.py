@@ -70,10 +70,6 @@ class Owners:
         """Whether the visitor of this name came with the token of a run."""
         return any(visitor.name == name for visitor in self._pages.get(id_, ()))
 
-    def are_several(self, id_: str) -> bool:
-        """Whether another page of the owner's may command a run too: what one asks, the others are to see."""
-        return len(self._pages.get(id_, ())) > 1
-
     def show(self, id_: str, token: str, step: int | None) -> None:
         """The owner of a run stands at this step now, or follows it; whoever follows the owner does too."""
         if self.is_owner(id_, token):

@@ -34,6 +34,7 @@ from transformer.recording.own import MOST_CURVES, OwnModel
 from transformer.recording.view import FAILED, FINISHED, MAX_WORDS, TRAINING, Published, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.archive import Archive
+from transformer.storage.format import as_parquet
 from transformer.storage.tokens import new_token
 from transformer.watching.attention import Function, attention_modules, attention_of, matches
 from transformer.watching.sites import GivenTokens, grouped, plain_name, word_of
@@ -266,6 +267,7 @@ class Watch:
                 self._words[text] = word_of(text, maps, self._axes, ())
         if unknown := [name for name in self._tokens if name not in self._inputs]:
             self._say(InputError(f"tokens: there is no input {unknown[0]!r}.", "tokens"))
+        as_parquet(Metrics())  # loads what writes tables, before it could count as the cost of writing one
         self._archive, self.folder = _free_folder(out)
         config, model = RunConfig(), self._model
         view = RunView(
