@@ -1,4 +1,4 @@
-"""What every page goes through: names the pages, lets in whoever may come, and runs the chosen one."""
+"""What every page goes through: names the pages, asks for the login, and runs the chosen one."""
 
 import streamlit as st
 

@@ -38,7 +38,7 @@ try:
     known = first and REGISTRY.owners.told(first.id)
     follows = known is not None and known["story"] == name
     if first is not None and not follows and not token_of(first.id):
-        first = None  # somebody else's, who tells another story or none
+        first = None  # another visitor's, with another story or none
     story, left_out = telling.fitting(telling.named(name), first)
     if follows:
         told: dict[str, Any] = known

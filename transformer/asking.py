@@ -235,7 +235,7 @@ class Asked:
 
 
 def _room(question: Question, batch: Batch) -> int:
-    """Most tokens to write: an answer that nobody knows may be longer than its question, but has an end."""
+    """Most tokens to write: an unknown answer may be longer than its question, but has an end."""
     known = question.answer is not None
     return (int((batch.answers[0] != PAD_ID).sum()) if known else batch.src.shape[1]) + 3
 

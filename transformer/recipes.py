@@ -24,7 +24,7 @@ class Recipe:
     small: RunConfig
     """The same architecture at sizes fit for two CPU cores, trained the app's own way."""
     look_for: str
-    """One sentence for whoever is about to press Start."""
+    """One sentence on what to expect, shown before the start."""
 
     @property
     def published(self) -> RunConfig:

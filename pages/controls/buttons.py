@@ -129,7 +129,7 @@ def _continuing(runs: Sequence[Watched], state: str, *, primary: bool) -> None:
 def _button(label: str, key: str, icon: str, shortcut: str, runs: Sequence[Watched]) -> None:
     """Draw a small button that commands runs; where there are none, the page, which begins one."""
     st.button(
-        label,  # for those who do not see the icon
+        label,  # for screen readers
         key=key,
         icon=f":material/{icon}:",
         shortcut=shortcut,
@@ -141,7 +141,7 @@ def _button(label: str, key: str, icon: str, shortcut: str, runs: Sequence[Watch
 
 def _pace(runs: Sequence[Watched], view: RunView) -> float | None:
     """Draw how fast the runs are let to train; returns it in steps per second."""
-    if view.state != IDLE:  # the box shows the run's own pace, whoever has set it
+    if view.state != IDLE:  # the box shows the run's own pace, on every page that commands it
         st.session_state["pace"] = next(name for name, pace in PACE_NAMES.items() if pace == view.pace)
     name = st.selectbox(
         "Pace",

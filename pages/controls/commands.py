@@ -108,7 +108,7 @@ def _step(run: Run) -> None:
     REGISTRY.admit(run.visitor, run)
     await_effect(run.advance(steps))
     if steps == 1:
-        run.wait(OBEYED_SECONDS)  # as a rule it is soon taken: nobody sees the buttons change and back
+        run.wait(OBEYED_SECONDS)  # as a rule it is soon taken, and the buttons do not flicker
 
 
 def problem() -> None:
@@ -137,5 +137,5 @@ def _keep(run: Run) -> Run:
     selection.choose(run)
     if session.draft == run.id:
         session.draft = None
-        selection.look_at(None)  # whoever starts a run wants to see it
+        selection.look_at(None)  # a run that was just started is shown live
     return run

@@ -93,7 +93,7 @@ def _shown(corpus: Corpus) -> dict[str, list[Pair]]:
 
 
 def _most_telling(pairs: Sequence[Pair]) -> int:
-    """The one whose lines cross most often; of those that nobody has aligned the first."""
+    """The one whose lines cross most often; of unaligned ones the first."""
 
     def crossings(pair: Pair) -> int:
         ends = [place for places in pair.links or () for place in places]

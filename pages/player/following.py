@@ -31,7 +31,7 @@ def following(
     """Draw now, and again when the step control asks for it: the run has gone on, or a step is chosen.
 
     Streamlit keeps the places outside this part, to which it writes, from the last full run of the page.
-    Where that one was cut off (rarely, by a visitor who was faster), they are missing: the page is then run
+    Where that one was cut off (rarely, by a visitor's next click), they are missing: the page is then run
     in full.
 
     Args:

@@ -1,4 +1,4 @@
-"""Opening a run that somebody has brought along as one file."""
+"""Opening a run from one file."""
 
 from __future__ import annotations
 

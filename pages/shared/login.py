@@ -8,10 +8,10 @@ import streamlit as st
 
 
 def login() -> None:
-    """Where the server wants to know who somebody is: show nothing before it does, and then who it is.
+    """Where the server asks for a login: show nothing before it, and then the visitor's name.
 
     An `[auth]` section of the secrets file asks for login by OpenID Connect; `server.trustedUserHeaders`
-    names headers in which a proxy says who has logged in there.
+    names headers in which a proxy passes on the visitor's name.
     """
     known = st.user.get("is_logged_in")  # None without [auth]
     headers = list((st.get_option("server.trustedUserHeaders") or {}).values())

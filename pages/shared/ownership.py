@@ -10,7 +10,7 @@ from transformer.runs.watched import Watched
 
 
 def owns(run: Watched) -> bool:
-    """Whether this visitor commands a run: nobody does what is trained elsewhere, or replayed."""
+    """Whether this visitor commands a run: never one that is trained elsewhere, or replayed."""
     return isinstance(run, Run) and REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id))
 
 
@@ -32,5 +32,5 @@ def only_watches() -> bool:
 
 
 def may_follow() -> bool:
-    """Whether it is somebody else's, whose step this page can show; what a process trains is nobody's."""
+    """Whether another visitor owns it, whose step can be shown; a run of another process has no owner."""
     return only_watches() and REGISTRY.owners.is_owned(session.run)

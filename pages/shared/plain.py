@@ -15,5 +15,5 @@ def plain(text: str) -> str:
 
 
 def refuse(message: object) -> None:
-    """Say why something cannot be used; the message may quote what somebody typed."""
+    """Say why something cannot be used; the message may quote what was typed."""
     st.error(plain(str(message)), width="stretch")

@@ -41,14 +41,14 @@ def chosen_run() -> Watched | None:
         choose(run)
         kept, frame = session.pinned, run.view.frame
         if kept and frame and not is_ours(kept[0]) and kept[0] not in frame.axes:
-            session.pinned = None  # of a user's own model, or nobody's
+            session.pinned = None  # it belongs to another model of a user's own, or to none
     if came_back():
         stand_as_linked()
     return run
 
 
 def _note_beside() -> None:
-    """Earlier runs that the owner's link shows too: named by their ids, which nobody guesses."""
+    """Earlier runs that the owner's link shows too: named by their ids, which cannot be guessed."""
     named = st.query_params.get(BESIDE)
     if named is None or named == session.beside:
         return
@@ -74,7 +74,7 @@ def choose(run: Watched) -> None:
 
 
 def follows() -> bool:
-    """Whether the screen stands where the run's owner stands: who opens a link with a step wants that one."""
+    """Whether the screen stands where the run's owner stands: a link with a step shows that step."""
     return ownership.may_follow() and session.follow
 
 
@@ -157,7 +157,7 @@ def head(frame: Frame, sites: Sequence[str]) -> tuple[str, int]:
 
 
 def large_head(frame: Frame, sites: Sequence[str], kept: tuple[str, int] | None) -> tuple[str, int]:
-    """The same for a head that is to be kept, if this model has it; for who has no session to ask."""
+    """The same for a head that is to be kept, if this model has it; for code without a session."""
     if kept and kept[0] in sites and 0 <= kept[1] < len(frame.head_scores[kept[0]]["entropy"]):
         return kept
     return frame.clearest if frame.clearest[0] in sites else (sites[-1], 0)

@@ -48,7 +48,7 @@ class Entry(Generic[Value]):
 
 @dataclass
 class OnScreen:
-    """What the session stands at, for who is asked outside of it: the files that a visitor takes away."""
+    """What the session stands at, for code outside of it: the files that a visitor takes away."""
 
     step: int | None = None
     kind: str | None = None
@@ -158,7 +158,7 @@ class Session:
     at_step = Entry[int | None](first=_step_of_link)
     """Where the screen stands; None where it follows the run."""
     follow = Entry(first=lambda: "step" not in st.query_params)
-    """Whether it stands where the run's owner stands, if that is somebody else."""
+    """Whether it stands where the run's owner stands, if that is another visitor."""
     playing = Entry(False)
     """Whether a film is played, so that the step changes by itself."""
     reviewed = Entry[tuple[object, Frame | None]]((None, None))
@@ -169,7 +169,7 @@ class Session:
     kind = Entry[str | None]()
     """Kind of attention."""
     kind_chosen = Entry(False)
-    """Whether somebody has chosen it; otherwise each page opens on its own."""
+    """Whether it was chosen; otherwise each page opens on its own."""
     pinned = Entry[tuple[str, int] | None](first=_head_of_link)
     """(site, head) that was clicked to be kept large, here or in the link; the run may not have it."""
     outline = Entry(False)

@@ -26,7 +26,7 @@ TICK, SLOWEST, EACH = 0.055, 0.16, 0.004
 FOUND_SECONDS = 5.0
 """So often the run is looked up again: it may have left memory, or been replaced."""
 MOST_CHUNKS = 64
-"""Encoded chunks that are held for those who ask next; and as many maps, and sentences."""
+"""Encoded chunks that are cached; and as many maps, and sentences."""
 SAID_SECONDS = 0.5
 """A sentence about the newest map is made this often at most."""
 
@@ -43,7 +43,7 @@ class Now(NamedTuple):
 
     view: RunView
     at: int = -1
-    """The step that is on the screens of those who follow the run; -1 before there is any."""
+    """The step that is on the screens of viewers at LIVE; -1 before there is any."""
     said: bytes = b"{}"
     """The line that tells state, speed and sentences, the same for everybody."""
     counted: int = 0
@@ -53,7 +53,7 @@ class Now(NamedTuple):
     news: bytes = b"null"
     """What this version has more than the one before."""
     beat: object = None
-    """Where the teller of a story stands, who is followed at once."""
+    """Where the teller of a story stands; followers get it at once."""
 
 
 def tick(n_viewers: int) -> float:
@@ -104,7 +104,7 @@ class Channel:
         return self._seen[1]
 
     def look(self, n_viewers: int) -> None:
-        """Look at the run, for all who watch it, and go on to the step that they are to see next."""
+        """Look at the run, for all its viewers, and go on to the step that they are to see next."""
         with self._lock:
             now = time.monotonic()
             if now - self._found_at > FOUND_SECONDS:

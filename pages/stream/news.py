@@ -128,7 +128,7 @@ async def _channel(run_id: str, hides: Hides) -> tuple[Channel, set[Viewer]] | N
 
 
 def _forget(key: tuple[str, Hides]) -> None:
-    """Let go of a run that nobody watches any more."""
+    """Let go of a run without viewers."""
     if key in _channels:
         if _channels[key][1]:
             asyncio.get_running_loop().call_later(KEPT_SECONDS, _forget, key)
@@ -137,7 +137,7 @@ def _forget(key: tuple[str, Hides]) -> None:
 
 
 async def _broadcast(channel: Channel, viewers: set[Viewer]) -> None:
-    """Look at a run as long as somebody watches, and wake those who want what is new."""
+    """Look at a run as long as it has viewers, and wake the tasks that send what is new."""
     clock = asyncio.get_running_loop().time
     logged = ""
     try:

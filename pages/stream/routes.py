@@ -74,7 +74,7 @@ def middleware() -> list[Middleware]:
 
 @asynccontextmanager
 async def lifespan(app: object) -> AsyncIterator[None]:
-    """Compress plotly.js while nobody waits for it; at the end of the server let runs end as they stand."""
+    """Compress plotly.js before a page needs it; at the end of the server let runs end as they stand."""
     _hurry_at_the_end()
     squeezing = asyncio.create_task(asyncio.to_thread(compressed, plotly()))
     yield

@@ -16,7 +16,7 @@ from transformer.stories.story import TOUR
 
 
 def offer_tour(run: Watched | None) -> None:
-    """Offer the tour to those who have no run yet."""
+    """Offer the tour to visitors who have no run yet."""
     with st.sidebar, st.container(key="offer_tour"):  # empty or not: what comes below keeps its place
         if run is None:
             query = {"story": "tour"}

@@ -86,7 +86,7 @@ class Map:
     reasons: Array
     """(Q, K), why a cell is blocked: OPEN, FUTURE, PADDING or BY_HAND."""
     wrong: dict[int, str]
-    """Rows that would write a wrong token, and which; none where nobody knows the right one."""
+    """Rows that would write a wrong token, and which; none where the right one is unknown."""
     off: bool
     """Whether the head is switched off."""
 

@@ -152,7 +152,7 @@ def fitting(view: RunView, parts: int = 1) -> RunView:
     records = [one for one in frames.records if not isinstance(one, Chunk)]
     chunks = [chunk for word in frames.words for chunk in _together(frames.chunks_of(word))]
     whole = Frames([*chunks, *records], numbers=view.metrics.at, aim=frames[-1].aim)
-    return replace(view, id="", frames=whole)  # who knows the id can watch the run
+    return replace(view, id="", frames=whole)  # anyone with the id can watch the run
 
 
 def pictures(view: RunView, word: str) -> dict[str, Any] | None:

@@ -27,7 +27,7 @@ class Aligned:
     source: tuple[str, ...]
     target: tuple[str, ...]
     links: tuple[tuple[int, ...], ...] | None
-    """For each token of the target the tokens of the source; None where nobody knows."""
+    """For each token of the target the tokens of the source; None where that is unknown."""
 
 
 def alignment(pair: Aligned, *, title: str, width: float = 900.0) -> Picture:

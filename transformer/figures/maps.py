@@ -175,7 +175,7 @@ def _blocked(cells: Array, code: int) -> Part:
 
 
 def _taken(weights: Array, axes: MapAxes) -> tuple[tuple[int, int], ...]:
-    """Cells that are blocked though the causal mask leaves them open: somebody has taken them away."""
+    """Cells that are blocked by hand: the causal mask leaves them open."""
     taken = np.isnan(weights)
     if axes.causal:
         taken &= np.tri(*axes.shape, dtype=bool)

@@ -64,7 +64,7 @@ class Index:
 
     def __init__(self, config: RunConfig, look_for: str = "") -> None:
         self.version = 0
-        """Counts what has been new; who has one version less than this needs `news`, and others `whole`."""
+        """Counts changes; a player that has one version less than this needs `news`, and others `whole`."""
         self.news: dict[str, Any] = {}
         """What is new in this version: more steps and segments, and other parts whole."""
         self._config, self._look_for = config, look_for

@@ -13,7 +13,7 @@ GROUPS = 4
 
 def _marked(probe: Probe) -> str:
     """What the model wrote by itself, every token marked right or wrong by more than colour."""
-    if not probe.forced:  # nobody knows
+    if not probe.forced:  # unknown
         return html.escape("".join(letter for letter, _ in probe.marked))
     return "".join(
         f"<span class='{'ok' if right else 'no'}'>{html.escape(letter)}</span>"
@@ -22,7 +22,7 @@ def _marked(probe: Probe) -> str:
 
 
 def _verdict(probe: Probe) -> str:
-    """Whether all of it is right; where nobody knows, a question mark."""
+    """Whether all of it is right; where that is unknown, a question mark."""
     return "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
 
 

@@ -25,7 +25,7 @@ from transformer.recording.tape import WEIGHTS
 from transformer.recording.weights import Tensors
 
 BATCH = 25
-"""Steps that are developed together where nobody waits for them: larger batches are no cheaper, and two
+"""Steps that are developed together where no viewer waits for them: larger batches are no cheaper, and two
 evaluations of a default run are so far apart."""
 RING_BYTES = 96 * 2**20
 """Copies of weights that wait to be developed take at most about so much."""

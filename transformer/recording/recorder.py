@@ -47,7 +47,7 @@ class Recorder:
         self._clearest: tuple[str, int] | None = None
         self._batches: list[WordBatch] | None = None  # of the words; None where they are to be made anew
         self.drawn = Drawn()
-        """What training has drawn; told by who trains."""
+        """What training has drawn, as the training loop reports it."""
 
     @property
     def tensors(self) -> Tensors:

@@ -1,7 +1,7 @@
 """An append-only file of records, each a line of JSON with numbers behind it, read by position.
 
 A record is a fixed head, the JSON and the body. The head has the lengths of both and their checksums, so that
-whoever reads a file that is cut off or damaged has all that stands before the damage, and nothing false.
+a reader of a file that is cut off or damaged gets all that stands before the damage, and nothing false.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _written(file: BinaryIO, records: Sequence[Record], at: int) -> list[Entry]:
 
 @contextmanager
 def replacement(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of another when all of it is written: who reads has the old or the new.
+    """A file that takes the place of another when all of it is written: a reader has the old or the new.
 
     Raises:
         OSError: the disk is full, or the file cannot be written.

@@ -27,7 +27,7 @@ MAX_NAME = 40
 PACES = (None, 20.0, 5.0, 1.0)
 """Most steps per second; None is full speed."""
 WATCHED_SECONDS = 0.16
-"""A frame that somebody waits for is developed after so long at most."""
+"""A frame that a viewer waits for is developed after so long at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class RunFacts:
     id: str
     config: RunConfig
     state: str
-    """idle, queued, training, paused, finished, stopped, failed; or recorded, before anybody came."""
+    """idle, queued, training, paused, finished, stopped, failed; or recorded, for a first visit."""
     reason: str = ""
     """Why the run ended, or was paused by the server, in words; empty while it goes on."""
     step: int = 0
@@ -72,7 +72,7 @@ class RunFacts:
     after: str | None = None
     """Id of the run that this one was started from."""
     name: str = ""
-    """What its owner calls it; empty where nobody has named it."""
+    """What its owner calls it; empty where it has no name."""
     own: OwnModel | None = None
     """A model of the user's own; then `config` says nothing of it."""
 
@@ -179,9 +179,9 @@ def untrained(config: RunConfig, id_: str) -> RunView:
 
 
 class Published:
-    """The one view of a run that everybody reads, replaced whole by whoever changes it.
+    """The one view of a run that all threads read; a thread that changes it replaces it whole.
 
-    Readers take the reference and hold no lock; those who publish do it one after the other.
+    Readers take the reference and hold no lock; publishing threads take turns.
     """
 
     def __init__(self, view: RunView) -> None:

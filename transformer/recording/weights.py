@@ -53,7 +53,7 @@ class Snapshot:
 
     @property
     def nbytes(self) -> int:
-        """What the numbers take in memory while somebody has them."""
+        """What the numbers take in memory while they are in use."""
         if isinstance(self.source, Weights):
             return self.source.nbytes_each
         return sum(array.nbytes for array in self.source.values())

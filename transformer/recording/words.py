@@ -117,7 +117,7 @@ def outputs_of(
 
 
 def answered(model: Transformer, task: Task, questions: Sequence[Question]) -> Batch:
-    """Questions as a batch with their answers; where nobody knows the right one, the model's own output."""
+    """Questions as a batch with their answers; where the right one is unknown, the model's own output."""
     texts, filled = [one.text for one in questions], not model.masked("padding")
     if all(one.answer is not None for one in questions):
         return task.encode(texts, filled=filled)
@@ -134,7 +134,7 @@ def _written(
     if model.training:
         model.eval()  # the next training step sets train mode again
     batch = task.encode([one.text for one in questions], filled=not model.masked("padding"))
-    # An answer that nobody knows may be longer than its question, but has an end.
+    # An unknown answer may be longer than its question, but has an end.
     unknown = any(one.answer is None for one in questions)
     room = int(max(batch.answers.shape[1], batch.src.shape[1] if unknown else 0)) + TOO_MANY
     written = write(model, batch, task.tgt_tokenizer.eos_id, room, decoding=decoding)

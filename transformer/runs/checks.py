@@ -1,4 +1,4 @@
-"""What cannot be asked of a run, refused to who asks: before there is one, or its thread hears of it."""
+"""Checks of what is asked of a run, before there is one, or before its thread gets the command."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def check_change(view: RunView, task: Task, interventions: Interventions) -> Non
 
 
 def check_saved(saved: Saved, limits: Limits) -> None:
-    """Refuse a run that nobody could have trained on this server, or that cannot be shown.
+    """Refuse a run that could not have been trained on this server, or that cannot be shown.
 
     Raises:
         InputError: what it holds, and the limit.

@@ -1,4 +1,4 @@
-"""Runs that were recorded before, to be shown where nobody has trained one yet; some ship with the app.
+"""Recordings, shown where no run has been trained yet; some ship with the app.
 
     python -m transformer.runs.demo
 
@@ -39,7 +39,7 @@ ASKED = 6
 
 
 class Demo(Remote):
-    """A run in a folder that nobody writes any more: what was read first stays."""
+    """A run in a folder that no process writes any more: what was read first stays."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -20,7 +20,7 @@ def _limit(default: int, least: int, most: int) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The limits of one server. A run has none where nobody sets any, as on the command line."""
+    """The limits of one server. A run has none where none are set, as on the command line."""
 
     training: int = _limit(2, 1, 64)
     """Runs that train at once; the others wait in line."""
@@ -34,7 +34,7 @@ class Limits:
     unseen_minutes: int = _limit(10, 1, 100_000)
     """After which a training run that no page looks at is paused."""
     archive_minutes: int = _limit(60, 1, 100_000)
-    """After which a run that stands still and that nobody has looked at leaves memory for its folder."""
+    """After which a run that stands still and is not viewed leaves memory for its folder."""
     steps: int = _limit(100_000, 300, 1_000_000)
     """Planned steps of a run, those of continuing it included."""
     parameters: int = _limit(50_000_000, 100_000, 1_000_000_000)
@@ -44,7 +44,7 @@ class Limits:
     memory_mb: int = _limit(2_000, 50, 1_000_000)
     """Megabytes that the training of a model takes, by arithmetic."""
     upload_mb: int = _limit(64, 1, 4_000)
-    """Megabytes of a file in which somebody brings a run along."""
+    """Megabytes of an uploaded run."""
     sockets: int = _limit(300, 1, 100_000)
     """Open pages that are sent news; each takes one of the files that a process may have open."""
     disk_mb: int = _limit(8_000, 100, 100_000_000)
@@ -62,7 +62,7 @@ class Limits:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """The limits that whoever started the server has set; the others keep their defaults.
+        """The limits that the environment sets; the others keep their defaults.
 
         Raises:
             InputError: a value that cannot be read, what is allowed, and what to do.

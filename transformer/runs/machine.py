@@ -1,4 +1,4 @@
-"""Whether this machine can train a configuration, for those who may not import torch."""
+"""Whether this machine can train a configuration, for modules that may not import torch."""
 
 from __future__ import annotations
 

@@ -26,13 +26,13 @@ class Owners:
 
     def __init__(self, kept: Callable[[str], str | None]) -> None:
         self._kept = kept
-        self._digests: dict[str, str | None] = {}  # by the run's id; None where nobody has a token
+        self._digests: dict[str, str | None] = {}  # by the run's id; None where there is no token
         self._pages: dict[str, WeakSet[Visitor]] = {}  # id to the open pages that may command it
         self._shown: dict[str, int | None] = {}  # id to the step at which its owner stands
         self._told: dict[str, dict[str, Any]] = {}  # id to the story that its owner tells with it
 
     def appoint(self, id_: str, token: str) -> None:
-        """Who has this token commands that run; without one nobody does."""
+        """This token commands that run; without one the run cannot be commanded."""
         self._digests[id_] = digest_of(token or new_token())
 
     def recall(self, id_: str) -> None:
@@ -56,7 +56,7 @@ class Owners:
         return is_token_of(token, self.digest(id_))
 
     def is_owned(self, id_: str) -> bool:
-        """Whether there is anybody who commands that run."""
+        """Whether that run has a token."""
         return self.digest(id_) is not None
 
     def enter(self, id_: str, token: str, visitor: Visitor) -> bool:
@@ -71,7 +71,7 @@ class Owners:
         return any(visitor.name == name for visitor in self._pages.get(id_, ()))
 
     def show(self, id_: str, token: str, step: int | None) -> None:
-        """The owner of a run stands at this step now, or follows it; whoever follows the owner does too."""
+        """The owner of a run stands at this step now, or follows it, and so do following viewers."""
         if self.is_owner(id_, token):
             self._shown[id_] = step
 

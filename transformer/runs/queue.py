@@ -1,4 +1,4 @@
-"""Who may train now, and who waits: one line for a server, of which the first few are served."""
+"""Which runs may train now, and which wait: one queue for a server, of which the first few train."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformer.recording.view import PAUSED, STOPPED
 from transformer.runs.limits import Limits
 
 WATCHED_SECONDS = 3.0
-"""So long after its last look somebody counts as watching: a page looks again within two seconds."""
+"""So long after its last look a page counts as watching: a page looks again within two seconds."""
 
 
 class Queue:
@@ -32,7 +32,7 @@ class Queue:
 
         Args:
             party: with whose other members it shares one slot; by default it is alone.
-            called: tells who waits, in any thread, that it is time to ask again.
+            called: called in any thread when a waiting run may ask again.
 
         Returns:
             Whether one may train.
@@ -43,7 +43,7 @@ class Queue:
             return list(self._line).index(party) < self.slots
 
     def leave(self, lease: Lease) -> None:
-        """Give the slot back, or wait no longer; who was next is called."""
+        """Give the slot back, or wait no longer; the next run is called."""
         with self._lock:
             party = self._party_of(lease)
             if party is None:
@@ -59,7 +59,7 @@ class Queue:
             call()
 
     def place(self, lease: Lease) -> tuple[int, int] | None:
-        """(place, of how many that wait); None for who trains, and for who is not here."""
+        """(place, of how many that wait); None for a run that trains, or is not in the queue."""
         with self._lock:
             waiting, party = list(self._line)[self.slots :], self._party_of(lease)
         return (waiting.index(party) + 1, len(waiting)) if party in waiting else None
@@ -70,7 +70,7 @@ class Queue:
 
     @property
     def empty(self) -> bool:
-        """Whether nobody trains, and nobody waits to."""
+        """Whether no run trains or waits to."""
         with self._lock:
             return not self._line
 
@@ -91,7 +91,7 @@ class Lease:
         self.taken_at: float | None = None
         """When it was given its slot; None where it has none."""
         self.seen_at = time.monotonic()
-        """When somebody last looked at the run, or asked something of it."""
+        """When the run was last viewed, or given a command."""
 
     def take(self, called: Callable[[], object]) -> bool:
         """Whether there is a slot; if not, the run stands in line, and is called when it should ask again."""
@@ -101,7 +101,7 @@ class Lease:
         return taken
 
     def share(self, other: Lease) -> None:
-        """Take one slot together with another lease from the next time on; who stands in line stays there."""
+        """Take one slot together with another lease from the next time on; a waiting run keeps its place."""
         other.party = self.party
 
     def leave(self) -> None:
@@ -124,17 +124,17 @@ class Lease:
 
     @property
     def watched(self) -> bool:
-        """Whether somebody looks at the run now; without a server nobody does."""
+        """Whether the run has viewers now; without a server it has none."""
         return self.limits is not None and time.monotonic() - self.seen_at < WATCHED_SECONDS
 
     @property
     def unseen(self) -> bool:
-        """Whether nobody has looked for so long that the run may be put aside."""
+        """Whether the run was not viewed for so long that it may be put aside."""
         return self.limits is not None and _minutes_since(self.seen_at) >= self.limits.unseen_minutes
 
     @property
     def forgotten(self) -> bool:
-        """Whether nobody has looked for so long that memory need not hold the run."""
+        """Whether the run was not viewed for so long that memory need not hold it."""
         return self.limits is not None and _minutes_since(self.seen_at) >= self.limits.archive_minutes
 
     def over(self) -> tuple[str, str] | None:

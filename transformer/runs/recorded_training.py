@@ -105,7 +105,7 @@ class RecordedTraining:
 
         Args:
             alone: whether a person asked for this very one.
-            watched: whether somebody looks.
+            watched: whether there are viewers.
         """
         state = self.state
         if watched and (state.step + 1) % state.config.train.evaluate_every == 0:
@@ -176,7 +176,7 @@ class RecordedTraining:
         else:
             evaluation = evaluate(self.state, task.live_words())
         self.recording.moments.intervention(self.state.step, changed)
-        # Not before: who sees the intervention is shown what it does.
+        # Not before: a viewer that sees the intervention is shown what it does.
         self._published.publish(interventions=interventions, right=(evaluation.right, evaluation.total))
         self.recording.record_now([evaluation])
 

@@ -28,15 +28,15 @@ from transformer.storage.tokens import digest_of
 from transformer.tasks import completed
 
 DRAFT_SECONDS = 900.0
-"""An untrained model that nobody has looked at for this long is forgotten."""
+"""An untrained model that was not viewed for this long is forgotten."""
 CLOSING_SECONDS = 10.0
 """So long at most a server that ends waits for the steps that its runs are in."""
 
 
 class Registry:
-    """Holds drafts (models that nobody has started yet) and runs. Safe to use from any thread.
+    """Holds drafts (untrained models) and runs. Safe to use from any thread.
 
-    Who has a run's id may look at it; who has its token as well may command it.
+    The id of a run lets a visitor view it, its token command it.
 
     Args:
         limits: of what visitors may take; by default those that the environment sets.
@@ -66,7 +66,7 @@ class Registry:
     def draft(
         self, config: RunConfig, words: tuple[str, ...] | None = None, *, visitor: str = "", token: str = ""
     ) -> Run:
-        """An untrained run, to look at before it is started; forgotten when nobody does.
+        """An untrained run, to look at before it is started; forgotten when it is not viewed.
 
         Args:
             visitor: whose runs are counted together.
@@ -176,7 +176,7 @@ class Registry:
             self._put_away(old)
 
     def _leave_to_disk(self) -> None:
-        """Let go of those that nobody has looked at for long: their folders bring them back."""
+        """Let go of runs that were not viewed for long: their folders bring them back."""
         for run in self.listed():
             if run.left:
                 self._put_away(run)
@@ -208,7 +208,7 @@ class Registry:
         if not id_:
             return None
         run = self._at_hand(id_)
-        # One without an owner is not taken over: whoever keeps it under a name goes on with it there.
+        # A run without an owner is not taken over: the program that keeps it under a name goes on with it.
         let_go = isinstance(run, Remote) and self.owners.is_owned(run.id) and run.let_go
         if run is not None and not let_go:
             return run
@@ -250,7 +250,7 @@ class Registry:
         with self._lock:
             found = self._drafts.get(id_) or self._runs.get(id_)
             if isinstance(found, Run) and (id_ in self._drafts or found.left):
-                found.look()  # so that who asks for it does not find it put away in the next moment
+                found.look()  # so that it is not put away in the next moment
             return found
 
     def glimpse(self, id_: str) -> RunFacts | None:

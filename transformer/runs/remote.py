@@ -26,7 +26,7 @@ FREE_SECONDS = 1.0
 
 
 class Remote:
-    """A run that is trained elsewhere; nobody here can command it.
+    """A run that is trained elsewhere; it cannot be commanded here.
 
     Raises:
         InputError: not a folder of a run, a damaged one, or one of another version.
@@ -35,7 +35,7 @@ class Remote:
     def __init__(self, folder: Path, lease: Lease | None = None) -> None:
         self.folder = folder
         self.lease = lease or Lease()
-        """Knows when somebody has looked."""
+        """Knows when it was last viewed."""
         self._lock = threading.Lock()
         self._reader = Reader(folder)
         self._looked_at = self._asked_at = time.monotonic()
@@ -95,7 +95,7 @@ class Remote:
     def let_go(self) -> bool:
         """Whether it stands still, can go on, and no process writes there any more: it may be had as a `Run`.
 
-        True to one of those who ask at the same time.
+        True for one of several callers at the same time.
         """
         if self.view.active or not self._saved.can_go_on:
             return False
@@ -108,14 +108,14 @@ class Remote:
 
     @property
     def left(self) -> bool:
-        """Whether memory need not hold it: nobody has looked for long."""
+        """Whether memory need not hold it: it was not viewed for long."""
         return self.lease.forgotten
 
     def put_away(self) -> None:
         """Nothing of it is here but what was read."""
 
     def _now(self) -> RunView:
-        """What was read, with what only who watches can tell: whether it moves, and how fast."""
+        """What was read, with what only a reader can tell: whether it moves, and how fast."""
         view, (at, step) = self._saved.view, self._counted
         goes_on = self._saved.state in (IDLE, QUEUED, TRAINING)
         if not goes_on or self._looked_at - self._moved_at > STILL_SECONDS:

@@ -68,7 +68,7 @@ class Run:
         self.brought = brought_to(config.train) if saved is None else saved.held
         """What a person brought to it, held as long as the run is."""
         self.lease = lease or Lease()
-        """What it may take of a server, and when somebody last looked."""
+        """What it may take of a server, and when it was last viewed."""
         self._weights = Weights() if saved is None else saved.weights
         self._published = Published(untrained(config, new_token()) if saved is None else saved.view)
 
@@ -125,7 +125,7 @@ class Run:
         return self.view.state in (PAUSED, *ENDED) and self.lease.forgotten and self.kept
 
     def look(self) -> RunView:
-        """The view, for a person: a run goes on as long as somebody looks."""
+        """The view, for a viewer: a run goes on as long as it has viewers."""
         self.lease.look()
         return self.view
 

@@ -86,7 +86,7 @@ class RunRecording:
         Args:
             ended: whether it is the last one.
             alone: whether a person asked for this very one.
-            watched: whether somebody looks.
+            watched: whether there are viewers.
         """
         spent, view, step = time.thread_time(), self._published.view, report.step
         self._recorder.drawn.note(step, report.words)
@@ -103,7 +103,7 @@ class RunRecording:
         if measured or late or self._recorder.full:
             new: list[Recorded] = [*self._developed()]
             if measured and watched:
-                self._publish(new)  # nobody waits for the measurements
+                self._publish(new)  # no viewer waits for the measurements
                 new = []
             if report.evaluation is not None:
                 new.append(report.evaluation)

@@ -33,13 +33,13 @@ if TYPE_CHECKING:  # torch comes with it
     from transformer.storage.archive import Archive
 
 CALM_SECONDS = 3.0
-"""So long nobody has asked for anything before the machine is measured."""
+"""So long no command has come before the machine is measured."""
 _EVENTS = {TRAINING: "start", FINISHED: "finish", STOPPED: "stop"}
 """States whose beginning is logged; a pause is none, and what follows one no new start."""
 
 
 class Runner(threading.Thread):
-    """Alone touches model, optimiser and random state. Others `ask` it for things, which it then does itself.
+    """The only thread that touches model, optimiser and random state. Other threads `ask` it for commands.
 
     Args:
         published: the view of the run.
@@ -75,7 +75,7 @@ class Runner(threading.Thread):
             Its answer: done when it has been obeyed, with its error if it raised one, and cancelled where the
             thread ends before.
         """
-        self._lease.look()  # who asks for something is there
+        self._lease.look()  # a command counts as a look
         return self._put(command)
 
     def wake(self) -> None:
@@ -151,7 +151,7 @@ class Runner(threading.Thread):
         return self._training
 
     def _take_slot(self) -> None:
-        """Train if there is a slot; otherwise wait in line to be called. Who ends leaves it to another."""
+        """Train if there is a slot; otherwise wait in the queue. A run that ends leaves its slot to another."""
         if self._closing:
             return
         self._next_step_at = time.perf_counter()
@@ -255,7 +255,7 @@ class Runner(threading.Thread):
         except queue.Empty:
             if owes:
                 self.training.recording.develop_past()
-            else:  # for those who wonder how long a run will take
+            else:  # for the estimate of how long a run will take
                 calibrate(self._lease.quiet)
         else:
             self._obey(*asked)
@@ -295,7 +295,7 @@ class Runner(threading.Thread):
             self._keep()
 
     def _give_way(self, state: str, why: str) -> None:
-        """The server's limits end this turn: the run is stopped, or paused because nobody looks."""
+        """The server's limits end this turn: the run is stopped, or paused because it has no viewers."""
         reason = f"{state.capitalize()} at step {self.view.step:,}: {why}"
         if state == STOPPED:
             self.training.end(STOPPED, reason)
@@ -304,7 +304,7 @@ class Runner(threading.Thread):
             note("neglect", self.view)
 
     def _settle(self) -> None:
-        """After each command and step: who neither trains nor waits needs no slot; a new state is logged."""
+        """After each command and step: release the slot of a run that neither trains nor waits; log a new state."""
         view = self.view
         if view.state not in (QUEUED, TRAINING):
             self._lease.leave()

@@ -56,7 +56,7 @@ def reopened(folder: Path, lease: Lease, written: Callable[[], None]) -> Watched
             return Remote(folder, lease)  # a replay: everything but training
         try:
             archive = Archive(folder, resumed=True)
-        except InputError:  # another process writes there, or nobody may: it can only be watched
+        except InputError:  # another process writes there, or none may: it can only be watched
             return Remote(folder, lease)
         archive.written = written
         return Run(saved.view.config, archive=archive, saved=saved, lease=lease)

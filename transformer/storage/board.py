@@ -27,7 +27,7 @@ class Board:
     """Writes event files: each number once, and nothing where there is none."""
 
     def __init__(self, folder: Path) -> None:
-        from tensorboardX import SummaryWriter  # only where somebody asked for it
+        from tensorboardX import SummaryWriter  # only where it was asked for
 
         self._writer = SummaryWriter(str(folder / FOLDER))
         self._n = 0

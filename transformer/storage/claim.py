@@ -1,4 +1,4 @@
-"""Who writes in a run's folder: one process at a time, which holds a lock and leaves a note of who it is."""
+"""The process that writes in a run's folder: one at a time, which holds a lock and names itself in a note."""
 
 from __future__ import annotations
 

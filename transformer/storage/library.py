@@ -35,7 +35,7 @@ LOOK_SECONDS = 1.0
 ROOM = 200_000_000
 """Bytes of the disk that are left to the runs that train."""
 OPENING, OPENING_SECONDS = ".opening-", 3600.0
-"""Where a file is unpacked, and after how long nobody does so there any more."""
+"""Where a file is unpacked, and after how long that has surely ended."""
 FEW = (16, 4, 0)
 """To make room, a run keeps so many evenly chosen steps of its weights, beside the first, the last and those
 of moments; where that does not suffice, fewer."""
@@ -46,7 +46,7 @@ class AtHand:
     """A run in memory, as far as the limit of the disk concerns it."""
 
     seen_at: float
-    """When somebody last looked at it, in seconds since 1970."""
+    """When it was last viewed, in seconds since 1970."""
     busy: bool
     """Whether it trains, or is to: then it is among the last to be thinned."""
     thin: Callable[[int], bool]
@@ -77,7 +77,7 @@ class Library:
         return cls(Path(named) if named else None)
 
     def folder_of(self, id_: str) -> Path | None:
-        """A run's folder, which need not be there; None for what is no id, whoever sends it."""
+        """A run's folder, which need not be there; None for what is no id: a visitor can send anything."""
         if self.folder is None or not SHAPE.fullmatch(id_):
             return None
         if (self.folder / id_).exists():
@@ -107,7 +107,7 @@ class Library:
             return None
 
     def published(self) -> dict[str, RunFile]:
-        """Runs that somebody keeps here under a name, as with `--out`: whoever may enter sees them."""
+        """Runs kept here under a name, as with `--out`: every visitor sees them."""
         if self.folder is None:
             return {}
         with self._lock:
@@ -122,7 +122,7 @@ class Library:
         names = sorted(os.listdir(self.folder)) if self.folder.is_dir() else []
         for name in names:
             if SHAPE.fullmatch(name):
-                continue  # a visitor's, whom nobody else sees
+                continue  # a visitor's, hidden from others
             with suppress(InputError, OSError):
                 stamp = (self.folder / name / RUN).stat().st_mtime_ns
                 found = known.get(name)
@@ -150,7 +150,7 @@ class Library:
         Args:
             digest: of the token that is to command it.
             processors: that this process may use.
-            check: refuses a run that this server would not let anybody train. Raises InputError.
+            check: refuses a run that could not be trained on this server. Raises InputError.
 
         Raises:
             InputError: nothing is kept here, the file cannot be used, or its run goes beyond the limits.
@@ -183,7 +183,7 @@ class Library:
         """Remove what a server left that was killed while it opened a file."""
         assert self.folder is not None
         for left in self.folder.glob(f"{OPENING}*"):
-            with suppress(FileNotFoundError):  # another one, who is just through
+            with suppress(FileNotFoundError):  # another thread has just removed it
                 if time.time() - left.stat().st_mtime > OPENING_SECONDS:
                     shutil.rmtree(left, ignore_errors=True)
 
@@ -196,14 +196,14 @@ class Library:
     def make_room(self, most_bytes: int, at_hand: Mapping[str, AtHand]) -> None:
         """Thin the weights of runs until all of them take no more than this; nothing else of a run goes.
 
-        Those go first that do not train, and of them those that nobody has looked at for longest. Nothing is
+        Those go first that do not train, and of them those that were viewed longest ago. Nothing is
         done where room was made a moment ago.
 
         Args:
             at_hand: by their ids the runs that are in memory, and so have their folders.
         """
         if not self._making_room.acquire(blocking=False):
-            return  # somebody is about it
+            return  # another thread is making room
         try:
             if time.monotonic() - self._made_room_at < ROOM_SECONDS:
                 return
@@ -211,7 +211,7 @@ class Library:
             sizes = {folder: _size(folder) for folder in self._folders()}
             order = {}  # whether it trains, and when it was seen
             for folder in sizes:
-                if SHAPE.fullmatch(folder.name):  # what has a name is somebody else's
+                if SHAPE.fullmatch(folder.name):  # a run with a name belongs to another program
                     here = at_hand.get(folder.name)
                     order[folder] = (here.busy, here.seen_at) if here else (False, _written_at(folder))
             for few, folder in _turns(order):

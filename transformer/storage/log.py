@@ -1,4 +1,4 @@
-"""A line for each thing that happens to a run, for whoever keeps the server: no visitor's words, no links."""
+"""A log line for each event of a run, without visitors' words or links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOG = logging.getLogger("headlight.runs")
 
 
 def note(event: str, view: RunFacts, detail: str = "") -> None:
-    """Log an event of a run, named by the beginning of its id: who has all of it may watch."""
+    """Log an event of a run, named by the beginning of its id: the whole id would let a reader watch it."""
     LOG.info(
         "%s %s: %s at step %d, %.1f s%s", event, view.id[:6], view.state, view.step, view.seconds, detail
     )
@@ -24,7 +24,7 @@ def note(event: str, view: RunFacts, detail: str = "") -> None:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Log what is refused inside: the setting, not what somebody chose."""
+    """Log the setting that is refused inside, without the value."""
     try:
         yield
     except InputError as error:
@@ -33,7 +33,7 @@ def refusals() -> Iterator[None]:
 
 
 def log_to_terminal() -> None:
-    """Let the lines be seen where the server was started, unless somebody has decided where they go."""
+    """Show the lines in the server's terminal, unless logging is configured already."""
     if not LOG.hasHandlers():
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))

@@ -1,4 +1,4 @@
-"""What nobody guesses: the id of a run, and the token of who commands it."""
+"""Secrets that cannot be guessed: the id of a run, and the token that commands it."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def from_hub(name: str) -> str:
 
 
 def _add_ends(backend: Tokenizer, sos: int, eos: int) -> None:
-    """What others who read the file of this tokenizer find: [SOS] before and [EOS] after."""
+    """What other programs find in the file of this tokenizer: [SOS] before and [EOS] after."""
     backend.post_processor = processors.TemplateProcessing(
         single=f"{SOS} $A {EOS}", special_tokens=[(SOS, sos), (EOS, eos)]
     )

@@ -94,7 +94,7 @@ class Distributed:
 
     def announce_end(self) -> None:
         """The leader's last word."""
-        with contextlib.suppress(RuntimeError):  # who has gone already need not hear it
+        with contextlib.suppress(RuntimeError):  # a process that has ended cannot be told
             dist.broadcast(torch.tensor(0), src=0)
 
     def hear(self) -> bool:

@@ -17,7 +17,7 @@ _component = st.components.v2.component(_KEY, js=loading("keyring"))
 
 
 def own_runs() -> dict[str, str]:
-    """Id to token of the visitor's runs: an untrained model that nobody has started yet is none."""
+    """Id to token of the visitor's runs: an untrained model is none."""
     drafts = [getattr(session, entry) for entry in DRAFTS]
     return {id_: token for id_, token in session.tokens.items() if id_ not in drafts}
 

@@ -27,7 +27,7 @@ document.addEventListener("click", (event) => {
 export const leaving = (since) => since < left && performance.now() - left < LEAVING;
 
 // A message that comes just as Streamlit ends a run of the page makes it lose that end, and a page that was come to may
-// stay empty. What nobody has pressed waits until the page has run.
+// stay empty. A message without a press waits until the page has run.
 export function whenRun(does) {
   const { testScriptState: state } = document.querySelector("[data-testid=stApp]")?.dataset ?? {};
   if (state === "running") setTimeout(() => whenRun(does), SOON);
@@ -36,7 +36,7 @@ export function whenRun(does) {
 
 const CROWD = 500; // ms over which a crowd is spread
 
-// A page is to be drawn anew: not by all who watch at once.
+// A page is to be drawn anew: not by all viewers at once.
 export function spread(viewers, does) {
   setTimeout(() => whenRun(does), viewers > 4 ? Math.random() * CROWD : 0);
 }
@@ -83,7 +83,7 @@ export function whenGone(root, done) {
 }
 
 // Streamlit makes an entry of the browser's history of every parameter that a page writes into its address. Here one is
-// a page, or a step or run that somebody has chosen; anything else is written into the entry that is there.
+// a page, or a step or run that was chosen; anything else is written into the entry that is there.
 const TOGETHER = 1000; // ms within which what is chosen is one entry
 const push = history.pushState.bind(history);
 let pushed = -Infinity;

@@ -100,7 +100,7 @@ export class Control {
     }, HELD);
   }
 
-  // The newest step is LIVE: who goes to the end wants to follow.
+  // The newest step is LIVE: going to the end means to follow.
   go(step) {
     this.place(step);
     if (step === this.steps.at(-1)) this.hooks.live();

@@ -144,7 +144,7 @@ export class Drawing {
     if (!this.measured) this.measure();
     const { scale, least, theme, key } = this.measured;
     const before = this.drawn;
-    this.drawn = { key, picture }; // at once: who draws it again meanwhile takes this one
+    this.drawn = { key, picture }; // at once: a second call meanwhile takes this one
     const same = before?.key === key && before.picture.spec === picture.spec;
     try {
       if (same) await this.change(Plotly, before.picture, picture, scale);

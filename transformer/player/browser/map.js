@@ -22,7 +22,7 @@ export function drawMap(host, kinds, shown, pick) {
   host.drawn = drawn;
   const stacks = lanes(kinds);
   host.hidden = !stacks;
-  if (!stacks) return; // of a model of one's own nobody knows here how its parts are connected
+  if (!stacks) return; // how the parts of a model of one's own are connected is not known
   host.replaceChildren(...stacks.map(([stack, layers], i) => element("div", {}, element("small", { textContent: stack }),
     element("i", { title: "Embedding" }),
     ...Object.entries(layers).flatMap(([layer, sites]) => [

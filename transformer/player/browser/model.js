@@ -184,7 +184,7 @@ export class Model {
     return lane;
   }
 
-  // The layers for which there is no room: those in the middle are folded, unless somebody has unfolded them.
+  // The layers for which there is no room: those in the middle are folded, unless they were unfolded by hand.
   folded(name, boxes, opened) {
     const layers = [...new Set(boxes.map(layerOf).filter((layer) => Number(layer) >= 0))];
     const needed = (layer) => boxes.filter((box) => layerOf(box) === layer).reduce((sum, box) => sum + (opened ? WIDTHS.folded : WIDTHS[box.kind]) + 12, 0);

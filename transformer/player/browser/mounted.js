@@ -19,7 +19,7 @@ function tell(state, at) {
   state.send("chosen", { ...at, number: state.number });
 }
 
-// Whether the film of a first visit is still to be played: once a visit, and not for who wants no motion.
+// Whether the film of a first visit is still to be played: once a visit, and not where reduced motion is preferred.
 function playsNow(data) {
   if (!data.plays || matchMedia("(prefers-reduced-motion: reduce)").matches) return false;
   try {

@@ -49,7 +49,7 @@ export function strongestCell(weights) {
   return [row, column];
 }
 
-// The same in words, for those who do not see it.
+// The same in words, for screen readers.
 function strongest(weights, { rows, columns }) {
   const [row, column] = strongestCell(weights);
   const share = Math.round(100 * (weights[row][column] ?? 0));
