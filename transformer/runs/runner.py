@@ -151,7 +151,7 @@ class Runner(threading.Thread):
         return self._training
 
     def _take_slot(self) -> None:
-        """Train if there is a slot; otherwise wait in the queue. A run that ends leaves its slot to another."""
+        """Train if there is a slot; otherwise wait in the queue. A run that ends takes no slot."""
         if self._closing:
             return
         self._next_step_at = time.perf_counter()
@@ -304,7 +304,7 @@ class Runner(threading.Thread):
             note("neglect", self.view)
 
     def _settle(self) -> None:
-        """After each command and step: release the slot of a run that neither trains nor waits; log a new state."""
+        """After each command and step: release a slot that is not needed; log a new state."""
         view = self.view
         if view.state not in (QUEUED, TRAINING):
             self._lease.leave()
