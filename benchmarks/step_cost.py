@@ -2,11 +2,11 @@
 
     python -m benchmarks.step_cost [--seeds N] [--limit SECONDS] [--json]
 
-Every cell of a grid (width 32 to 256, length 8 to 64 tokens, 1 to 6 layers a stack; 4 heads, batches of 64)
+Every cell of a grid (width 32 to 256, length 8 to 42 tokens, 1 to 6 layers a stack; 4 heads, batches of 64)
 is measured in processor time of one thread, interleaved, the median of N steps after the first:
 
 - ours: the app's own training step (`training.step`) on the app's own batches, of random words of 1 to L
-  letters (at most 40), which leave nearly half of the positions to padding;
+  letters, which leave nearly half of the positions to padding;
 - plain: `nn.Transformer` of the same size and arrangement (norms first, no dropout), with the same batch,
   loss, clipping and AdamW;
 - full: both with words that all have L letters, so that there is no padding to leave out;
@@ -36,8 +36,8 @@ from transformer.tasks import Batch
 from transformer.training.state import TrainState
 from transformer.training.step import take_step
 
-WIDTHS, LENGTHS, LAYERS = (32, 64, 128, 256), (8, 16, 32, 64), (1, 2, 6)
-HEADS, EXAMPLES, MOST_LETTERS = 4, 64, 40
+WIDTHS, LENGTHS, LAYERS = (32, 64, 128, 256), (8, 16, 32, 42), (1, 2, 6)
+HEADS, EXAMPLES = 4, 64
 RATIO = 0.8
 
 
@@ -81,7 +81,7 @@ class Plain(nn.Module):
 
 def configured(width: int, length: int, layers: int, *, full: bool) -> RunConfig:
     """The default at these sizes; `length` is in tokens, [SOS] and [EOS] included."""
-    letters = min(length - 2, MOST_LETTERS)
+    letters = length - 2
     return RunConfig(threads=1, device="cpu").with_changes(
         d_model=width,
         d_ff=4 * width,
@@ -91,7 +91,6 @@ def configured(width: int, length: int, layers: int, *, full: bool) -> RunConfig
         batch_size=EXAMPLES,
         max_letters=letters,
         min_letters=letters if full else 1,
-        pad_to=length,
     )
 
 

@@ -31,11 +31,10 @@ def test_the_same_task_again_changes_nothing():
     assert with_task(config, "en-fr") is config
 
 
-def test_a_published_beginning_keeps_its_sizes_but_not_the_fixed_length_of_its_words():
+def test_a_published_beginning_keeps_its_sizes_and_its_training():
     config = beginning("etienne", None, published=True)
     changed = with_task(config, "copy")
-    assert changed.model == config.model
-    assert changed.train.pad_to is None
+    assert changed == config.with_changes(task="copy")
 
 
 def test_a_task_that_does_not_exist_is_refused_by_its_name():

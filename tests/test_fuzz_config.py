@@ -11,7 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tests.fuzzing import profile, with_odd_value
-from transformer.config import KINDS_OF, LANGUAGES, LETTER_TASKS, TASKS, TOKENIZERS, RunConfig
+from transformer.config import KINDS_OF, LETTER_TASKS, TASKS, TOKENIZERS, RunConfig
 from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.recipes import RECIPES, beginning
@@ -50,7 +50,7 @@ def documents(draw):
     )
     document = with_task(config, draw(MOSTLY_LETTERS)).to_dict()
     model, train = document["model"], document["train"]
-    sizes = "steps batch_size max_letters vocabulary min_frequency digits shift adjectives pad_to examples"
+    sizes = "steps batch_size max_letters vocabulary min_frequency shift adjectives examples"
     choices = [
         *(
             (model, name, SIZES)
@@ -63,7 +63,6 @@ def documents(draw):
         ),
         (model, "dropout", SHARES),
         (train, "tokenizer", st.sampled_from(TOKENIZERS)),
-        (train, "language", st.sampled_from(LANGUAGES)),
         (train, "pairs", st.sampled_from(["../../etc/passwd", "/dev/zero", "0" * 64])),
         (train, "tokenizer_file", st.sampled_from(["../../etc/passwd", "/dev/zero", "0" * 64])),
         (train, "patterns", st.sampled_from([[], ["x"], [[]], ["svo"] * 10_000])),

@@ -70,7 +70,6 @@ def test_training_needs_its_weights_four_times_and_more_for_larger_batches_words
     for larger in (
         {"batch_size": 65},
         {"max_letters": 13},
-        {"pad_to": 20},
         {"n_encoder_layers": 3},
         {"n_decoder_layers": 3},
         {"n_heads": 8},

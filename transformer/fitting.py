@@ -19,7 +19,6 @@ FITTING: dict[str, dict[str, Any]] = {
     "caesar": {},
     # Quiet letters let positions lead: 12 and 21 differ in nothing else.
     "dates": {"steps": 550, "embedding_std": 0.01},
-    "numbers": {"steps": 400},
     "en-fr": _SENTENCES,
     "en-it": _SENTENCES | {"steps": 500},
     "zh-en": _SENTENCES,
@@ -44,13 +43,11 @@ def for_pairs(config: RunConfig, *, in_characters: bool) -> RunConfig:
 def with_task(config: RunConfig, task: str) -> RunConfig:
     """The same settings for another task, with the sizes and the training that it needs.
 
-    Of a published beginning the sizes stay as they are; only the fixed length of its words goes.
+    A published beginning stays as it is.
 
     Raises:
         InputError: there is no such task, or it needs something that is not here yet.
     """
     if task == config.train.task:
         return config
-    if config.published:
-        return config.with_changes(task=task, pad_to=None)
-    return config.with_changes(**{"task": task, "pad_to": None, **FITTING.get(task, {})})
+    return config.with_changes(task=task, **({} if config.published else FITTING.get(task, {})))

@@ -34,8 +34,7 @@ def training_bytes(config: RunConfig) -> int:
     model, train = config.model, config.train
     sides = 2 if model.topology == "decoder-only" else 1
     # There is room to ask twice as much as is trained on.
-    longest = sides * (train.max_letters + 2) if train.task in LETTER_TASKS else model.max_len // 2 + 1
-    length = max(longest, sides * (train.pad_to or 0))
+    length = sides * (train.max_letters + 2) if train.task in LETTER_TASKS else model.max_len // 2 + 1
     layers = sum(model.n_layers(kind) for kind in set(model.kinds) - {"cross"})
     per_token = 16 * model.d_model + 3 * model.d_ff + 6 * model.n_heads * length
     activations = train.batch_size * length * (layers * per_token + 3 * model.tgt_vocab_size)

@@ -80,7 +80,7 @@ def printed() -> dict[str, Any]:
             f"attend {out} --text banana --step 20 --json",
             "data --task en-fr --n 5 --json",
             "data --task zh-en --n 5 --held-out --json",
-            "data --task numbers --n 5 --json",
+            "data --task dates --n 5 --json",
         ):
             told = io.StringIO()
             with contextlib.redirect_stdout(told), contextlib.redirect_stderr(io.StringIO()):

@@ -90,7 +90,6 @@ def what_to_type(run: Watched) -> str:
     example = run.questions[0].text
     known = {
         "dates": "An English date",
-        "numbers": "A number in digits" if train.to_words else "A number in words",
         "pairs": "Any text in the language of your sources",
     }.get(train.task, "Words of this grammar, in any order")
     return f"{known}, such as: {plain(example)}. At most {run.task.limit} tokens."

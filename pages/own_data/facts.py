@@ -47,11 +47,6 @@ def held_out(settings: TrainConfig) -> str:
             "One **day of a month** in ten, such as 12 march, is held out in all years and all "
             f"{len(FORMS)} formats; training has every day, month, year and format in other combinations."
         )
-    if task == "numbers":
-        return (
-            "One **number** in ten is held out, chosen by a hash. Numbers up to twenty and whole tens "
-            "are all trained on, because the other numbers are made of their words."
-        )
     if task == "zh-en":
         return f"{_COMBINATIONS} {NEW_YORK_IS_A_CITY} is always held out."
     if task in PATTERNS:

@@ -27,7 +27,7 @@ SETS = {
 } | {
     name: name
     for name in (
-        *("dropout", "steps", "task", "shift", "language", "digits", "to_words", "adjectives", "vocabulary"),
+        *("dropout", "steps", "task", "shift", "adjectives", "vocabulary"),
         *("min_frequency", "decoding", "length_penalty", "batch_size", "learning_rate", "label_smoothing"),
         *("goal", "seed", "device", "precision", "cuda_graphs", "threads", "topology"),
     )

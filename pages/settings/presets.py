@@ -100,14 +100,6 @@ PRESETS = {
                 "and the weekday gets no weight, because it decides nothing.",
             ),
             (
-                "Numbers",
-                "numbers",
-                275,
-                "each digit is read from its word",
-                "Each digit is read from its word. A zero that is not spoken has no word to attend "
-                "to. German says the last digit before the tens.",
-            ),
-            (
                 "English to French",
                 "en-fr",
                 375,

@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.own_data.brought import brought
 from pages.settings.form import Form
-from transformer.config import GRAMMARS, LANGUAGES, LETTER_TASKS, TASKS, TOKENIZERS
+from transformer.config import GRAMMARS, LETTER_TASKS, TASKS, TOKENIZERS
 from transformer.tasks import PATTERNS
 from transformer.tasks.about import ABOUT
 
@@ -43,22 +43,6 @@ def task_settings(form: Form) -> None:
         form.place()
     if task == "caesar":
         form.number("shift", "Shift", "Places that each letter moves on in the alphabet, {limits}.")
-        form.place()
-    if task == "numbers":
-        form.choice(
-            "language",
-            "Language",
-            LANGUAGES,
-            "Language of the number words. German puts the last digit before the tens.",
-        )
-        form.place()
-        form.number("digits", "Digits", "Digits of the largest number, {limits}.")
-        form.place()
-        form.toggle(
-            "to_words",
-            "From digits to words",
-            "On: read digits and write words. Off: the reverse.",
-        )
         form.place()
     if task in GRAMMARS:
         form.values["patterns"] = _patterns(task)

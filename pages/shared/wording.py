@@ -28,7 +28,6 @@ SETTING_NAMES = {
     "padding_mask": "padding mask",
     "norm_placement": "place of the norm",
     "score_scale": "scores divided by",
-    "to_words": "from digits to words",
     "cuda_graphs": "CUDA graphs",
     "tokenizer": "tokens",
     "vocabulary": "most tokens",
@@ -39,7 +38,7 @@ SETTING_NAMES = {
 } | {
     name: name
     for name in (
-        *("topology", "steps", "seed", "goal", "dropout", "device", "task", "shift", "language", "digits"),
+        *("topology", "steps", "seed", "goal", "dropout", "device", "task", "shift"),
         *("patterns", "adjectives", "pairs", "precision", "threads", "positions"),
     )
 }

@@ -48,14 +48,10 @@ CHANGED = RunConfig(
         min_letters=2,
         max_letters=7,
         shift=25,
-        language="fr",
-        digits=6,
-        to_words=True,
         patterns=("negation", "to be"),
         adjectives=0,
         pairs="0a1b2c",
         examples=300,
-        pad_to=16,
         tokenizer="file",
         tokenizer_file="3d4e5f",
         vocabulary=500,
@@ -90,7 +86,7 @@ CHANGED = RunConfig(
 
 def test_the_ends_of_a_range_can_be_used_and_none_where_there_is_such_a_thing():
     ModelConfig(n_encoder_layers=12, n_decoder_layers=1, n_heads=64, d_model=1024, dropout=0.9, norm_eps=0.1)
-    TrainConfig(max_letters=40, min_letters=40, pad_to=42, shift=25, adjectives=0, goal=1.0, length_penalty=2)
+    TrainConfig(max_letters=40, min_letters=40, shift=25, adjectives=0, goal=1.0, length_penalty=2)
     TrainConfig(vocabulary=None, clip=None, goal=None, examples=None)
     RunConfig(seed=2**32 - 1, threads=None)
 
@@ -148,14 +144,6 @@ def test_json_that_cannot_be_used_is_refused_with_a_reason(text, message):
     with pytest.raises(InputError) as refused:
         RunConfig.from_json(text)
     assert message in str(refused.value)
-
-
-def test_a_fixed_length_need_only_hold_a_word_where_words_are_learned():
-    assert TrainConfig(task="en-fr", pad_to=12).pad_to == 12
-    with pytest.raises(InputError, match="^pad_to=13 is outside 14 to 100; "):
-        TrainConfig(task="sort", pad_to=13)
-    with pytest.raises(InputError, match="^pad_to=3 is outside 4 to 100; "):
-        TrainConfig(task="en-fr", pad_to=3)
 
 
 def test_settings_are_changed_by_their_plain_names_wherever_they_live():

@@ -32,14 +32,10 @@ REFUSED = {
         "min_letters": [0, 13],
         "max_letters": [2, 41],
         "shift": [0, 26],
-        "language": ["es"],
-        "digits": [1, 7, "4"],
-        "to_words": [1],
         "patterns": [(), "negation", (3,)],
         "adjectives": [-1, 5],
         "pairs": ["", 7],
         "examples": [0],
-        "pad_to": [13, 101],
         "tokenizer": ["letters"],
         "tokenizer_file": [65 * "a"],
         "vocabulary": [9, 10.5],
@@ -103,12 +99,6 @@ def test_what_cannot_be_used_is_refused_by_the_name_of_the_setting(kind, name, v
             ModelConfig,
             {"embedding_tables": "one", "src_vocab_size": 7, "tgt_vocab_size": 8},
             "One table cannot serve 7 source and 8 target tokens; choose two tables.",
-        ),
-        (
-            TrainConfig,
-            {"pad_to": 13},
-            "pad_to=13 is outside 14 to 100; choose a value in between. "
-            "It must hold the longest word, [SOS] and [EOS].",
         ),
     ],
 )

@@ -21,7 +21,6 @@ from transformer.training.loop import train
 REFUSED = {
     "task": "copy",
     "tokenizer": "bpe",
-    "pad_to": 14,
     "precision": "bfloat16",
     "decoding": "beam",
     "tensorboard": True,
@@ -30,7 +29,7 @@ REFUSED = {
 
 ELSEWHERE = {  # of speed alone, or of what is refused
     *("src_vocab_size", "tgt_vocab_size", "cuda_graphs", "published", "model", "train"),
-    *("shift", "language", "digits", "to_words", "patterns", "adjectives", "pairs"),
+    *("shift", "patterns", "adjectives", "pairs"),
     *("tokenizer_file", "vocabulary", "min_frequency", "beam_width", "length_penalty"),
 }
 

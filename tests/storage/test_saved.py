@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 
 from tests.storage.conftest import facts_of, with_facts
+from transformer.errors import InputError
+from transformer.player.index import Index
 from transformer.recording.records import scan
 from transformer.recording.view import RunView
+from transformer.runs.queue import Lease
+from transformer.runs.remote import Remote
+from transformer.runs.watched import reopened
 from transformer.storage import saved as module
 from transformer.storage.archive import Archive
 from transformer.storage.saved import Reader, read_run
@@ -100,3 +105,37 @@ print(len(os.listdir("/proc/self/task")) - before)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "0\n"
+
+
+GONE = {"language": "en", "digits": 4, "to_words": False, "pad_to": None}
+"""Settings of earlier versions, as they stand in their folders."""
+
+
+def as_before(folder, **train):
+    """Write a folder's configuration as an earlier version would have."""
+    config = facts_of(folder)["config"]
+    with_facts(folder, config={**config, "train": {**config["train"], **GONE, **train}})
+
+
+def test_a_run_with_settings_that_went_comes_back_and_can_go_on(saved):
+    view, folder = saved
+    as_before(folder)
+    read = read_run(folder)
+    assert (read.view.config, read.view.own, read.can_go_on, read.damage) == (view.config, None, True, "")
+    as_before(folder, pad=3)
+    with pytest.raises(InputError, match="TrainConfig has no setting 'pad'"):
+        read_run(folder)
+
+
+def test_a_run_of_a_task_that_went_can_be_looked_at_and_says_why_no_more(saved):
+    view, folder = saved
+    as_before(folder, task="numbers")
+    read = read_run(folder)
+    assert read.view.own.problem.startswith("This run learned numbers in words, a task that Headlight no lon")
+    assert read.view.frames.steps == view.frames.steps
+    assert read.view.kinds == ("encoder", "decoder", "cross")
+    for site, maps in view.frame.maps[0].items():
+        np.testing.assert_array_equal(read.view.frame.maps[0][site], maps)
+    assert isinstance(reopened(folder, Lease(), lambda: None), Remote)
+    kinds = Index(read.view.config).whole(read.view)["kinds"]
+    assert kinds["cross"]["sites"] == ["decoder.0.cross", "decoder.1.cross"]

@@ -169,7 +169,7 @@ def test_a_setting_whose_name_is_no_text_is_told(saved):
     _, folder = saved
     said = (folder / "run.json").read_bytes()
     (folder / "run.json").write_bytes(said.replace(b'"warmup_steps"', b'"warm\xedup"'))
-    assert "TrainConfig has no setting 'warm\N{REPLACEMENT CHARACTER}up" in refusal(folder)
+    assert f"{folder} is not a saved run: run.json is damaged (" in refusal(folder)
 
 
 def test_a_configuration_that_does_not_exist_is_told(saved):

@@ -81,12 +81,12 @@ def test_one_vocabulary_is_that_of_both_sides_counted_together(separator):
 def test_one_vocabulary_serves_sides_that_are_written_differently():
     """Digits are read as characters and written as words: the same ids, each side in its own way."""
     sample = [Pair("21", "twenty one"), Pair("1", "one")]
-    src, tgt = made(sample, LETTERS, WORDS, one=True, task="numbers")
+    src, tgt = made(sample, LETTERS, WORDS, one=True, task="dates")
     assert shown(src) == shown(tgt) == ["1", "one", "2", "twenty"]
     assert src.encode(["12"]) == [[1, 4, 6, 2]]
     assert tgt.encode(["twenty one"]) == [[1, 7, 5, 2]]
     assert tgt.text([7, 5, 2]) == ("twenty one", True)
-    two, other = made(sample, LETTERS, WORDS, task="numbers")
+    two, other = made(sample, LETTERS, WORDS, task="dates")
     assert (shown(two), shown(other)) == (["1", "2"], ["one", "twenty"])
 
 

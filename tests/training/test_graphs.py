@@ -34,7 +34,7 @@ def losses(config, graphs, steps=100):
 
 def test_a_hundred_replayed_steps_have_the_losses_of_a_hundred_eager_ones(tiny):
     log = []
-    config = tiny(pad_to=20, evaluate_every=1000)  # one shape
+    config = tiny(min_letters=5, max_letters=5, evaluate_every=1000)  # one shape
     assert losses(config, Graphs(recorder(log))) == losses(config, None)
     assert log == ["capture"] + ["replay"] * (100 - EAGER_FIRST)
 
@@ -91,7 +91,7 @@ def test_no_more_than_so_many_shapes_are_kept():
 
 
 def test_what_is_taken_away_in_mid_run_is_captured_anew(tiny):
-    config = tiny(pad_to=20, steps=12, goal=None)
+    config = tiny(min_letters=5, max_letters=5, steps=12, goal=None)
     taken = Interventions(ablated=(("decoder.0.cross", 0),))
     found = []
     for graphs in (None, Graphs(recorder(log := []))):
@@ -116,7 +116,7 @@ def test_steps_are_eager_unless_graphs_are_asked_for():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 def test_on_a_gpu_replayed_losses_equal_eager_ones(tiny):
-    config = tiny(device="cuda", pad_to=20, steps=100, goal=None)
+    config = tiny(device="cuda", min_letters=5, max_letters=5, steps=100, goal=None)
     found = []
     for eager in (True, False):
         state = TrainState.begin(config.with_changes(cuda_graphs=not eager))

@@ -2,22 +2,13 @@
 
 from transformer.config.model import DROPOUT_PLACES, KINDS_OF, ModelConfig
 from transformer.config.run import DEVICES, RunConfig
-from transformer.config.training import (
-    GRAMMARS,
-    LANGUAGES,
-    LETTER_TASKS,
-    PRECISIONS,
-    TASKS,
-    TOKENIZERS,
-    TrainConfig,
-)
+from transformer.config.training import GRAMMARS, LETTER_TASKS, PRECISIONS, TASKS, TOKENIZERS, TrainConfig
 
 __all__ = [
     "DEVICES",
     "DROPOUT_PLACES",
     "GRAMMARS",
     "KINDS_OF",
-    "LANGUAGES",
     "LETTER_TASKS",
     "PRECISIONS",
     "TASKS",

@@ -16,8 +16,8 @@ FORMAT = 1
 """Version of the JSON that `RunConfig.to_json` writes."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
 _OF_BATCHES = frozenset(
-    "seed task max_letters min_letters batch_size examples shift language digits to_words patterns "
-    "adjectives pairs tokenizer tokenizer_file vocabulary min_frequency".split()
+    "seed task max_letters min_letters batch_size examples shift patterns adjectives pairs tokenizer "
+    "tokenizer_file vocabulary min_frequency".split()
 )
 """Settings on which the batches of a run depend."""
 

@@ -12,12 +12,10 @@ LETTER_TASKS = ("reverse", "copy", "sort", "caesar")
 """Tasks on random strings of letters."""
 GRAMMARS = ("en-fr", "en-it", "zh-en")
 """Tasks on sentences that a grammar makes."""
-TASKS = (*LETTER_TASKS, "dates", "numbers", *GRAMMARS, "pairs")
+TASKS = (*LETTER_TASKS, "dates", *GRAMMARS, "pairs")
 """Everything that can be learned; pairs are a person's own."""
 TOKENIZERS = ("auto", "characters", "words", "bpe", "file")
 """How text becomes tokens."""
-LANGUAGES = ("en", "fr", "de")
-"""In which numbers can be written."""
 PRECISIONS = ("float32", "bfloat16")
 MOST_STEPS = 1_000_000
 
@@ -34,12 +32,6 @@ class TrainConfig(Settings):
     """Longest training word (L); words up to 2 L may be asked, but nothing longer than L is learned."""
     shift: Annotated[int, Whole(1, 25)] = 3
     """Of Caesar's cipher: how far on in the alphabet each letter is written."""
-    language: Annotated[str, OneOf(LANGUAGES)] = "en"
-    """In which numbers are written: en, fr or de."""
-    digits: Annotated[int, Whole(2, 6)] = 4
-    """Digits of the largest number."""
-    to_words: bool = False
-    """Whether numbers are read as digits and written as words, and not the other way round."""
     patterns: tuple[str, ...] | None = None
     """Kinds of sentences that a grammar makes; none: all that it has."""
     adjectives: Annotated[int, Whole(0, 4)] = 1
@@ -48,8 +40,6 @@ class TrainConfig(Settings):
     """Digest of a person's own pairs, which the server holds as long as a run or a page needs them."""
     examples: Annotated[int | None, Whole(1, 1_000_000)] = None
     """Size of a finite training set, seen again and again in other orders; none: an endless supply."""
-    pad_to: int | None = None
-    """Fixed length in tokens of both sides, so that shapes stand still; none: the batch's longest."""
     tokenizer: Annotated[str, OneOf(TOKENIZERS)] = "auto"
     """How text becomes tokens: characters, words, bpe, file (a tokenizer.json), or auto, as the task has it:
     words for sentences, characters otherwise; of a person's own pairs by what is measured on them."""
@@ -103,10 +93,6 @@ class TrainConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         Whole(1, self.max_letters).check("min_letters", self.min_letters)
-        if self.pad_to is not None:
-            least = self.max_letters + 2 if self.task in LETTER_TASKS else 4
-            length = Whole(least, 100, "It must hold the longest word, [SOS] and [EOS].")
-            length.check("pad_to", self.pad_to)
         if self.patterns is not None and (
             not isinstance(self.patterns, tuple)
             or not self.patterns

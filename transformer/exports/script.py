@@ -16,7 +16,6 @@ from transformer.tasks import completed
 EXPERIMENT = Path(__file__).with_name("experiment.py")
 _WRITTEN: dict[str, tuple[object, ...]] = {
     "tokenizer": ("auto", "characters", "words"),
-    "pad_to": (None,),
     "precision": ("float32",),
     "decoding": ("greedy",),
     "tensorboard": (False,),

@@ -32,6 +32,7 @@ from transformer.recording.chunk import Chunk, as_record, from_record
 from transformer.recording.frame import Array, Measurement, Outputs
 from transformer.recording.frames import Recorded
 from transformer.recording.metrics import Metrics
+from transformer.recording.own import OwnModel
 from transformer.recording.records import Record
 from transformer.recording.view import RunFacts, RunView
 
@@ -39,6 +40,13 @@ FORMAT = 3
 """Version of a run's folder, and of a run as one file."""
 RUN, METRICS, FRAMES, WEIGHTS = "run.json", "metrics.parquet", "frames.bin", "weights.bin"
 TRAINING, OWNER = "training.safetensors", "owner.sha256"
+WENT = ("language", "digits", "to_words", "pad_to")
+"""Settings of training that earlier versions had."""
+NUMBERS = OwnModel(
+    name="numbers in words",
+    problem="This run learned numbers in words, a task that Headlight no longer has. Its maps and curves can "
+    "be seen; it can be neither asked nor continued.",
+)
 TOKENIZERS = ("src_tokenizer.json", "tgt_tokenizer.json")
 
 
@@ -81,7 +89,11 @@ def read_run_file(folder: Path) -> RunFile:
     try:
         said = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
         version = bytes(said["format"])
-        run = msgspec.json.decode(text, type=RunFile) if version == str(FORMAT).encode() else None
+        run = None
+        if version == str(FORMAT).encode():
+            text = _without_what_went(text)
+            said = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+            run = msgspec.json.decode(text, type=RunFile)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{folder} is not a saved run: {RUN} is damaged ({error}).") from error
     if run is None:
@@ -92,6 +104,19 @@ def read_run_file(folder: Path) -> RunFile:
     # A setting that does not exist is told, also one whose name is no text.
     RunConfig.from_json(bytes(said["config"]).decode(errors="replace"))
     return run
+
+
+def _without_what_went(text: bytes) -> bytes:
+    """`run.json` of an earlier version without the settings that went; a task that went has a sentence."""
+    said = msgspec.json.decode(text)
+    config = said["config"]
+    train = config.get("train") if isinstance(config, dict) else None
+    if isinstance(train, dict):
+        for name in WENT:
+            train.pop(name, None)
+        if train.get("task") == "numbers":
+            said |= {"config": RunConfig().to_dict(), "own": msgspec.to_builtins(NUMBERS)}
+    return msgspec.json.encode(said)
 
 
 def as_parquet(metrics: Metrics) -> bytes:

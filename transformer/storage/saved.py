@@ -171,7 +171,7 @@ def _newest(folder: Path) -> tuple[RunFile, str]:
         It, and what is wrong with the training: then the run can be looked at and not go on.
     """
     run = read_run_file(folder)
-    if not (folder / TRAINING).exists():
+    if run.own is not None or not (folder / TRAINING).exists():
         return run, ""
     try:
         of_training = read_training_facts(folder, {"run": RunFile})["run"]
@@ -218,11 +218,13 @@ def _shows(frames: Frames, *, own: bool) -> bool:
     """Whether every frame can be put together: the sites of its maps and of its scores are the same.
 
     Args:
-        own: whether it is to be a model of the user's own, which nobody evaluates here.
+        own: whether it may be a model of the user's own, which is not evaluated here.
     """
-    if not frames or frames.measured_at(0) is None or (frames.evaluated_at(0) is None) is not own:
+    grouped = {is_own(chunk.axes) for word in frames.words for chunk in frames.chunks_of(word)}
+    evaluated = frames.evaluated_at(0) is not None
+    if not frames or frames.measured_at(0) is None or grouped != {not evaluated}:
         return False
-    if any(is_own(chunk.axes) is not own for word in frames.words for chunk in frames.chunks_of(word)):
+    if not evaluated and not own:
         return False
     sites = {tuple(one.head_scores) for one in frames.measurements}
     heads = {

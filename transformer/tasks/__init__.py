@@ -19,7 +19,6 @@ from transformer.tasks.dates import Dates
 from transformer.tasks.grammars import chinese_words
 from transformer.tasks.grammars.chinese import chinese
 from transformer.tasks.grammars.romance import FRENCH, ITALIAN
-from transformer.tasks.numbers.corpus import Numbers
 from transformer.tasks.pairs.store import kept
 from transformer.tasks.reverse import Reverse
 from transformer.tasks.sorting import Sort
@@ -35,7 +34,6 @@ CORPORA: dict[str, tuple[Callable[..., Corpus], tuple[str, ...]]] = {
     "sort": (Sort, _LETTERS),
     "caesar": (Caesar, (*_LETTERS, "shift")),
     "dates": (Dates, ()),
-    "numbers": (Numbers, ("language", "digits", "to_words")),
     "en-fr": (FRENCH.grammar, _SENTENCES),
     "en-it": (ITALIAN.grammar, _SENTENCES),
     "zh-en": (chinese, _SENTENCES),
@@ -47,15 +45,7 @@ PATTERNS = {
     "zh-en": chinese_words.PATTERNS,
 }
 """Task to its kinds of sentences, each with a sentence on what to look for."""
-_IN_TOKENS = (
-    "tokenizer",
-    "tokenizer_file",
-    "vocabulary",
-    "min_frequency",
-    "batch_size",
-    "pad_to",
-    "examples",
-)
+_IN_TOKENS = ("tokenizer", "tokenizer_file", "vocabulary", "min_frequency", "batch_size", "examples")
 """The settings that make a task of a corpus; with others it is still the same."""
 _TASKS: WeakValueDictionary[tuple[object, ...], Task] = WeakValueDictionary()
 _NEWEST: deque[Task] = deque(maxlen=8)

@@ -19,7 +19,6 @@ ABOUT = {
     "sort": About("sorting", "random letters, in alphabetical order"),
     "caesar": About("Caesar cipher", "random letters, each shifted in the alphabet"),
     "dates": About("dates", "English dates, written as 2021-03-12"),
-    "numbers": About("numbers", "number words, written as digits, or the reverse"),
     "en-fr": About("English to French", "English sentences, in French"),
     "en-it": About("English to Italian", "English sentences, in Italian"),
     "zh-en": About("Chinese to English", "Chinese sentences, in English"),

@@ -52,7 +52,7 @@ class Task:
         self, corpus: Corpus, config: TrainConfig, topology: str, *, one_vocabulary: bool = False
     ) -> None:
         self.corpus, self.topology, self.name = corpus, topology, corpus.name
-        self.batch_size, self.pad_to = config.batch_size, config.pad_to
+        self.batch_size = config.batch_size
         sample = () if corpus.longest else sampled(corpus)
         self.src_tokenizer, self.tgt_tokenizer = tokenizers_of(
             config,
@@ -71,17 +71,7 @@ class Task:
         self.limit = max(2 * self.longest, least[0])
         """Most tokens of a question that may be asked."""
         self._longest_tokens = max(self.longest, longest_answer) + 2
-        if self.pad_to is not None and self.pad_to < self._longest_tokens:
-            raise InputError(
-                f"pad_to={self.pad_to} cannot hold the longest example of this task, {self._longest_tokens} "
-                "tokens with [SOS] and [EOS]; choose at least that, or none.",
-                "pad_to",
-            )
-        padded = (self.pad_to or 2) - 2
-        self.max_tokens = max(
-            sequence_limit(topology, self.limit, max(2 * longest_answer, least[1])),
-            sequence_limit(topology, padded),
-        )
+        self.max_tokens = sequence_limit(topology, self.limit, max(2 * longest_answer, least[1]))
         """Longest sequence that may be asked, special tokens included."""
         self.examples = config.examples if corpus.size is None else corpus.size
         """Size of the finite training set; None where the supply is endless."""
@@ -127,7 +117,7 @@ class Task:
     def batch(self, seed: int, k: int) -> Batch:
         """Training batch k of this seed, a pure function of both."""
         pairs = self.pairs(seed, k)
-        return self._arranged([pair.source for pair in pairs], [pair.target for pair in pairs], self.pad_to)
+        return self._arranged([pair.source for pair in pairs], [pair.target for pair in pairs])
 
     @cached_property
     def _held_out(self) -> list[Pair]:
@@ -237,7 +227,7 @@ class Task:
             own: ids, without [SOS] and [EOS], that stand for the answer where none is known; by default that
                 is empty.
         """
-        least = max(self._longest_tokens, self.pad_to or 0) if filled else None
+        least = self._longest_tokens if filled else None
         return self._arranged(words, [self.answer(word) for word in words], least, own)
 
     def _longest_of(self, pairs: Sequence[Pair]) -> tuple[int, int]:
@@ -250,7 +240,7 @@ class Task:
         self,
         words: Sequence[str],
         answers: Sequence[str | None],
-        pad_to: int | None,
+        pad_to: int | None = None,
         own: Sequence[Sequence[int]] = (),
     ) -> Batch:
         """Questions with these answers; `own` as in `encode`.

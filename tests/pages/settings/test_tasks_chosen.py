@@ -50,7 +50,7 @@ def test_a_task_is_called_by_its_name_and_keeps_its_short_one_in_the_link(visit)
     assert "task" not in visitor.link
 
 
-@pytest.mark.parametrize("task", ["en-fr", "numbers"])
+@pytest.mark.parametrize("task", ["en-fr", "dates"])
 def test_a_task_trains_and_the_axes_are_its_own_tokens(watch, task):
     visitor = watch(task).press("run_start").until("finished")
     run, drawn = visitor.run, visitor.go("explore").drawn("explore_map_figure")
@@ -104,7 +104,6 @@ def test_patterns_and_adjectives_are_a_grammar_s_own_settings(watch):
     ("task", "key", "value", "message"),
     [
         ("caesar", "shift", 26, "Shift: 26 is outside 1 to 25"),
-        ("numbers", "digits", 9, "Digits: 9 is outside 2 to 6"),
         ("en-fr", "adjectives", 7, "Adjectives: 7 is outside 0 to 4"),
     ],
 )
@@ -137,10 +136,10 @@ def test_another_kind_of_tokens_cuts_the_same_sentence_otherwise(watch):
 
 
 def test_a_link_opens_the_same_task_with_its_own_settings(watch):
-    visitor = watch("numbers").set("language", "de").set("to_words", True)
-    opened = watch("numbers", language="de", to_words="true")
+    visitor = watch("caesar").set("shift", 7).set("letters", 5)
+    opened = watch("caesar", shift=7, letters=5)
     assert opened.run.config.train == visitor.run.config.train
-    assert opened.run.config.train.language == "de"
+    assert opened.run.config.train.shift == 7
 
 
 def test_a_word_of_one_task_is_not_asked_of_another(watch):

@@ -70,7 +70,7 @@ def test_a_setting_that_cannot_be_used_is_called_as_its_widget_is_and_other_text
     assert in_words("Choose d_model=8, not a=b.") == "Choose width 8, not a=b."
 
 
-@pytest.mark.parametrize("task", ["reverse", "zh-en", "numbers"])
+@pytest.mark.parametrize("task", ["reverse", "zh-en", "dates"])
 def test_what_a_task_needs_is_no_change_to_a_run_that_was_saved_with_it(view, task):
     asked = RunConfig().with_changes(task=task, seed=3)
     saved = SimpleNamespace(config=completed(asked), view=replace(view, learning_rate=0.005))
