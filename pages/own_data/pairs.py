@@ -22,7 +22,6 @@ FORMATS = """The cat sleeps.⇥Le chat dort.
 Where is the key?⇥Où est la clé ?
 
 or: sentence,translation
-or: {"src": "The cat sleeps.", "tgt": "Le chat dort."}
 """
 
 
@@ -58,8 +57,8 @@ def uploader() -> None:
         max_upload_size=most,
         on_change=_bring,
         args=("pairs_upload",),
-        help="TSV with 2 to 4 columns (ManyThings, Tatoeba), CSV, JSON lines, or two aligned text files, "
-        f"sources first. UTF-8, up to {most} MB and {MAX_LINES:,} lines, at least {MIN_PAIRS} pairs.",
+        help="TSV or CSV with 2 columns and no headings, ManyThings (3) or Tatoeba (4); or two aligned text "
+        f"files, sources first. UTF-8, up to {most} MB and {MAX_LINES:,} lines, at least {MIN_PAIRS} pairs.",
     )
 
 
@@ -77,8 +76,8 @@ def upload_pairs() -> tuple[Upload | None, str]:
         height=142,
         on_change=_bring,
         args=("pairs_paste",),
-        help="One sentence and its translation per line, separated by a tab (⇥) or a comma; or JSON "
-        f"lines. Up to {MOST_PASTED:,} characters; upload more as a file. Press Ctrl+Enter.",
+        help="One sentence and its translation per line, separated by a tab (⇥) or a comma. "
+        f"Up to {MOST_PASTED:,} characters; upload more as a file. Press Ctrl+Enter.",
     )
     st.caption(
         "Your pairs stay on this server while this page or one of your runs needs them, and up to an "

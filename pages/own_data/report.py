@@ -14,7 +14,7 @@ from pages.shared.session import ask, session
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, capped
 from transformer.tasks.pairs.own import OwnPairs
-from transformer.tasks.pairs.reading import Reading
+from transformer.tasks.pairs.reading import Reading, reasons
 from transformer.tasks.pairs.store import keep
 
 
@@ -31,17 +31,20 @@ def pairs_report(upload: Upload | None, refusal: str) -> None:
             st.caption(f"The pairs of {upload.name} stay in use.")
     own = brought().pairs
     if upload is not None:
-        _say_what_was_read(upload)
+        counted = st.container()
         caps = chosen_caps()
         own = None if caps is None else _made(upload.reading, caps)
         if own is not None:
             bring_pairs(own)
+        counted.markdown(_counted(upload, own))
     elif own is None:
         if not refusal:
             _invite()
         return
+    else:
+        st.markdown(_counted(upload, own))
     if own is not None:
-        st.markdown(f"{kept_line(own)}\n\n{auto_line(own)}")
+        st.markdown(auto_line(own))
     st.button(
         "Train on these",
         key="pairs_train",
@@ -70,30 +73,6 @@ def _invite() -> None:
     )
 
 
-def _say_what_was_read(upload: Upload) -> None:
-    reading = upload.reading
-    st.markdown(
-        f"**{plain(reading.format)}**, {upload.name}: **{reading.read:,}** pairs read of {reading.seen:,} "
-        f"{'line' if reading.seen == 1 else 'lines'}."
-    )
-    if not reading.skipped:
-        return
-    n_skipped = sum(some.count for some in reading.skipped)
-    others = len(reading.skipped) - 1
-    more = f" and {others} other reason{'s' if others > 1 else ''}" if others else ""
-    with st.expander(f"{n_skipped:,} skipped: {plain(reading.skipped[0].reason)}{more}", key="pairs_skipped"):
-        st.table(
-            {
-                "skipped because of": [plain(some.reason) for some in reading.skipped],
-                "lines": [f"{some.count:,}" for some in reading.skipped],
-                "such as": [
-                    " · ".join(f"line {one.line:,}: {plain(one.text)}" for one in some.examples)
-                    for some in reading.skipped
-                ],
-            }
-        )
-
-
 def _made(reading: Reading, caps: Caps) -> OwnPairs | None:
     """What these caps leave, made once and not at every turn of the page; None where that is too little."""
     kept = st.session_state.get("pairs_made")
@@ -111,17 +90,17 @@ def _made(reading: Reading, caps: Caps) -> OwnPairs | None:
     return None
 
 
-def kept_line(own: OwnPairs) -> str:
-    """From what was read to what is kept, cap by cap."""
-    steps = [f"{step.left:,} {step.cap}" for step in own.capped.steps]  # none of a run that was opened again
-    kept = f"**{len(own.capped.pairs):,} kept**"
-    n_sources = len({source for source, _ in own.capped.pairs})
-    return (
-        f"{' → '.join([*steps, kept])}.\n\n**{n_sources:,}** different sources, of which "
-        f"**{len(own.held_out()):,}** are held out with all their translations; **{own.size:,}** training "
-        f"pairs; vocabulary **{own.capped.src_words:,}** {own.src.named} / **{own.capped.tgt_words:,}** "
-        f"{own.tgt.named}."
-    )
+def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
+    """How many pairs were read and how many are kept; of pairs found again only the latter is known."""
+    kept = "" if own is None else f"**{len(own.capped.pairs):,}** kept"
+    if upload is None:
+        return f"{kept}."
+    reading = upload.reading
+    said = f"**{plain(reading.format)}**, {upload.name}: **{reading.read:,}** pairs read"
+    if own is not None:
+        fewer = len(own.capped.pairs) < reading.read
+        said += f", {kept}{'; loosen the limits below to keep more' if fewer else ''}"
+    return f"{said}." + (f" Lines skipped: {reasons(reading.skipped)}." if reading.skipped else "")
 
 
 def _to_training() -> None:

@@ -49,15 +49,15 @@ def test_for_people_each_word_stands_beside_what_it_comes_from(command):
     assert lines[1].strip() == "New ← 纽 约 · York ← 纽 约 · is ← 是 · a ← 一 · city ← 城 市"
 
 
-def test_a_file_of_pairs_is_reported_in_one_line(command, pairs_file):
+def test_the_pairs_of_a_file_are_counted_in_one_line(command, pairs_file):
     code, lines, _ = command("data", "--pairs", pairs_file, "--json")
     (line,) = lines
-    report = json.loads(line)
     assert code == 0
-    assert report["pairs_read"] == 100
-    assert sum(report["pairs_skipped"].values()) == 2
-    assert "TSV" in report["format"]
-    assert sum(map(len, report["examples_skipped"].values())) == 2
+    assert json.loads(line) == {
+        "format": "TSV, 2 columns",
+        "pairs_read": 100,
+        "pairs_skipped": {"a repeated pair": 1, "a different format than most lines": 1},
+    }
 
 
 @pytest.mark.parametrize(

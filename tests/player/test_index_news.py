@@ -178,7 +178,7 @@ def of_signs():
     """The view of a run on pairs that are full of signs, with a token blocked and a question of our own."""
     from transformer.runs.run import Run
 
-    own = keep(OwnPairs(capped(Reading(PAIRS, "TSV, 2 columns", len(PAIRS)), Caps())))
+    own = keep(OwnPairs(capped(Reading(PAIRS, "TSV, 2 columns"), Caps())))
     config = with_task(CONFIG.with_changes(n_heads=4), "pairs").with_changes(
         pairs=own.digest, tokenizer="words", d_model=12, n_heads=3, steps=4
     )

@@ -52,7 +52,7 @@ def folders(tiny_run, tmp_path_factory):
     place = tmp_path_factory.mktemp("fuzz")
     small = tiny_run.with_changes(steps=4, evaluate_every=2)
     pairs = tuple((f"the {i} cats", f"les {i} chats") for i in range(60))
-    own = keep(OwnPairs(capped(Reading(pairs, "TSV, 2 columns", len(pairs)), Caps())))
+    own = keep(OwnPairs(capped(Reading(pairs, "TSV, 2 columns"), Caps())))
     words = {word for pair in pairs for side in pair for word in side.split()}
     brought = {
         "version": "1.0",

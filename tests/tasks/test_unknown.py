@@ -22,7 +22,7 @@ def of_pairs():
     held = []
 
     def made(pairs, **settings):
-        reading = pairs if isinstance(pairs, Reading) else Reading(tuple(pairs), "TSV, 2 columns", len(pairs))
+        reading = pairs if isinstance(pairs, Reading) else Reading(tuple(pairs), "TSV, 2 columns")
         held.append(keep(OwnPairs(capped(reading, Caps()))))
         return RunConfig().with_changes(task="pairs", pairs=held[-1].digest, **settings)
 

@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
     data = commands.add_parser(
         "data",
         help="show examples, or read pairs",
-        description="Show generated examples with their alignment, or report on your own pairs.",
+        description="Show generated examples with their alignment, or count your own pairs.",
     )
     what = data.add_mutually_exclusive_group(required=True)
     what.add_argument("--task", choices=TASKS[:-1], help="the task to draw examples from")
@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
         "--adjectives", type=int, default=1, help="maximum adjectives in a sentence (default: 1)"
     )
     data.add_argument(
-        "--json", action="store_true", help="a line of JSON for each example, or one for the report"
+        "--json", action="store_true", help="a line of JSON for each example, or one for the pairs"
     )
     data.set_defaults(run=run)
 
@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show them. Returns 0, or 2 where that cannot be done."""
     try:
-        return _report(arguments) if arguments.pairs else _examples(arguments)
+        return _pairs(arguments) if arguments.pairs else _examples(arguments)
     except InputError as error:
         complain(str(error))
         return 2
@@ -100,21 +100,20 @@ def read_files(paths: list[Path]) -> Any:
     return read_pairs(files)
 
 
-def _report(arguments: argparse.Namespace) -> int:
+def _pairs(arguments: argparse.Namespace) -> int:
+    from transformer.tasks.pairs.reading import reasons
+
     reading = read_files(arguments.pairs)
     if arguments.json:
         answer(
             {
                 "format": reading.format,
                 "pairs_read": reading.read,
-                "pairs_skipped": {one.reason: one.count for one in reading.skipped},
-                "examples_skipped": {
-                    one.reason: [list(example) for example in one.examples] for one in reading.skipped
-                },
+                "pairs_skipped": dict(reading.skipped),
             }
         )
         return 0
     sys.stdout.write(f"{reading.format}: {reading.read:,} pairs read\n")
-    for one in reading.skipped:
-        sys.stdout.write(f"{one.count:,} skipped: {one.reason}\n")
+    if reading.skipped:
+        sys.stdout.write(f"Lines skipped: {reasons(reading.skipped)}\n")
     return 0

@@ -37,7 +37,7 @@ def brought(arguments: argparse.Namespace) -> tuple[dict[str, Any], Brought]:
         counts = {
             "pairs_read": reading.read,
             "pairs_used": len(pairs.capped.pairs),
-            "pairs_skipped": sum(one.count for one in reading.skipped),
+            "pairs_skipped": reading.n_skipped,
         }
     elif arguments.swap or arguments.longest or arguments.most or arguments.least != 1:
         raise InputError("--swap, --longest, --least and --most are about pairs; give --pairs FILE.")

@@ -155,7 +155,7 @@ def test_own_pairs_with_word_tokenizers_come_back_with_the_folder_alone(
     tiny, kept, go_on, killed, monkeypatch
 ):
     pairs = tuple((f"look at the {i} cats", f"regarde les {i} chats") for i in range(120))
-    own = keep(OwnPairs(capped(Reading(pairs, "TSV, 2 columns", len(pairs)), Caps())))
+    own = keep(OwnPairs(capped(Reading(pairs, "TSV, 2 columns"), Caps())))
     config = with_task(tiny(n_heads=4), "pairs").with_changes(
         pairs=own.digest, tokenizer="words", d_model=12, n_heads=3, steps=10, evaluate_every=5, dropout=0.1
     )

@@ -33,6 +33,6 @@ def found():
     """A Reading of these pairs, as if a file had held them."""
 
     def made(pairs):
-        return Reading(tuple(pairs), "TSV, 2 columns", len(pairs))
+        return Reading(tuple(pairs), "TSV, 2 columns")
 
     return made

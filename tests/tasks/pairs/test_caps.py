@@ -22,7 +22,7 @@ QUICK = settings(max_examples=300, deadline=None, derandomize=True, database=Non
 
 
 def reading(*pairs):
-    return Reading(pairs, "TSV, 2 columns", len(pairs))
+    return Reading(pairs, "TSV, 2 columns")
 
 
 def sentences(texts):
@@ -47,8 +47,6 @@ def rarest(made):
 def test_without_caps_everything_is_kept_and_spelled_in_one_way_but_for_capitals_that_count():
     made = capped(reading(("Go!", "Va !"), ("The  boy 's cat", "L’ami ?"), ("GO !", "va !")), Caps())
     assert set(made.pairs) == {("go!", "va !"), ("the boy's cat", "l'ami ?")}
-    assert [step.left for step in made.steps] == [3, 2]
-    assert (made.src_words, made.tgt_words) == (6, 5)  # go ! the boy 's cat; va ! l' ami ?
     capitals = capped(reading(("Go!", "Va !"), ("GO!", "va !")), Caps(lower=False))
     assert set(capitals.pairs) == {("Go!", "Va !"), ("GO!", "va !")}
     assert (capitals.src.lower, capitals.tgt.lower) == (False, False)
@@ -77,7 +75,6 @@ def test_lengths_are_counted_in_words_and_signs_and_chinese_characters_after_swa
     }
     both = capped(pairs, Caps(swap=True, longest_source=4, longest_target=3))
     assert both.pairs == (("看。", "one."),)
-    assert [step.left for step in both.steps] == [3, 2, 1]
 
 
 @pytest.mark.parametrize(("least", "left"), [(1, ["ab", "bc", "cd", "aa", "ee"]), (2, ["aa", "ee"]), (3, [])])
@@ -92,16 +89,14 @@ def test_a_word_is_counted_on_its_own_side_only():
     assert made.pairs == (("go go", "y y"),)
 
 
-def test_frequency_holds_within_the_kept_pairs_and_each_cap_says_what_it_left():
+def test_frequency_holds_within_the_kept_pairs_beside_a_cap_of_their_number():
     made_of = [
         (f"w{i % 40} v{i % 7} u{i}" if i % 9 == 0 else f"w{i % 40} v{i % 7}", f"t{i % 10}")
         for i in range(900)
     ]
     made_of.append(("W1 v1", "T1"))
     made = capped(reading(*made_of), Caps(min_frequency=4, most_pairs=100))
-    read, different, usual, few = (step.left for step in made.steps)
-    assert read == 901 > different > usual > few
-    assert 0 < few == len(made.pairs) <= 100
+    assert 0 < len(made.pairs) <= 100
     assert min(rarest(made)) >= 4
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 from collections import Counter
 
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, capped
 from transformer.tasks.pairs.own import OwnPairs
-from transformer.tasks.pairs.reading import EXAMPLES, MAX_SIDE, MIN_PAIRS, read_pairs
+from transformer.tasks.pairs.reading import MAX_SIDE, MIN_PAIRS, read_pairs
 from transformer.tasks.pairs.text import plain
 from transformer.tasks.pairs.tsv import from_tsv, to_tsv
 
@@ -47,8 +46,7 @@ WRITTEN = [
     lambda pairs: "".join(f"{s}\t{t}\n" for s, t in pairs),
     lambda pairs: "".join(f"{i}\t{s}\t{i}\t{t}\r\n" for i, (s, t) in enumerate(pairs)),
     lambda pairs: as_csv(pairs, ","),
-    lambda pairs: "source;target\n" + as_csv(pairs, ";"),
-    lambda pairs: "".join(json.dumps({"translation": {"en": s, "fr": t}}) + ",\n" for s, t in pairs),
+    lambda pairs: as_csv(pairs, ";"),
 ]
 
 
@@ -129,18 +127,13 @@ def check_reading(reading, files):
         assert side == plain(side) != ""
         assert len(side) <= MAX_SIDE
         side.encode()  # no halves of characters
-    assert reading.seen == reading.read + sum(some.count for some in reading.skipped)
-    assert all(len(some.examples) == min(some.count, EXAMPLES) for some in reading.skipped)
     if b"\r" not in files[0] and not files[0].startswith((b"\xff\xfe", b"\xfe\xff")):
         lines = len(files[0].removesuffix(b"\n").split(b"\n"))
-        assert all(1 <= example.line <= lines for some in reading.skipped for example in some.examples)
-        assert reading.seen + ("with header" in reading.format) == lines
+        assert reading.read + reading.n_skipped == lines
 
 
 def check_capped(made, reading):
-    assert made.steps[0].left == reading.read
-    assert [step.left for step in made.steps] == sorted((step.left for step in made.steps), reverse=True)
-    assert made.steps[-1].left == len(made.pairs) == len(set(made.pairs))
+    assert len(made.pairs) == len(set(made.pairs)) <= reading.read
     assert len(made.pairs) <= (made.caps.most_pairs or len(made.pairs))
     for writing, side, longest in (
         (made.src, 0, made.caps.longest_source),

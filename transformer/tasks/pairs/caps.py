@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 
 from transformer.errors import InputError
@@ -57,16 +55,6 @@ class Caps:
 
 
 @dataclass(frozen=True)
-class Step:
-    """What one cap left."""
-
-    cap: str
-    """As a person reads it."""
-    left: int
-    """Pairs after it."""
-
-
-@dataclass(frozen=True)
 class Capped:
     """The pairs that are kept, each spelled as its side's writing spells it."""
 
@@ -75,30 +63,12 @@ class Capped:
     caps: Caps
     src: Writing
     tgt: Writing
-    steps: tuple[Step, ...] = ()
-    """From what was read to what is kept, one for each cap that takes something away."""
-
-    @cached_property
-    def src_words(self) -> int:
-        """Different units of the sources."""
-        return _vocabulary(self.src, {source for source, _ in self.pairs})
-
-    @cached_property
-    def tgt_words(self) -> int:
-        """Different units of the targets."""
-        return _vocabulary(self.tgt, {target for _, target in self.pairs})
-
-
-def _vocabulary(writing: Writing, texts: Iterable[str]) -> int:
-    return len({unit for text in texts for unit in writing.units(text)})
 
 
 @dataclass(frozen=True)
 class _Spelled:
     """Pairs as they are spelled, from which caps choose."""
 
-    read: int
-    """Pairs before they were spelled."""
     src: Writing
     tgt: Writing
     candidates: list[Candidate]
@@ -149,31 +119,18 @@ def _spelled(reading: Reading, *, swap: bool, lower: bool) -> _Spelled:
         words = *map(in_sources.__getitem__, source_units), *map(in_targets.__getitem__, target_units)
         candidates.append(Candidate(pair, len(source_units), len(target_units), words))
     random.Random(SHUFFLE_SEED).shuffle(candidates)
-    return _Spelled(reading.read, src, tgt, candidates)
+    return _Spelled(src, tgt, candidates)
 
 
 def _kept(spelled: _Spelled, caps: Caps) -> Capped:
-    steps = [Step("read", spelled.read)]
-
-    def after(cap: str, kept: list[Candidate]) -> list[Candidate]:
-        if len(kept) < steps[-1].left:
-            steps.append(Step(cap, len(kept)))
-        return kept
-
-    left = after("different", spelled.candidates)
+    left = spelled.candidates
     if (longest := caps.longest_source) is not None:
-        cap = f"with sources of at most {longest:,} {spelled.src.named}"
-        left = after(cap, [one for one in left if one.n_source <= longest])
+        left = [one for one in left if one.n_source <= longest]
     if (longest := caps.longest_target) is not None:
-        cap = f"with targets of at most {longest:,} {spelled.tgt.named}"
-        left = after(cap, [one for one in left if one.n_target <= longest])
+        left = [one for one in left if one.n_target <= longest]
     least, most = caps.min_frequency, caps.most_pairs
-    each = "word" if {spelled.src.named, spelled.tgt.named} == {"words"} else "token"
     if least > 1:
-        left = after(f"with every {each} at least {least:,} times", frequent(left, least))
-    if most is not None and least > 1 and len(left) > most:
-        few = frequent_few(left, least, most)
-        left = after(f"in at most {most:,} pairs with every {each} still {least:,} times", few)
-    elif most is not None:
-        left = after(f"in at most {most:,} pairs", left[:most])
-    return Capped(tuple(one.pair for one in left), caps, spelled.src, spelled.tgt, tuple(steps))
+        left = frequent(left, least)
+    if most is not None and len(left) > most:
+        left = frequent_few(left, least, most) if least > 1 else left[:most]
+    return Capped(tuple(one.pair for one in left), caps, spelled.src, spelled.tgt)

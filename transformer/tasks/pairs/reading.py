@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from transformer.tasks.pairs.layout import MAX_LINE, READABLE, Layout, Sides, aligned, layout_of
 from transformer.tasks.pairs.text import EXPECTED, lines_of, named, plain, refused, shortened
@@ -15,31 +14,11 @@ MAX_BYTES = 20_000_000
 MAX_SIDE = 1_000
 """Characters of one sentence."""
 MIN_PAIRS = 20
-EXAMPLES = 3
-"""Shown for each reason."""
 EMPTY_LINE = "an empty line"
 EMPTY_SIDE = "an empty side"
 OTHER_FORM = "a different format than most lines"
 LONG = f"a sentence longer than {MAX_SIDE:,} characters"
 AGAIN = "a repeated pair"
-
-
-class Example(NamedTuple):
-    """A line that gave no pair."""
-
-    line: int
-    """Counted from 1."""
-    text: str
-    """Its beginning."""
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """Lines that gave no pair, all for one reason."""
-
-    reason: str
-    count: int
-    examples: tuple[Example, ...]
 
 
 @dataclass(frozen=True)
@@ -50,15 +29,18 @@ class Reading:
     """Sentences and their translations, in the order of the file, spelled as there but for spaces."""
     format: str
     """What the files turned out to be, for a person to read."""
-    seen: int
-    """Lines, a header not counted: those that gave a pair and those that were skipped."""
-    skipped: tuple[Skipped, ...] = ()
-    """The most frequent reason first."""
+    skipped: tuple[tuple[str, int], ...] = ()
+    """Why lines gave no pair, and how many; the most frequent reason first."""
 
     @property
     def read(self) -> int:
         """Number of pairs."""
         return len(self.pairs)
+
+    @property
+    def n_skipped(self) -> int:
+        """Number of lines that gave no pair."""
+        return sum(count for _, count in self.skipped)
 
 
 def read_pairs(files: Sequence[tuple[str, bytes]]) -> Reading:
@@ -82,41 +64,40 @@ def read_pairs(files: Sequence[tuple[str, bytes]]) -> Reading:
         layout = layout_of(name, lines)
     else:
         layout, lines = aligned((name, files[1][0]), (lines, lines_of(*files[1])))
-    numbered = list(enumerate(lines, 1))
-    if layout.header:
-        numbered.remove(next(one for one in numbered if one[1].strip()))
-    return _read(name, layout, numbered)
+    return _read(name, layout, lines)
 
 
-def _read(name: str, layout: Layout, lines: Sequence[tuple[int, str]]) -> Reading:
+def reasons(skipped: Sequence[tuple[str, int]]) -> str:
+    """Why lines gave no pair, in words."""
+    return "; ".join(f"{count:,} × {reason}" for reason, count in skipped)
+
+
+def _read(name: str, layout: Layout, lines: Sequence[str]) -> Reading:
     """The pairs that can be used, and the rest by reason."""
     pairs: dict[Sides, None] = {}
     count: Counter[str] = Counter()
-    examples: defaultdict[str, list[Example]] = defaultdict(list)
-    for number, line in lines:
+    odd = 0
+    for number, line in enumerate(lines, 1):
         found = _pair(layout, line)
         if isinstance(found, str) or found in pairs:
-            reason = found if isinstance(found, str) else AGAIN
-            count[reason] += 1
-            if count[reason] <= EXAMPLES:
-                examples[reason].append(Example(number, shortened(line)))
+            count[found if isinstance(found, str) else AGAIN] += 1
+            if found == OTHER_FORM:
+                odd = odd or number
         else:
             pairs[found] = None
     fitting = 1 - count[OTHER_FORM] / max(1, len(lines) - count[EMPTY_LINE])
     if fitting < READABLE:
-        odd = examples[OTHER_FORM][0]
         raise refused(
-            f"Only {fitting:.0%} of the lines of {named(name)} are {layout.format}; line {odd.line:,} is "
-            f"“{odd.text}”. {EXPECTED}."
+            f"Only {fitting:.0%} of the lines of {named(name)} are {layout.format}; line {odd:,} is "
+            f"“{shortened(lines[odd - 1])}”. {EXPECTED}."
         )
+    skipped = tuple(count.most_common())
     if len(pairs) < MIN_PAIRS:
-        reasons = "; ".join(f"{times:,} × {reason}" for reason, times in count.most_common())
         raise refused(
             f"{named(name)}, read as {layout.format}, has {len(pairs)} usable pairs; at least {MIN_PAIRS} "
-            f"are needed{f' (left out: {reasons})' if reasons else ''}. Add more sentences."
+            f"are needed{f' (left out: {reasons(skipped)})' if skipped else ''}. Add more sentences."
         )
-    skipped = (Skipped(reason, times, tuple(examples[reason])) for reason, times in count.most_common())
-    return Reading(tuple(pairs), layout.format, len(lines), tuple(skipped))
+    return Reading(tuple(pairs), layout.format, skipped)
 
 
 def _pair(layout: Layout, line: str) -> Sides | str:

@@ -12,10 +12,10 @@ FIELD = "pairs_upload"
 """The setting that every refusal is about."""
 MAX_LINES = 300_000
 EXPECTED = (
-    "Expected: UTF-8 text with a sentence and its translation per line, separated by a tab (or CSV, or "
-    'JSON lines with "src" and "tgt", or two files with one sentence per line each)'
+    "Expected: UTF-8 text with a sentence and its translation per line, separated by a tab (or CSV, or two "
+    "files with one sentence per line each)"
 )
-_MARKUP = re.compile(r"\s*<([!?]|(html|head|body|table|div|tmx)\b)", re.IGNORECASE)
+_MARKUP = re.compile(r'\s*(<([!?]|(html|head|body|table|div|tmx)\b)|(\[\s*)?\{\s*")', re.IGNORECASE)
 _NO_SIGNS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\ud800-\udfff\ufeff\ufffe\uffff]+")
 """Controls that are no spaces, halves of characters, and what has no width: nobody sees or types them."""
 
@@ -26,7 +26,7 @@ def lines_of(name: str, data: bytes) -> list[str]:
     Lines end at CR LF, LF or, where there is no LF, at CR; U+0085 and U+2028 end none.
 
     Raises:
-        InputError: it is no text, is a web page, is empty, or has too many lines.
+        InputError: it is no text, is a web page or JSON, is empty, or has too many lines.
     """
     utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
@@ -38,7 +38,9 @@ def lines_of(name: str, data: bytes) -> list[str]:
     if not text.strip():
         raise refused(f"{named(name)} is empty. {EXPECTED}.")
     if _MARKUP.match(text):
-        raise refused(f"{named(name)} is a saved web page (HTML) or XML; save its table as text. {EXPECTED}.")
+        raise refused(
+            f"{named(name)} is a saved web page (HTML), XML or JSON; save its table as text. {EXPECTED}."
+        )
     # Before a line feed CR is a space at the end of a line, of no account.
     text = text.replace("\r", " " if "\n" in text else "\n").removesuffix("\n")
     n_lines = text.count("\n") + 1
