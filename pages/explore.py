@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ask.asking import ask_word, asked_snapshot, model_of
-from pages.ask.beams import beam_controls, draw_beams
-from pages.ask.breaking import break_controls, draw_break
-from pages.ask.measure import draw_measure, measure_controls
-from pages.ask.spell import draw_spell, spell_controls
+from pages.ask.beams import beams_tab
+from pages.ask.breaking import break_tab
+from pages.ask.measure import measure_tab
+from pages.ask.spell import spell_tab
 from pages.player.following import following
 from pages.runs import drafts
 from pages.runs.exhibit import exhibited
@@ -30,13 +30,7 @@ TABS = {
     "Beams": ":material/account_tree: Beams: beam search",
     "Measure": ":material/straighten: Measure: scores of heads",
 }
-CONTROLS = {
-    "Spell": spell_controls,
-    "Break": break_controls,
-    "Beams": beam_controls,
-    "Measure": measure_controls,
-}
-DRAW = {"Spell": draw_spell, "Break": draw_break, "Beams": draw_beams, "Measure": draw_measure}
+DRAWN = {"Spell": spell_tab, "Break": break_tab, "Beams": beams_tab, "Measure": measure_tab}
 
 style()
 run = selection.chosen_run() or exhibited(drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
@@ -53,8 +47,7 @@ tabs = dict(zip(TABS, st.tabs(list(TABS.values()), key="explore_tab", on_change=
 chosen = next((name for name, tab in tabs.items() if tab.open), "Spell")
 with tabs[chosen]:
     # Only the open tab is drawn and computed.
-    parts = CONTROLS[chosen](run, word)
-draw = DRAW[chosen]
+    draw = DRAWN[chosen](run, word)
 
 
 def fixed(view: RunView) -> tuple[object, ...]:
@@ -85,7 +78,7 @@ def live(view: RunView) -> int | None:
             refuse(refused)
         else:
             st.markdown("")
-    draw(run, view, snapshot, answer, parts)
+    draw(view, snapshot, answer)
     selection.keep_in_link(word)
     return selection.answered(view)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import streamlit as st
 
@@ -17,7 +18,11 @@ from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # it brings torch, which is loaded when the first question is asked
+    from transformer.answers import Answer
     from transformer.asking import Asked
+
+Draw: TypeAlias = "Callable[[RunView, Snapshot | None, Answer | None], None]"
+"""Draws what a tab shows of a run at one step: its snapshot, and its answer to the word."""
 
 
 def ask_word(run: Watched, page: str) -> str:

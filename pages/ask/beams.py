@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from pages.ask.answers import RIGHT, as_written, short
-from pages.ask.asking import model_of
+from pages.ask.asking import Draw, model_of
 from pages.player.figure import live_figure
 from pages.shared.plain import refuse
 from transformer.errors import InputError
@@ -28,20 +26,8 @@ if TYPE_CHECKING:  # it brings torch
 TALL = "max(340px, calc(100vh - 470px))"
 
 
-@dataclass(frozen=True)
-class BeamParts:
-    """What was chosen, and where the pictures go."""
-
-    width: int
-    length_penalty: float
-    problem: DeltaGenerator
-    verdict: DeltaGenerator
-    tree: DeltaGenerator
-    table: DeltaGenerator
-
-
-def beam_controls(run: Watched, word: str) -> BeamParts:
-    """Draw the widgets of the tab."""
+def beams_tab(run: Watched, word: str) -> Draw:
+    """Draw the widgets of the tab; returns what draws the rest at a step."""
     train = run.config.train
     with st.sidebar:
         # No limits in the widgets: a value outside them is refused in words.
@@ -64,67 +50,59 @@ def beam_controls(run: Watched, word: str) -> BeamParts:
             "(Wu et al., 2016). At 0, short answers are favoured.",
         )
         problem = st.container(key="beam_problem")
-    return BeamParts(
-        width=width,
-        length_penalty=penalty,
-        problem=problem,
-        verdict=st.container(key="beam_verdict"),
-        tree=st.container(key="beam_tree"),
-        table=st.container(key="beam_table"),
-    )
+    verdict, tree, table = (st.container(key=f"beam_{name}") for name in ("verdict", "tree", "table"))
 
+    def draw(view: RunView, snapshot: Snapshot | None, answer: Answer | None) -> None:
+        """Draw the beam search of the word in the model of one step."""
+        found, refused = None, ""
+        try:
+            if answer is not None and snapshot is not None:
+                asked = model_of(view, snapshot)
+                found = asked.beams(answer.question.text, width, penalty)
+        except InputError as error:
+            refused = str(error)
+        with problem:
+            if refused:
+                refuse(refused)
+            else:
+                st.markdown("")
+        if found is None:
+            verdict.markdown("")
+            for place in (tree, table):
+                place.skeleton(height=200)
+            return
+        with verdict:
+            st.html(_verdict(found))
+        with tree:
+            at = f"beams{found.width}-step{found.step}-seed{view.config.seed}"
+            live_figure(
+                beam_tree(
+                    found.tree.nodes,
+                    [short(token) for token in found.tokens],
+                    title=f"<b>{_beams_of(found.width)}</b> · step {found.step:,}"
+                    f"<br><span style='font-size:0.75em'>“{escaped(found.question.text)}” · "
+                    f"length penalty {found.length_penalty:g} · seed {view.config.seed}</span>",
+                    step=found.step,
+                ),
+                key="beam_tree_figure",
+                height=TALL,
+                file_name=f"headlight-{found.question.text}-{at}",
+            )
+        with table:
+            st.caption(_how_to_read(found, view.config.model.topology == "encoder-only"))
+            st.dataframe(
+                pd.DataFrame(
+                    [_row(_beams_of(found.width), output) for output in found.outputs]
+                    + [_row("greedy", found.greedy)]
+                ),
+                hide_index=True,
+                column_config={
+                    "probability": st.column_config.NumberColumn(format="%.3g%%"),
+                    "score": st.column_config.NumberColumn(format="%.3f"),
+                },
+            )
 
-def draw_beams(
-    run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BeamParts
-) -> None:
-    """Draw the beam search of the word in the model of one step."""
-    found, refused = None, ""
-    try:
-        if answer is not None and snapshot is not None:
-            asked = model_of(view, snapshot)
-            found = asked.beams(answer.question.text, parts.width, parts.length_penalty)
-    except InputError as error:
-        refused = str(error)
-    with parts.problem:
-        if refused:
-            refuse(refused)
-        else:
-            st.markdown("")
-    if found is None:
-        parts.verdict.markdown("")
-        for place in (parts.tree, parts.table):
-            place.skeleton(height=200)
-        return
-    with parts.verdict:
-        st.html(_verdict(found))
-    with parts.tree:
-        name = f"headlight-{found.question.text}-beams{found.width}-step{found.step}-seed{view.config.seed}"
-        live_figure(
-            beam_tree(
-                found.tree.nodes,
-                [short(token) for token in found.tokens],
-                title=f"<b>{_beams_of(found.width)}</b> · step {found.step:,}"
-                f"<br><span style='font-size:0.75em'>“{escaped(found.question.text)}” · "
-                f"length penalty {found.length_penalty:g} · seed {view.config.seed}</span>",
-                step=found.step,
-            ),
-            key="beam_tree_figure",
-            height=TALL,
-            file_name=name,
-        )
-    with parts.table:
-        st.caption(_how_to_read(found, view.config.model.topology == "encoder-only"))
-        st.dataframe(
-            pd.DataFrame(
-                [_row(_beams_of(found.width), output) for output in found.outputs]
-                + [_row("greedy", found.greedy)]
-            ),
-            hide_index=True,
-            column_config={
-                "probability": st.column_config.NumberColumn(format="%.3g%%"),
-                "score": st.column_config.NumberColumn(format="%.3f"),
-            },
-        )
+    return draw
 
 
 def _verdict(found: Beams) -> str:

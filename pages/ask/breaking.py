@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.ask import taken_away
 from pages.ask.answers import answered_otherwise, verdict
-from pages.ask.asking import model_of
+from pages.ask.asking import Draw, model_of
 from pages.ask.readings import ShownMap
 from pages.ask.taken_away import MORE_STEPS
 from pages.controls.heads import head_choice
@@ -52,19 +52,8 @@ class Side:
     picture: DeltaGenerator
 
 
-@dataclass(frozen=True)
-class BreakParts:
-    """The choices, and the places of the pictures."""
-
-    kind: str
-    taken: Interventions
-    before: Side
-    after: Side
-    problem: DeltaGenerator
-
-
-def break_controls(run: Watched, word: str) -> BreakParts:
-    """Draw the widgets of the tab."""
+def break_tab(run: Watched, word: str) -> Draw:
+    """Draw the widgets of the tab; returns what draws the rest at a step."""
     if st.session_state.get("broken") != (run.id, word):
         st.session_state["broken"] = run.id, word
         taken_away.forget_problems()
@@ -96,7 +85,38 @@ def break_controls(run: Watched, word: str) -> BreakParts:
             for name, column in zip(("before", "after"), st.columns(2, gap="small"), strict=True)
         )
         problem = st.container()
-    return BreakParts(kind=kind, taken=taken, before=before, after=after, problem=problem)
+
+    def draw(view: RunView, snapshot: Snapshot | None, answer: Answer | None) -> None:
+        """Draw the map, the answer and the accuracy on held-out words, before and after the change."""
+        if answer is None or snapshot is None or view.frame is None:
+            _draw_side(before, view, None, None, kind)
+            _draw_side(after, view, None, None, kind)
+            problem.markdown("")
+            return
+        whole, broken, changed, refused = model_of(view, snapshot), None, None, ""
+        try:
+            broken = model_of(view, snapshot, taken)
+            changed = broken.answer(answer.question.text)
+        except InputError as error:
+            refused = str(error)
+        with problem:
+            if refused:
+                refuse(refused)
+            else:
+                if taken:
+                    st.html(answered_otherwise(whole, broken))
+                st.caption(_said(taken, snapshot.interventions))
+        _draw_side(
+            before,
+            view,
+            whole,
+            answer,
+            kind,
+            on_click=lambda _, point: _block_clicked(run, answer.question.text, point),
+        )
+        _draw_side(after, view, broken, changed, kind)
+
+    return draw
 
 
 def _block_controls(run: Watched, word: str) -> None:
@@ -158,39 +178,6 @@ def _in_training(run: Watched, word: str, view: RunView, taken: Interventions) -
             )
         if "intervene_problem" in st.session_state:
             refuse(st.session_state["intervene_problem"])
-
-
-def draw_break(
-    run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: BreakParts
-) -> None:
-    """Draw the map, the answer and the accuracy on held-out words, before and after the change."""
-    if answer is None or snapshot is None or view.frame is None:
-        _draw_side(parts.before, view, None, None, parts.kind)
-        _draw_side(parts.after, view, None, None, parts.kind)
-        parts.problem.markdown("")
-        return
-    whole, broken, after, refused = model_of(view, snapshot), None, None, ""
-    try:
-        broken = model_of(view, snapshot, parts.taken)
-        after = broken.answer(answer.question.text)
-    except InputError as error:
-        refused = str(error)
-    with parts.problem:
-        if refused:
-            refuse(refused)
-        else:
-            if parts.taken:
-                st.html(answered_otherwise(whole, broken))
-            st.caption(_said(parts.taken, snapshot.interventions))
-    _draw_side(
-        parts.before,
-        view,
-        whole,
-        answer,
-        parts.kind,
-        on_click=lambda _, point: _block_clicked(run, answer.question.text, point),
-    )
-    _draw_side(parts.after, view, broken, after, parts.kind)
 
 
 def _said(taken: Interventions, before: Interventions) -> str:

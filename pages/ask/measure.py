@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
-from pages.ask.asking import model_of
+from pages.ask.asking import Draw, model_of
 from pages.player.figure import live_figure
 from pages.shared import selection
 from transformer.figures.lengths import length_heatmap
@@ -30,18 +28,8 @@ _ALL_UNKNOWN = "All scores are 0: the held-out examples consist of unknown token
 TALL = "max(300px, calc(100vh - 460px))"
 
 
-@dataclass(frozen=True)
-class MeasureParts:
-    """The choices, and the places of the pictures."""
-
-    score: str
-    curves: DeltaGenerator
-    lengths: DeltaGenerator
-    table: DeltaGenerator
-
-
-def measure_controls(run: Watched, word: str) -> MeasureParts:
-    """Draw the widgets of the tab."""
+def measure_tab(run: Watched, word: str) -> Draw:
+    """Draw the widgets of the tab; returns what draws the rest at a step."""
     left, right = st.columns(2, gap="medium")
     names = _names(run.view.frame)
     with left:
@@ -57,73 +45,68 @@ def measure_controls(run: Watched, word: str) -> MeasureParts:
         st.markdown("**Accuracy by length and position**")
         st.caption("Free-running. “All right” requires every token and the end to be right.")
         lengths = st.container(key="length_report")
-    return MeasureParts(
-        score=score if score in names else names[0],
-        curves=left.container(key="score_curves"),
-        lengths=lengths,
-        table=st.container(key="head_scores"),
-    )
+    score = score if score in names else names[0]
+    curves, table = left.container(key="score_curves"), st.container(key="head_scores")
+
+    def draw(view: RunView, snapshot: Snapshot | None, answer: Answer | None) -> None:
+        """Draw the scores up to the chosen step, and the accuracy of its model."""
+        frame = selection.shown_frame(view)
+        if frame is None or snapshot is None:
+            for place in (curves, lengths, table):
+                place.skeleton(height=200)
+            return
+        with curves:
+            live_figure(
+                score_picture(view, score, marker=None if selection.step() is None else frame.step),
+                key="score_curves_figure",
+                height=TALL,
+                file_name=f"headlight-{score}-seed{view.config.seed}",
+            )
+        report = model_of(view, snapshot).by_length
+        with lengths:
+            live_figure(
+                length_heatmap(
+                    report.share,
+                    np.array(report.asked),
+                    longest_trained=run.task.longest_question,
+                    title=f"right by place · step {snapshot.step:,} · seed {view.config.seed}",
+                    step=snapshot.step,
+                    exact=report.exact,
+                    shortest=report.lengths[0],
+                ),
+                key="length_report_figure",
+                height=TALL,
+                file_name=f"headlight-lengths-step{snapshot.step}-seed{view.config.seed}",
+            )
+        with table:
+            st.caption(
+                f"Scores at step {frame.measurement.step:,}, on 64 held-out words, without the rows of "
+                "special tokens. Entropy is 0 if all weight is on one letter and 1 if all letters get the "
+                f"same weight. A head has the role of its highest score from {THRESHOLD:g} on."
+                + ("" if mostly_known(run.task, run.task.held_out(), 1) else f" {_ALL_UNKNOWN}")
+            )
+            names = _names(frame)
+            rows = [
+                {"head": full_head_name(site, head), "role": frame.role(site, head)}
+                | {name: float(scores[name][head]) if name in scores else None for name in names}
+                for site, scores in frame.head_scores.items()
+                for head in range(len(next(iter(scores.values()))))
+            ]
+            st.dataframe(
+                pd.DataFrame(rows),
+                hide_index=True,
+                column_config={
+                    name: st.column_config.ProgressColumn(
+                        SCORES[name], min_value=0.0, max_value=1.0, format="%.2f"
+                    )
+                    for name in names
+                },
+            )
+
+    return draw
 
 
 def _names(frame: Frame | None) -> list[str]:
     """The scores of this model's heads, in display order."""
     sites = frame.head_scores.values() if frame else ()
     return [name for name in SCORES if frame is None or any(name in scores for scores in sites)]
-
-
-def draw_measure(
-    run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: MeasureParts
-) -> None:
-    """Draw the scores up to the chosen step, and the accuracy of its model."""
-    frame = selection.shown_frame(view)
-    if frame is None or snapshot is None:
-        for place in (parts.curves, parts.lengths, parts.table):
-            place.skeleton(height=200)
-        return
-    with parts.curves:
-        live_figure(
-            score_picture(view, parts.score, marker=None if selection.step() is None else frame.step),
-            key="score_curves_figure",
-            height=TALL,
-            file_name=f"headlight-{parts.score}-seed{view.config.seed}",
-        )
-    report = model_of(view, snapshot).by_length
-    with parts.lengths:
-        live_figure(
-            length_heatmap(
-                report.share,
-                np.array(report.asked),
-                longest_trained=run.task.longest_question,
-                title=f"right by place · step {snapshot.step:,} · seed {view.config.seed}",
-                step=snapshot.step,
-                exact=report.exact,
-                shortest=report.lengths[0],
-            ),
-            key="length_report_figure",
-            height=TALL,
-            file_name=f"headlight-lengths-step{snapshot.step}-seed{view.config.seed}",
-        )
-    with parts.table:
-        st.caption(
-            f"Scores at step {frame.measurement.step:,}, on 64 held-out words, without the rows of special "
-            "tokens. Entropy is 0 if all weight is on one letter and 1 if all letters get the same weight. A "
-            f"head has the role of its highest score from {THRESHOLD:g} on."
-            + ("" if mostly_known(run.task, run.task.held_out(), 1) else f" {_ALL_UNKNOWN}")
-        )
-        names = _names(frame)
-        rows = [
-            {"head": full_head_name(site, head), "role": frame.role(site, head)}
-            | {name: float(scores[name][head]) if name in scores else None for name in names}
-            for site, scores in frame.head_scores.items()
-            for head in range(len(next(iter(scores.values()))))
-        ]
-        st.dataframe(
-            pd.DataFrame(rows),
-            hide_index=True,
-            column_config={
-                name: st.column_config.ProgressColumn(
-                    SCORES[name], min_value=0.0, max_value=1.0, format="%.2f"
-                )
-                for name in names
-            },
-        )

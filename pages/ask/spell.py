@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from pages.ask.answers import RIGHT, as_written, short
+from pages.ask.asking import Draw
 from pages.ask.readings import ShownMap, labels, reading_strip
 from pages.controls.kinds import kind_choice
 from pages.inside.look_inside import look_at_cell, look_inside_link
@@ -42,24 +41,8 @@ ROW = 17
 BARS_TALL = "max(200px, 19vh)"
 
 
-@dataclass(frozen=True)
-class SpellParts:
-    """The choices, and the places of the pictures."""
-
-    kind: str
-    pool: str
-    fed: str
-    position: DeltaGenerator
-    maps: DeltaGenerator
-    strip: DeltaGenerator
-    lines: DeltaGenerator
-    letters: DeltaGenerator
-    narrator: DeltaGenerator
-    bars: DeltaGenerator
-
-
-def spell_controls(run: Watched, word: str) -> SpellParts:
-    """Draw the widgets of the tab."""
+def spell_tab(run: Watched, word: str) -> Draw:
+    """Draw the widgets of the tab; returns what draws the rest at a step."""
     if st.session_state.get("spelled") != (run.id, word):
         st.session_state["spelled"], st.session_state["spell_row"] = (run.id, word), 0
     with st.sidebar:
@@ -99,98 +82,87 @@ def spell_controls(run: Watched, word: str) -> SpellParts:
     with st.container(key="explore_maps"):
         maps, strip, lines = st.columns([1.2, 0.8, 1.2], gap="small")
     narrator, bars = st.container(key="explore_narrator"), st.container(key="explore_bars")
-    return SpellParts(
-        kind=kind,
-        pool=pool if pool in POOLS else "head",
-        fed=fed if fed in INPUTS else "forced",
-        position=position,
-        maps=maps,
-        strip=strip,
-        lines=lines.container(key="explore_lines"),
-        letters=letters,
-        narrator=narrator,
-        bars=bars,
-    )
+    pool, fed = pool if pool in POOLS else "head", fed if fed in INPUTS else "forced"
+    lines = lines.container(key="explore_lines")
+
+    def draw(view: RunView, snapshot: Snapshot | None, answer: Answer | None) -> None:
+        """Show the answer of the model of one step."""
+        if answer is None or view.frame is None:
+            for place in (maps, strip, lines, bars):
+                place.skeleton(height=200)
+            narrator.markdown("")
+            letters.markdown("")
+            position.markdown("")
+            return
+        n_rows = max(len(answer.forced.writing), len(answer.free.writing))
+        st.session_state["spell_rows"] = n_rows
+        row = min(st.session_state.get("spell_row", 0), n_rows - 1)
+        reading = answer.forced if fed == "forced" else answer.free
+        sites = sites_of(reading.axes, kind)
+        site, head = selection.head(selection.shown_frame(view), sites)
+        axes = reading.axes[site]
+        lit = reading.writing[row] if axes.writes and row < len(reading.writing) else None
+        shown = ShownMap(answer, reading, site, head, pool, lit)
+        name = f"headlight-{answer.question.text}-step{answer.step}-seed{view.config.seed}"
+        tall = f"max({max(245, 105 + ROW * len(reading.tokens(axes.query)))}px, calc(100vh - 575px))"
+        with position:
+            st.markdown(f"output **{row + 1}** of {n_rows}")
+        with maps:
+            live_figure(
+                shown.large(view.config.seed),
+                key="explore_map_figure",
+                height=tall,
+                file_name=f"{name}-{site}",
+                # Look inside explains one head, teacher-forced.
+                on_click=(lambda _trace, point: look_at_cell(kind, site, head, point))
+                if pool == "head" and reading is answer.forced
+                else None,
+            )
+        with narrator:
+            one = pool == "head"
+            st.markdown(_narration(answer, reading, site, head, lit, run.task.aim) if one else POOLED[pool])
+        with strip:
+            live_figure(
+                reading_strip(view, answer, reading, sites, (site, head)),
+                key="explore_strip_figure",
+                height=tall,
+                file_name=f"{name}-{kind}",
+                on_click=lambda _trace, point: _pin(point, sites, labels(answer, reading, sites[0])),
+            )
+        with lines:
+            live_figure(
+                shown.lines(),
+                key="explore_lines_figure",
+                height=tall,
+                file_name=f"{name}-{site}-lines",
+            )
+        with letters:
+            st.html(_spelled(answer, row))
+        with bars:
+            tokens = run.task.tgt_tokenizer.tokens(range(run.task.tgt_tokenizer.size))
+            last = row < len(answer.expected)
+            live_figure(
+                next_token_bars(
+                    _next(answer.forced, row),
+                    _next(answer.free, row),
+                    tokens,
+                    expected=run.task.tgt_tokenizer.id_of(answer.expected[row]) if last else None,
+                    most=4,
+                    title=f"output {row + 1}: next token · step {answer.step:,}",
+                    step=answer.step,
+                ),
+                key="explore_bars_figure",
+                height=BARS_TALL,
+                file_name=f"{name}-output{row + 1}",
+            )
+
+    return draw
 
 
 def _move(by: int) -> None:
     """Move by letters; the last is followed by the first."""
     n = max(1, st.session_state.get("spell_rows", 1))
     st.session_state["spell_row"] = (st.session_state.get("spell_row", 0) + by) % n
-
-
-def draw_spell(
-    run: Watched, view: RunView, snapshot: Snapshot | None, answer: Answer | None, parts: SpellParts
-) -> None:
-    """Show the answer of the model of one step."""
-    if answer is None or view.frame is None:
-        for place in (parts.maps, parts.strip, parts.lines, parts.bars):
-            place.skeleton(height=200)
-        parts.narrator.markdown("")
-        parts.letters.markdown("")
-        parts.position.markdown("")
-        return
-    n_rows = max(len(answer.forced.writing), len(answer.free.writing))
-    st.session_state["spell_rows"] = n_rows
-    row = min(st.session_state.get("spell_row", 0), n_rows - 1)
-    reading = answer.forced if parts.fed == "forced" else answer.free
-    sites = sites_of(reading.axes, parts.kind)
-    site, head = selection.head(selection.shown_frame(view), sites)
-    axes = reading.axes[site]
-    lit = reading.writing[row] if axes.writes and row < len(reading.writing) else None
-    shown = ShownMap(answer, reading, site, head, parts.pool, lit)
-    name = f"headlight-{answer.question.text}-step{answer.step}-seed{view.config.seed}"
-    tall = f"max({max(245, 105 + ROW * len(reading.tokens(axes.query)))}px, calc(100vh - 575px))"
-    with parts.position:
-        st.markdown(f"output **{row + 1}** of {n_rows}")
-    with parts.maps:
-        live_figure(
-            shown.large(view.config.seed),
-            key="explore_map_figure",
-            height=tall,
-            file_name=f"{name}-{site}",
-            # Look inside explains one head, teacher-forced.
-            on_click=(lambda _trace, point: look_at_cell(parts.kind, site, head, point))
-            if parts.pool == "head" and reading is answer.forced
-            else None,
-        )
-    with parts.narrator:
-        one = parts.pool == "head"
-        st.markdown(_narration(answer, reading, site, head, lit, run.task.aim) if one else POOLED[parts.pool])
-    with parts.strip:
-        live_figure(
-            reading_strip(view, answer, reading, sites, (site, head)),
-            key="explore_strip_figure",
-            height=tall,
-            file_name=f"{name}-{parts.kind}",
-            on_click=lambda _trace, point: _pin(point, sites, labels(answer, reading, sites[0])),
-        )
-    with parts.lines:
-        live_figure(
-            shown.lines(),
-            key="explore_lines_figure",
-            height=tall,
-            file_name=f"{name}-{site}-lines",
-        )
-    with parts.letters:
-        st.html(_spelled(answer, row))
-    with parts.bars:
-        tokens = run.task.tgt_tokenizer.tokens(range(run.task.tgt_tokenizer.size))
-        last = row < len(answer.expected)
-        live_figure(
-            next_token_bars(
-                _next(answer.forced, row),
-                _next(answer.free, row),
-                tokens,
-                expected=run.task.tgt_tokenizer.id_of(answer.expected[row]) if last else None,
-                most=4,
-                title=f"output {row + 1}: next token · step {answer.step:,}",
-                step=answer.step,
-            ),
-            key="explore_bars_figure",
-            height=BARS_TALL,
-            file_name=f"{name}-output{row + 1}",
-        )
 
 
 def _next(reading: Reading, row: int) -> Array | None:
