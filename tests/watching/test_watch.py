@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ import torch
 from torch import nn
 
 from tests.watching.conftest import Toy, training
-from transformer import attention_of
+from transformer import Watch, attention_of
 from transformer.storage.saved import read_run
 from transformer.watching import watch as module
 
@@ -213,12 +216,15 @@ def growing(model, inputs):
         (Toy(), {"tokens": {"line": {"*": list("abc")}}}, "has 7 positions, but 3 tokens were given for"),
         (Toy(), {"tokens": {"line": {"cross*": "abc"}}}, "no attention is called 'cross*'; there are body"),
         (Toy(), {"tokens": {"word": "abc"}}, "there is no input 'word'"),
+        (Toy(), {"attention": lambda model, x: {"a": torch.full((1, 65, 3, 3), 1 / 3)}}, "it has 65 heads"),
+        (Toy(), {"attention": lambda model, x: {"a": torch.full((1, 2, 3, 3), 1.5)}}, "go from 1.5 to 1.5"),
+        (Toy(), {"inputs": EXAMPLE}, "inputs is a mapping of names to inputs"),
         (Toy(), {"share": 0}, "share=0 is no share of the time"),
         (Toy(), {"out": "/proc/headlight"}, "The folder /proc/headlight cannot be written"),
     ],
 )
 def test_what_cannot_be_recorded_is_said_and_training_goes_on(model, how, sentence, watched):
-    watch = watched(model, {"line": EXAMPLE}, **how)
+    watch = watched(model, how.pop("inputs", {"line": EXAMPLE}), **how)
     for step in range(1, 4):
         watch.step(step, loss=1.0)
     watch.close()
@@ -256,6 +262,168 @@ def test_a_model_that_begins_to_fail_keeps_what_was_recorded(watched, kept):
     assert view.frames.steps == (0, 1, 2)
     assert len(view.metrics) == 8
     assert "RuntimeError: out of memory" in said(watched)
+
+
+def test_a_wrapped_or_compiled_model_is_watched_by_its_own_names_without_a_word(toy, watched, kept):
+    watch = watched(torch.compile(nn.DataParallel(torch.compile(toy))), {"line": EXAMPLE})
+    watch.step(1)
+    watch.close()
+    assert list(kept(watch).frame.axes) == [f"body.layers.{i}.self_attn" for i in range(2)]
+    assert watch.problem == ""
+
+
+class Merging(nn.Module):
+    """A layer that does more in `train` than to set a flag, as those that merge their weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.calls = nn.MultiheadAttention(4, 2, batch_first=True), 0
+
+    def train(self, mode=True):
+        self.calls = getattr(self, "calls", 0) + 1
+        return super().train(mode)
+
+    def forward(self, x):
+        assert not self.training
+        return self.body(x, x, x)[0]
+
+
+def test_a_module_that_does_more_to_change_its_mode_is_not_asked_to(watched):
+    model = Merging()
+    watch = watched(model, {"x": torch.randn(1, 3, 4)})
+    watch.step(1)
+    assert (model.calls, model.training, watch.problem) == (0, True, "")
+
+
+def test_parts_of_the_transformers_library_get_back_each_its_own_attention():
+    from transformers import BertConfig, BertLMHeadModel, BertModel, EncoderDecoderModel
+
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    config = BertConfig(vocab_size=9, **sizes)
+    decoder = BertConfig(vocab_size=9, is_decoder=True, add_cross_attention=True, **sizes)
+    model = EncoderDecoderModel(encoder=BertModel(config), decoder=BertLMHeadModel(decoder))
+    model.set_attn_implementation("sdpa")
+    model.encoder.set_attn_implementation("eager")
+    parts = model, model.encoder, model.decoder
+    before = [part.config._attn_implementation for part in parts]
+    ids = torch.randint(9, (1, 4))
+    found = attention_of(model, {"input_ids": ids, "decoder_input_ids": ids[:, :3]})
+    assert [of.shape for of in found.values()] == [(1, 2, 3, 3), (1, 2, 3, 4)]  # all that it returns
+    assert [part.config._attn_implementation for part in parts] == before == ["sdpa", "eager", "sdpa"]
+
+
+def test_a_library_model_inside_of_ones_own_is_read_by_a_function(watched, kept):
+    from transformers import BertConfig, BertModel
+
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 8}
+    model = nn.Sequential(BertModel(BertConfig(vocab_size=9, **sizes)))
+
+    def attention(model, ids):
+        return {f"l.{i}": of for i, of in enumerate(model[0](ids, output_attentions=True).attentions)}
+
+    watch = watched(model, {"x": torch.randint(9, (1, 4))}, attention=attention)
+    watch.step(1)
+    watch.close()
+    assert list(kept(watch).frame.axes) == ["l.0", "l.1"]
+
+
+def test_a_model_that_can_only_be_observed_later_is_recorded_from_then_on(watched, kept):
+    calls = []
+
+    def weights(model, inputs):
+        calls.append(1)
+        if len(calls) == 1:
+            raise RuntimeError("it is on another device")
+        return {"mine": torch.full((1, 2, 3, 3), 1 / 3)}
+
+    watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=weights, share=1.0)
+    for step in range(5, 8):
+        watch.step(step)
+    watch.close()
+    assert kept(watch).frames.steps == (5, 6, 7)
+    assert "RuntimeError: it is on another device" in said(watched)
+
+
+def test_the_frame_before_the_first_step_is_of_the_weights_before_it(watched, kept):
+    model = nn.Linear(1, 1)
+    model.mine = nn.Parameter(torch.eye(3)[None, None].clone())
+    watch = watched(model, {"x": torch.zeros(1)}, attention=lambda model, x: {"mine": model.mine})
+    with torch.no_grad():
+        model.mine[:] = torch.eye(3).flip(0)
+    watch.step(1)
+    watch.close()
+    first, last = (kept(watch).frames.of_step(step).map(0, "mine")[0] for step in (0, 1))
+    np.testing.assert_allclose(np.nan_to_num(first), np.eye(3), atol=HALF_A_CODE)
+    np.testing.assert_allclose(last, np.eye(3)[::-1], atol=HALF_A_CODE)
+
+
+def test_numbers_may_be_missing_or_wrong_and_steps_of_any_whole_kind(toy, watched, kept):
+    watch = watched(toy, {"line": EXAMPLE})
+    for step in np.arange(1, 4):
+        watch.step(step, loss=2.0, learning_rate=0.1 * step, val="x" if step == 1 else None, **{"step": 7})
+    watch.close()
+    view = kept(watch)
+    assert view.own.curves == ("learning_rate", "val")
+    np.testing.assert_allclose(view.metrics.column("learning_rate"), [0.1, 0.2, 0.3])
+    assert np.isnan(view.metrics.column("val")).all()
+    assert "val='x' is no number, and is left out." in said(watched)
+    assert "step is not drawn: Watch has a curve of this name" in said(watched)
+    assert len(view.frames) == 4
+
+
+def test_each_example_of_a_batch_has_its_own_tokens(watched, kept):
+    layer = nn.TransformerEncoderLayer(4, 2, 4, batch_first=True)
+    inputs = {"w": torch.randn(2, 3, 4), "w 2x": torch.randn(1, 3, 4)}
+    watch = watched(layer, inputs, tokens={"w": [list("abc"), {"*": list("def")}]}, sites="self_attn")
+    watch.step(1)
+    watch.close()
+    frame = kept(watch).frame
+    assert {one.text: "".join(one.tokens("self_attn queries")) for one in frame.probes} == {
+        "w 1": "abc",
+        "w 2": "def",
+        "w 2x": "123",
+    }
+    assert said(watched) == ""
+
+
+def test_a_training_that_goes_on_from_a_late_step_is_dense_at_first_too(watched, kept):
+    watch = watched(
+        nn.Linear(1, 1),
+        {"x": torch.zeros(1)},
+        attention=lambda model, inputs: {"mine": torch.full((1, 2, 3, 3), 1 / 3)},
+        share=1.0,
+    )
+    watch._began -= 1e6  # nothing is too dear
+    for step in range(50_000, 50_050):
+        watch.step(step)
+    watch.close()
+    assert kept(watch).frames.steps == tuple(range(49_999, 50_050))
+
+
+def test_where_warnings_are_errors_none_reaches_the_loop(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        watch = Watch(nn.Linear(1, 1), {"x": torch.zeros(1)}, tmp_path / "mine")
+        watch.step(1)
+        watch.close()
+    assert "no attention that can be observed" in watch.problem
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_model_that_is_no_more_needed_is_let_go(tmp_path, closed):
+    model = Toy()
+    watch, gone = Watch(model, {"line": EXAMPLE}, tmp_path / "mine"), weakref.ref(model)
+    watch.step(1)
+    if closed:
+        watch.close()
+        del model
+    else:
+        archive = watch._archive
+        del model, watch
+    gc.collect()
+    assert gone() is None
+    if not closed:
+        archive.close()
 
 
 # Folders and processes.

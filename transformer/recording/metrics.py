@@ -48,7 +48,7 @@ class Metrics:
     """
 
     def __init__(self, more: tuple[str, ...] = ()) -> None:
-        self.names = *COLUMNS, *more
+        self.names = *COLUMNS, *(name for name in more if name not in COLUMNS)
         self._rows = np.full((256, len(self.names)), np.nan)
         self._n = 0
 

@@ -100,7 +100,7 @@ class Reader:
         view = RunView(
             **facts_of(run) | {"state": state, "reason": reason},
             frames=frames,
-            snapshots=self._weights.snapshots,
+            snapshots=() if run.own else self._weights.snapshots,  # of a configuration that is not known
             metrics=metrics,
         )
         return Saved(
@@ -110,7 +110,7 @@ class Reader:
             weights=self._weights,
             kept=run.kept,
             state=run.state,
-            can_go_on=(self.folder / TRAINING).exists() and not damage,
+            can_go_on=run.own is None and (self.folder / TRAINING).exists() and not damage,
             damage=damage,
             held=self._held,
         )

@@ -20,6 +20,8 @@ Function = Callable[[nn.Module, Any], Mapping[str, Tensor]]
 _CALL = inspect.signature(nn.MultiheadAttention.forward)
 _LISTS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
 """Where an output of the `transformers` library has its attention weights."""
+_ROUNDING = 1e-2
+"""Weights of half precision may be so far outside 0 to 1."""
 
 
 def attention_of(
@@ -43,12 +45,11 @@ def attention_of(
     Raises:
         InputError: no attention weights were found, or some have another shape.
     """
-    model = getattr(model, "_orig_mod", model)  # torch.compile wraps it
-    with _as_before(model), torch.no_grad():
-        model.eval()
+    model = unwrapped(model)
+    with _as_before(model), _eager(model), torch.no_grad():
         if attention is not None:
             found = dict(attention(model, inputs))
-        elif _is_of_transformers(model):
+        elif _is_of_transformers(model) and not attention_modules(model):
             found = _returned(model, inputs)
         else:
             found = _hooked(model, inputs, sites)
@@ -57,9 +58,21 @@ def attention_of(
         raise InputError(
             f"{type(model).__name__} has no attention that can be observed: none of its modules is an "
             f"nn.MultiheadAttention that was called{_named(sites)}. Pass a function attention(model, inputs) "
-            "that returns name to weights of shape (B, H, Q, K)."
+            "that returns name to weights of shape (B, H, Q, K); a model of the transformers library inside "
+            "of it returns them with output_attentions."
         )
     return {name: _checked(name, weights) for name, weights in found.items()}
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model inside of what torch.compile, DistributedDataParallel and DataParallel put around it."""
+    while True:
+        inner = getattr(model, "_orig_mod", None)
+        if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            inner = model.module  # whose own forward pass would speak to other processes
+        if inner is None:
+            return model
+        model = inner
 
 
 def matches(name: str, sites: Sequence[str]) -> bool:
@@ -81,8 +94,16 @@ def _checked(name: str, weights: object) -> np.ndarray[Any, np.dtype[np.float32]
     if not isinstance(weights, Tensor) or weights.dim() != 4:
         what = f"shape {tuple(weights.shape)}" if isinstance(weights, Tensor) else type(weights).__name__
         raise InputError(f"The attention weights {name!r} are of {what}; expected is a tensor (B, H, Q, K).")
-    array: np.ndarray[Any, np.dtype[np.float32]] = weights.detach().float().cpu().numpy()
-    return array
+    # A copy: the loop goes on changing its own.
+    array: np.ndarray[Any, np.dtype[np.float32]]
+    array = weights.detach().to("cpu", torch.float32, copy=True).numpy()
+    if (array < -_ROUNDING).any() or (array > 1 + _ROUNDING).any():
+        low, high = float(np.nanmin(array)), float(np.nanmax(array))
+        raise InputError(
+            f"The attention weights {name!r} go from {low:.3g} to {high:.3g}; expected are shares from 0 to "
+            "1, as a softmax gives them."
+        )
+    return array.clip(0, 1)
 
 
 def _call(model: nn.Module, inputs: Any, **more: Any) -> Any:
@@ -93,11 +114,16 @@ def _call(model: nn.Module, inputs: Any, **more: Any) -> Any:
 
 @contextmanager
 def _as_before(model: nn.Module) -> Iterator[None]:
-    """Give the model back its mode, module by module, and torch its random streams."""
+    """Put the model into eval mode; give it back its mode, module by module, and torch its random streams.
+
+    The flag alone is set: `eval()` of some modules does more, such as merging weights.
+    """
     modes = [(module, module.training) for module in model.modules()]
     devices = {one.device.index or 0 for one in model.parameters() if one.device.type == "cuda"}
     with torch.random.fork_rng(sorted(devices)):
         try:
+            for module, _ in modes:
+                module.training = False
             yield
         finally:
             for module, training in modes:
@@ -160,6 +186,23 @@ def _is_of_transformers(model: nn.Module) -> bool:
     return any(base.__module__.split(".")[0] == "transformers" for base in type(model).__mro__)
 
 
+@contextmanager
+def _eager(model: nn.Module) -> Iterator[None]:
+    """Eager attention in all parts that are of the library: other implementations return no weights."""
+    parts: list[Any] = [one for one in model.modules() if hasattr(one, "set_attn_implementation")]
+    before = [part.config._attn_implementation for part in parts]
+    if not set(before) - {"eager"}:
+        yield
+        return
+    try:
+        for part in parts:
+            part.set_attn_implementation("eager")
+        yield
+    finally:
+        for part, one in zip(parts, before, strict=True):  # a whole before its parts, which it sets too
+            part.set_attn_implementation(one)
+
+
 def _returned(model: Any, inputs: Any) -> dict[str, Tensor]:
     """The weights that the model returns; each has the name of the innermost module that returned it."""
     makers: dict[int, str] = {}  # id of a tensor to the module
@@ -174,11 +217,7 @@ def _returned(model: Any, inputs: Any) -> dict[str, Tensor]:
 
         return returned
 
-    before = model.config._attn_implementation
     with ExitStack() as hooks:
-        if before != "eager":  # other implementations return no weights
-            hooks.callback(model.set_attn_implementation, before)
-            model.set_attn_implementation("eager")
         for name, module in model.named_modules():
             hooks.callback(module.register_forward_hook(note(name)).remove)
         output = _call(model, inputs, output_attentions=True, return_dict=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from transformer.watching.watch import reason_of
+
 if TYPE_CHECKING:
     from transformer.watching.watch import Watch
 
@@ -34,13 +36,14 @@ def lightning_callback(watch: Watch) -> Any:
     class Watching(Callback):  # type: ignore[misc, unused-ignore]
         def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, *_: Any) -> None:
             loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
-            if trainer.global_step > watch.last_step:  # several batches may be one step
-                watch.step(trainer.global_step, loss=None if loss is None else float(loss))
+            if trainer.global_step > max(watch.last_step, 0):  # several batches may be one step
+                whole = trainer.accumulate_grad_batches  # Lightning divides the loss by it
+                watch.step(trainer.global_step, loss=None if loss is None else whole * float(loss))
 
         def on_train_end(self, *_: Any) -> None:
             watch.close()
 
         def on_exception(self, trainer: Any, module: Any, error: BaseException) -> None:
-            watch.close(f"{type(error).__name__}: {error}")
+            watch.close(reason_of(error))
 
     return Watching()

@@ -20,7 +20,9 @@ _ODD = re.compile(r"[<>&\"'\x00-\x1f]")
 Tokens = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 """Of both axes of an attention, or of its queries and of its keys."""
 GivenTokens = Tokens | Mapping[str, Tokens]
-"""Of one input: for all its attentions, or pattern of their names to tokens."""
+"""Of one example: for all its attentions, or pattern of their names to tokens."""
+Labels = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
+"""Site to the tokens of its queries and of its keys."""
 
 
 def plain_name(name: str) -> str:
@@ -28,26 +30,58 @@ def plain_name(name: str) -> str:
     return _ODD.sub("_", name)[:160] or "_"
 
 
-def grouped(maps: Mapping[str, Mapping[str, Array]]) -> dict[str, Axes]:
+def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens) -> Labels:
+    """What stands at the axes of every attention of an example.
+
+    Args:
+        text: its name.
+        maps: site to (H, Q, K).
+        tokens: an axis that has none of its length shows positions, from 1.
+
+    Raises:
+        InputError: a pattern that no attention has, or tokens of another number than its axis has positions.
+    """
+    patterns = tokens if isinstance(tokens, Mapping) else {"*": tokens}
+    names = {site: site.partition("#")[0] for site in maps}  # a module that is called again keeps its tokens
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names.values()):
+            known = ", ".join(maps)
+            raise InputError(f"tokens: no attention is called {pattern!r}; there are {known}.", "tokens")
+    found = {}
+    for site, name in names.items():
+        given = next((one for pattern, one in patterns.items() if fnmatchcase(name, pattern)), ())
+        axes = []
+        for these, n in zip(given if _is_pair(given) else (given, given), maps[site].shape[1:], strict=True):
+            if len(these) != n and these and isinstance(tokens, Mapping):
+                raise InputError(
+                    f"tokens: {site} has {n} positions, but {len(these)} tokens were given for {text!r}.",
+                    "tokens",
+                )
+            axes.append(tuple(map(str, these)) if len(these) == n else tuple(str(i + 1) for i in range(n)))
+        found[site] = axes[0], axes[1]
+    return found
+
+
+def grouped(maps: Mapping[str, Mapping[str, Array]], labels: Mapping[str, Labels]) -> dict[str, Axes]:
     """The axes of every attention, in the order in which they were called.
 
-    Attentions whose names differ in their numbers alone, with maps of the same size, are one group; more than
-    FOLD of them are folded by layer. An attention is causal where every weight above its diagonal is zero.
+    Attentions whose names differ in their numbers alone, with maps of the same size and tokens, are one
+    group; more than FOLD of them are folded by layer. An attention is causal where every weight above its
+    diagonal is zero.
 
     Args:
         maps: word to site to (H, Q, K).
+        labels: of each word.
     """
     first = next(iter(maps.values()))
-    groups: dict[tuple[str, tuple[Any, ...]], list[str]] = {}
+    groups: dict[tuple[str, Any], list[str]] = {}
     for site in first:
-        shapes = tuple(of[site].shape for of in maps.values())
-        groups.setdefault((re.sub(r"\d+", "*", site), shapes), []).append(site)
-    names = [pattern for pattern, _ in groups]
+        alike = tuple((of[site].shape, labels[word][site]) for word, of in maps.items())
+        groups.setdefault((re.sub(r"\d+", "*", site), alike), []).append(site)
+    taken: set[str] = set()
     found = {}
-    for (pattern, shapes), sites in groups.items():
-        name = pattern if len(sites) > 1 else sites[0]
-        if names.count(pattern) > 1 and len(sites) > 1:
-            name += f" {shapes[0][1]}×{shapes[0][2]}"
+    for (pattern, alike), sites in groups.items():
+        name = _free(pattern if len(sites) > 1 else sites[0], f"{alike[0][0][1]}×{alike[0][0][2]}", taken)
         for i, site in enumerate(sites):
             folded = sites[i // FOLD * FOLD :][:FOLD]
             fold = f" {layer_number(folded[0])}–{layer_number(folded[-1])}" if len(sites) > FOLD else ""
@@ -63,6 +97,14 @@ def grouped(maps: Mapping[str, Mapping[str, Array]]) -> dict[str, Axes]:
     return {site: found[site] for site in first}
 
 
+def _free(name: str, size: str, taken: set[str]) -> str:
+    """A name that no other group has."""
+    candidates = (name, f"{name} {size}", *(f"{name} {size} ({i})" for i in range(2, 1000)))
+    free = next(one for one in candidates if one not in taken)
+    taken.add(free)
+    return free
+
+
 def is_causal(maps: Array) -> bool:
     """Whether no row of (H, Q, K) looks at later columns."""
     n_rows, n_columns = maps.shape[1:]
@@ -70,34 +112,11 @@ def is_causal(maps: Array) -> bool:
     return n_rows == n_columns > 1 and not maps[:, later].any()
 
 
-def word_of(text: str, maps: Mapping[str, Array], axes: Mapping[str, Axes], tokens: GivenTokens) -> Word:
-    """An input as pages know it.
-
-    Args:
-        text: its name.
-        maps: site to (H, Q, K).
-        tokens: an axis that has none of its length shows positions, from 1.
-
-    Raises:
-        InputError: a pattern that no attention has, or tokens of another number than its axis has positions.
-    """
+def word_of(text: str, axes: Mapping[str, Axes], labels: Labels) -> Word:
+    """An example as pages know it."""
     sides: dict[str, tuple[str, ...]] = {}
-    patterns = tokens if isinstance(tokens, Mapping) else {"*": tokens}
-    for pattern in patterns:
-        if not any(fnmatchcase(site, pattern) for site in maps):
-            known = ", ".join(maps)
-            raise InputError(f"tokens: no attention is called {pattern!r}; there are {known}.", "tokens")
     for site, of in axes.items():
-        given = next((one for pattern, one in patterns.items() if fnmatchcase(site, pattern)), ())
-        rows, columns = given if _is_pair(given) else (given, given)
-        for side, these, n in ((of.query, rows, maps[site].shape[1]), (of.key, columns, maps[site].shape[2])):
-            if len(these) != n and these and isinstance(tokens, Mapping):
-                raise InputError(
-                    f"tokens: {site} has {n} positions, but {len(these)} tokens were given for {text!r}.",
-                    "tokens",
-                )
-            named = [str(one) for one in these] if len(these) == n else [f"{i + 1}" for i in range(n)]
-            sides.setdefault(side, tuple(named))
+        sides[of.query], sides[of.key] = labels[site]
     first = next(iter(axes.values()))
     return Word(
         text=text,

@@ -9,15 +9,18 @@ import re
 import sys
 import time
 import warnings
-from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+import weakref
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import index
 from pathlib import Path
 from statistics import median
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+import torch
 from filelock import Timeout
 from torch import nn
 
@@ -29,15 +32,15 @@ from transformer.interventions import NOTHING
 from transformer.recording.chunk import Chunk, coded, joined
 from transformer.recording.frame import Array, Axes, Measurement, Word
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
-from transformer.recording.metrics import COLUMNS, Metrics
+from transformer.recording.metrics import Metrics
 from transformer.recording.own import MOST_CURVES, OwnModel
 from transformer.recording.view import FAILED, FINISHED, MAX_WORDS, TRAINING, Published, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.archive import Archive
 from transformer.storage.format import as_parquet
 from transformer.storage.tokens import new_token
-from transformer.watching.attention import Function, attention_modules, attention_of, matches
-from transformer.watching.sites import GivenTokens, grouped, plain_name, word_of
+from transformer.watching.attention import Function, attention_modules, attention_of, matches, unwrapped
+from transformer.watching.sites import GivenTokens, grouped, labels_of, plain_name, word_of
 
 LOG = logging.getLogger("headlight.watch")
 CREDIT_SECONDS = 0.15
@@ -51,6 +54,13 @@ MEASURED = 16
 MOST_BYTES = 16 * 2**20
 """Of the maps of one step; sites beyond it are left out."""
 MOST_FOLDERS = 1_000
+MOST_HEADS = 64
+"""Of one attention."""
+TRIES = 3
+"""So often a model that could not be observed is looked at again, at the next steps."""
+DENSE_ROWS, SPARSE_ROWS = 900_000, 1_000
+"""So many steps have their numbers; then one in so many."""
+RESERVED = ("step", "loss", "seconds")
 
 Named = Mapping[str, Mapping[str, Array]]
 """Word to site to (H, Q, K)."""
@@ -66,14 +76,15 @@ class Watch:
     Args:
         model: any `nn.Module`; see `attention_of` for what is found in it.
         inputs: name to what the model is called with: a tensor, a tuple of positional arguments, or a mapping
-            of keyword arguments. Every example of a batch is shown; of all together MAX_WORDS at most.
+            of keyword arguments; tensors are moved to where the model is. Every example of a batch is shown;
+            of all together MAX_WORDS at most.
         out: the folder, which is created. Where it holds something, `out-2` is used, and so on.
         tokens: name of an input to what stands at its axes: tokens for every axis of their number, or a
-            mapping from patterns of module names to tokens, or to a pair (of queries, of keys). Otherwise
-            positions from 1.
+            mapping from patterns of module names to tokens, or to a pair (of queries, of keys); of a batch a
+            list with one of these for each example. Otherwise positions from 1.
         attention: for a model in which nothing is found, called with the model and an input; returns name to
             weights of shape (B, H, Q, K).
-        sites: patterns of the attentions that are recorded; others cost nothing.
+        sites: patterns of the attentions that are recorded.
         share: of the time, at most, that watching takes. Steps are recorded as often as that allows: densely
             at first, then at most one in SPARSER.
     """
@@ -86,7 +97,7 @@ class Watch:
         *,
         tokens: Mapping[str, GivenTokens] | None = None,
         attention: Function | None = None,
-        sites: Sequence[str] = ("*",),
+        sites: str | Sequence[str] = ("*",),
         share: float = 0.03,
     ) -> None:
         self.problem = ""
@@ -96,8 +107,12 @@ class Watch:
         self._in_loop = 0.0  # seconds spent on watching since the loop began, by its thread
         self.last_step = -1
         """The newest step that was told of; -1 before there is one."""
-        self._model, self._inputs, self._attention, self._sites = model, inputs, attention, sites
-        self._share, self._tokens = share, tokens or {}
+        self._model, self._inputs, self._attention = unwrapped(model), inputs, attention
+        self._sites = (sites,) if isinstance(sites, str) else sites
+        self._share, self._tokens, self._out = share, tokens or {}, Path(out)
+        self._batches: dict[
+            str, tuple[str, int | None]
+        ] = {}  # word to its input, and which example of a batch
         self._words: dict[str, Word] = {}
         self._axes: dict[str, Axes] = {}
         self._heads = 0
@@ -105,23 +120,19 @@ class Watch:
         self._pending: list[Recorded] = []
         self._moments = Moments()
         self._losses: tuple[list[int], list[float]] = [], []
-        self._recorded = self._next = self._next_measured = -1
+        self._recorded = self._next = self._next_measured = self._begun_at = -1
+        self._first: Named | None = None
+        self._failures = 0  # of opening: a model may be moved to its device after it is given to Watch
+        self._last_error = _last_error()
         self._clearest: tuple[str, int] | None = None
         self._closed, self._write_at = False, 0.0
         self._costs: deque[float] = deque(maxlen=5)  # seconds of the last few observations
         self._said: set[str] = set()
-        began = time.monotonic()
-        try:
-            self._first: Named | None = self._observed()
-            self._costs.append(time.monotonic() - began)
-            self._open(Path(out))
-        except Exception as error:
-            self._say(error)
-            self._first = None
+        self._open()
         self._began = time.monotonic()
-        atexit.register(self._at_exit)
+        _OPEN.add(self)
 
-    def step(self, step: int, loss: float | None = None, **numbers: float) -> None:
+    def step(self, step: int, /, loss: float | None = None, **numbers: float | None) -> None:
         """Tell of a training step that has been taken; its attention is recorded when that is due.
 
         Args:
@@ -129,9 +140,16 @@ class Watch:
             loss: a number, as `loss.item()` gives it; drawn as a curve.
             numbers: others, drawn below it; the same names at every step.
         """
-        if self._closed or self._archive is None:
+        if self._closed:
             return
-        began = time.monotonic()
+        if self._archive is None:
+            if self._failures >= TRIES:
+                return
+            self._open()
+            self._first = None  # of a model that has been trained since
+            if self._archive is None:
+                return
+        began, self._last_error = time.monotonic(), _last_error()
         try:
             self._step(step, loss, numbers)
         except Exception as error:
@@ -147,9 +165,13 @@ class Watch:
         if self._closed:
             return
         self._closed = True
-        atexit.unregister(self._at_exit)
-        if self._archive is None:
-            return
+        _OPEN.discard(self)
+        if self._archive is not None:
+            self._close(reason)
+        self._model, self._inputs, self._first = nn.Module(), {}, None  # its memory is the loop's again
+
+    def _close(self, reason: str) -> None:
+        assert self._archive is not None
         try:
             if self._recorded < self.last_step and not reason:
                 self._look(self.last_step)
@@ -168,10 +190,12 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        self.close(_reason(error))
+        self.close(reason_of(error))
 
-    def _at_exit(self) -> None:
-        self.close(_reason(getattr(sys, "last_value", None)))
+    def close_at_exit(self) -> None:
+        """Close it as the program ends, which may be by an error since the last step."""
+        error = _last_error()
+        self.close("" if error is self._last_error else reason_of(error))
 
     @property
     def seconds(self) -> float:
@@ -186,17 +210,22 @@ class Watch:
 
     def _observed(self) -> Named:
         """The maps of all words now, as far as they can be shown. Raises InputError."""
+        if not isinstance(self._inputs, Mapping) or not self._inputs:
+            raise InputError("inputs is a mapping of names to inputs, such as {'example': inputs}.", "inputs")
+        device = next((one.device for one in self._model.parameters()), None)
         maps: dict[str, dict[str, Array]] = {}
         for name, inputs in self._inputs.items():
-            found = attention_of(self._model, inputs, self._attention, self._sites)
+            found = attention_of(self._model, _moved(inputs, device), self._attention, self._sites)
             if not maps:
                 self._say_uncalled(found)
+            n = len(next(iter(found.values())))
             for site, weights in found.items():
-                for i, of in enumerate(weights):
-                    text = str(name) if len(weights) == 1 else f"{name} {i + 1}"
+                for i, of in enumerate(weights if len(weights) == n else ()):
+                    text = str(name) if n == 1 else f"{name} {i + 1}"
+                    self._batches[text] = name, None if n == 1 else i
                     maps.setdefault(text, {})[plain_name(site)] = of
-        if not maps:
-            raise InputError("Watch has no inputs. Give it one, such as {'example': inputs}.", "inputs")
+                if len(weights) != n:
+                    self._say(InputError(f"{site} is left out: its batch is of {len(weights)}, and not {n}."))
         if len(maps) > MAX_WORDS:
             self._say(InputError(f"{len(maps)} examples were given; the first {MAX_WORDS} are recorded."))
         return self._fitting(dict(list(maps.items())[:MAX_WORDS]))
@@ -213,14 +242,15 @@ class Watch:
     def _fitting(self, maps: Named) -> Named:
         """Without the attentions that cannot be shown beside the others, which are named."""
         first = next(iter(maps.values()))
-        heads = self._heads or len(next(iter(first.values())))
-        known: Collection[str] = self._axes or first
+        heads = self._heads or Counter(len(of) for of in first.values()).most_common(1)[0][0]
         left, total = {}, 0
-        for site in dict.fromkeys(site for of in maps.values() for site in of):
+        for site in self._axes or dict.fromkeys(site for of in maps.values() for site in of):
             shapes = [of[site].shape if site in of else None for of in maps.values()]
             size = sum(2 * math.prod(shape or ()) for shape in shapes)
-            if None in shapes or site not in known:
+            if None in shapes:
                 left[site] = "it is not called for every input, at every step"
+            elif heads > MOST_HEADS:
+                left[site] = f"it has {heads} heads, and at most {MOST_HEADS} can be shown"
             elif any(shape is not None and shape[0] != heads for shape in shapes):
                 left[site] = f"it has {shapes[0] and shapes[0][0]} heads, and the others have {heads}"
             elif self._words and not self._has_shape(site, maps):
@@ -229,7 +259,8 @@ class Watch:
                 left[site] = f"a step would take more than {MOST_BYTES // 2**20} MB; name fewer in `sites`"
             else:
                 total += size
-        shown = {word: {site: w for site, w in of.items() if site not in left} for word, of in maps.items()}
+        wanted = self._axes or dict.fromkeys(site for of in maps.values() for site in of)
+        shown = {word: {site: of[site] for site in wanted if site not in left} for word, of in maps.items()}
         some = next(iter(shown.values()))
         if gone := [site for site in self._axes if site not in some]:
             why = left.get(gone[0], "it was not called")
@@ -252,28 +283,39 @@ class Watch:
 
     # What is recorded.
 
-    def _open(self, out: Path) -> None:
-        """Make the folder, and the words whose maps are recorded. Raises InputError."""
-        assert self._first is not None
+    def _open(self) -> None:
+        """Look at the model for the first time, and make the folder; where that fails it is said."""
+        began = time.monotonic()
+        try:
+            self._first = self._observed()
+            self._costs.append(time.monotonic() - began)
+            self._begin_run(self._first)
+        except Exception as error:
+            self._failures += 1
+            self._say(error)
+
+    def _begin_run(self, first: Named) -> None:
+        """Make the words whose maps are recorded, and the folder. Raises InputError."""
         if not 0 < self._share <= 1:
             raise InputError(f"share={self._share!r} is no share of the time; choose one like 0.03.", "share")
-        self._axes = grouped(self._first)
-        for text, maps in self._first.items():
-            name = text if text in self._tokens else text.rpartition(" ")[0]
+        labels = {}
+        for text, maps in first.items():
             try:
-                self._words[text] = word_of(text, maps, self._axes, self._tokens.get(name, ()))
+                labels[text] = labels_of(text, maps, self._tokens_of(text))
             except InputError as error:  # shown with positions
                 self._say(error)
-                self._words[text] = word_of(text, maps, self._axes, ())
+                labels[text] = labels_of(text, maps, ())
+        self._axes = grouped(first, labels)
+        self._words = {text: word_of(text, self._axes, labels[text]) for text in first}
         if unknown := [name for name in self._tokens if name not in self._inputs]:
             self._say(InputError(f"tokens: there is no input {unknown[0]!r}.", "tokens"))
         as_parquet(Metrics())  # loads what writes tables, before it could count as the cost of writing one
-        self._archive, self.folder = _free_folder(out)
+        self._archive, self.folder = _free_folder(self._out)
         config, model = RunConfig(), self._model
         view = RunView(
             id=new_token(),
             config=config,
-            own=OwnModel(name=plain_name(type(getattr(model, "_orig_mod", model)).__name__)),
+            own=OwnModel(name=plain_name(type(model).__name__)),
             state=TRAINING,
             planned=0,
             learning_rate=config.train.learning_rate,
@@ -285,12 +327,30 @@ class Watch:
             metrics=Metrics(),
         )
         self._published = Published(view)
-        self._archive.told = lambda problem: self._say(InputError(problem)) if problem else None
+        here = weakref.ref(self)  # the archive's thread shall not keep the model
 
-    def _step(self, step: int, loss: float | None, numbers: Mapping[str, float]) -> None:
-        if isinstance(step, bool) or not isinstance(step, int) or step <= self.last_step or step < 0:
+        def told(problem: str) -> None:
+            if problem and (watch := here()) is not None:
+                watch._say(InputError(problem))
+
+        self._archive.told = told
+
+    def _tokens_of(self, text: str) -> GivenTokens:
+        """The tokens of a word: of its input, or of its example of a batch."""
+        name, example = self._batches[text]
+        given = self._tokens.get(name, ())
+        each = isinstance(given, list) and bool(given) and not any(isinstance(one, str) for one in given)
+        if example is None or not each:
+            return given
+        if example >= len(given):
+            raise InputError(f"tokens: {len(given)} were given for the examples of {name!r}.", "tokens")
+        return given[example]  # type: ignore[index]
+
+    def _step(self, given: int, loss: float | None, numbers: Mapping[str, float | None]) -> None:
+        step = given if isinstance(given, float) else index(given)  # also a whole number of NumPy's
+        if isinstance(step, float) or step <= self.last_step or step < 0:
             raise InputError(
-                f"step={step!r} is not recorded: steps are whole numbers, and the last one was "
+                f"step={given!r} is not recorded: steps are whole numbers, and the last one was "
                 f"{self.last_step}."
             )
         assert self._archive is not None
@@ -299,9 +359,10 @@ class Watch:
             self._begin(step, numbers)
         self.last_step = step
         seconds = time.monotonic() - self._began - self._in_loop
-        known = {name: float(value) for name, value in numbers.items() if self._has_curve(name)}
-        number = math.nan if loss is None else float(loss)
-        self._view.metrics.append(step=step, loss=number, seconds=max(seconds, 0.0), **known)
+        known = {name: self._number(name, value) for name, value in numbers.items() if self._has_curve(name)}
+        number = self._number("loss", loss)
+        if len(self._view.metrics) < DENSE_ROWS or step % SPARSE_ROWS == 0:
+            self._view.metrics.append(step=step, loss=number, seconds=max(seconds, 0.0), **known)
         if math.isfinite(number):
             self._losses[0].append(step)
             self._losses[1].append(number)
@@ -312,6 +373,13 @@ class Watch:
             self._archive.hand(self._published.view, self._published.version, None)
             self._write_at = time.monotonic() + WRITING * self._archive.newest_seconds / self._share
 
+    def _number(self, name: str, value: float | None) -> float:
+        try:
+            return math.nan if value is None else float(value)
+        except (TypeError, ValueError):
+            self._say(InputError(f"{name}={value!r} is no number, and is left out."))
+            return math.nan
+
     def _look(self, step: int) -> None:
         """Observe the model now, and keep what is seen of it; where that fails the curves go on."""
         began = time.monotonic()
@@ -320,25 +388,34 @@ class Watch:
         except Exception as error:
             self._say(error)
         self._costs.append(time.monotonic() - began)
-        self._next = step + max(1, step // SPARSER)
+        self._next = step + max(1, (step - self._begun_at) // SPARSER)
 
-    def _begin(self, step: int, numbers: Mapping[str, float]) -> None:
+    def _begin(self, step: int, numbers: Mapping[str, float | None]) -> None:
         """Begin the table, and record the model as it was before its first step, which is known by now."""
         assert self._archive is not None
-        curves = tuple(name for name in numbers if plain_name(name) == name and name not in COLUMNS)
-        curves = curves[:MOST_CURVES]
+        curves = tuple(name for name in numbers if plain_name(name) == name and name not in RESERVED)
+        curves, self._begun_at = curves[:MOST_CURVES], step
         own = replace(self._view.own or OwnModel(name=""), curves=curves)
         self._published.publish(own=own, metrics=Metrics(curves))
         if step > 0 and self._first is not None:
             self._record(step - 1, self._first)
         self._first = None
-        self._archive.begin(self._view, None, Weights(), lambda: tuple(self._words))
+        words = tuple(self._words)
+        self._archive.begin(self._view, None, Weights(), lambda: words)
 
     def _has_curve(self, name: str) -> bool:
-        known = name in self._view.metrics.names and name not in ("step", "seconds", "loss")
-        if not known:
+        own = self._view.own
+        known = own is not None and name in own.curves
+        if not known and name in RESERVED:
             self._say(
-                InputError(f"{name} is not drawn: give all numbers at the first step, {MOST_CURVES} at most.")
+                InputError(f"{name} is not drawn: Watch has a curve of this name; choose another name.")
+            )
+        elif not known:
+            self._say(
+                InputError(
+                    f"{name} is not drawn: give all numbers at the first step, {MOST_CURVES} at most, "
+                    "without quotes and angle brackets in their names."
+                )
             )
         return known
 
@@ -377,7 +454,7 @@ class Watch:
                 )
             )
         if step >= self._next_measured:
-            self._next_measured = step + max(1, step // MEASURED)
+            self._next_measured = step + max(1, (step - max(self._begun_at, 0)) // MEASURED)
             scores = {site: pattern_scores([of[site] for of in open_maps.values()]) for site in self._axes}
             focus = {site: of[FOCUS] for site, of in scores.items()}
             self._clearest, _ = clearest_head(focus, self._clearest)
@@ -419,8 +496,11 @@ class Watch:
         if (alike := re.sub(r"\d+", "", said)) in self._said:
             return
         self._said.add(alike)
-        self.problem = said
-        warnings.warn(f"Headlight: {said} Training goes on.", RuntimeWarning, stacklevel=3)
+        self.problem = f"{self.problem} {said}".strip()[:1000]
+        try:
+            warnings.warn(f"Headlight: {said} Training goes on.", RuntimeWarning, stacklevel=3)
+        except RuntimeWarning:  # where warnings are errors
+            LOG.warning("%s", said)
 
 
 def _reads_ahead(site: str, maps: Named) -> bool:
@@ -464,8 +544,34 @@ def _free_folder(out: Path) -> tuple[Archive, Path]:
     raise InputError(f"There are {MOST_FOLDERS:,} folders beside {out}; choose a new one.", "out")
 
 
-def _reason(error: BaseException | None) -> str:
+def reason_of(error: BaseException | None) -> str:
     """Why a training has failed, in words; interrupting it is no failure."""
     if error is None or isinstance(error, KeyboardInterrupt | SystemExit):
         return ""
     return f"{type(error).__name__}: {error}"[:300]
+
+
+def _last_error() -> BaseException | None:
+    """The last error that ended a program, or a cell of a notebook."""
+    return getattr(sys, "last_value", None)
+
+
+def _moved(inputs: Any, device: torch.device | None) -> Any:
+    """The inputs with their tensors on a device."""
+    if isinstance(inputs, torch.Tensor):
+        return inputs if device is None else inputs.to(device)
+    if isinstance(inputs, Mapping):
+        return {name: _moved(one, device) for name, one in inputs.items()}
+    if type(inputs) in (tuple, list):
+        return type(inputs)(_moved(one, device) for one in inputs)
+    return inputs
+
+
+_OPEN: weakref.WeakSet[Watch] = weakref.WeakSet()
+"""Those that are closed when the program ends."""
+
+
+@atexit.register
+def _close_all() -> None:
+    for watch in list(_OPEN):
+        watch.close_at_exit()
