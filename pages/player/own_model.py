@@ -18,6 +18,7 @@ from pages.shared.session import session
 from pages.shared.style import style
 from transformer.insight.aims import AIMS
 from transformer.insight.scores import FOCUS
+from transformer.recording.frame import is_own
 from transformer.runs.watched import Watched
 
 WHY = {
@@ -60,8 +61,13 @@ def own_model(run: Watched, row: DeltaGenerator) -> None:
     watched()
     with st.sidebar:
         st.caption(
-            f"{view.parameters:,} parameters. Your own training loop trains this model, and `Watch` records "
-            "its attention. The page follows it; it can neither pause nor ask it."
+            f"{view.parameters:,} parameters. "
+            + (
+                "Your own training loop trains this model, and `Watch` records its attention. The page follows "
+                "it; it can neither pause nor ask it."
+                if view.frame and is_own(view.frame.axes)
+                else ""
+            )
         )
     run_list(run)
     share(run, None)
@@ -81,8 +87,7 @@ def needs_our_model(title: str) -> None:
         return
     style()
     st.info(
-        f"{WHY[title]}. Of {plain(run.view.own.name)} only the attention was recorded, by its own training "
-        "loop: Watch and Race show it."
+        f"{WHY[title]}. Of {plain(run.view.own.name)} only the attention is known here: Watch and Race show it."
     )
     st.page_link("train.py", label="Back to Watch", icon=":material/arrow_back:", query_params={})
     with st.sidebar:
