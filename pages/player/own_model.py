@@ -63,8 +63,8 @@ def own_model(run: Watched, row: DeltaGenerator) -> None:
         st.caption(
             f"{view.parameters:,} parameters. "
             + (
-                "Your own training loop trains this model, and `Watch` records its attention. The page follows "
-                "it; it can neither pause nor ask it."
+                "Your own training loop trains this model, and `Watch` records its attention. The page can "
+                "neither pause nor ask it."
                 if view.frame and is_own(view.frame.axes)
                 else ""
             )
@@ -87,7 +87,8 @@ def needs_our_model(title: str) -> None:
         return
     style()
     st.info(
-        f"{WHY[title]}. Of {plain(run.view.own.name)} only the attention is known here: Watch and Race show it."
+        f"{WHY[title]}. Of {plain(run.view.own.name)} only the attention is known here: Watch and Race show "
+        "it."
     )
     st.page_link("train.py", label="Back to Watch", icon=":material/arrow_back:", query_params={})
     with st.sidebar:
