@@ -188,7 +188,7 @@ _ALL = (
             _BLOEM,
             "bloem",
             n_encoder_layers=2,
-            n_decoder_layers=2,  # for whoever chooses another topology
+            n_decoder_layers=2,  # used with another topology
             d_model=64,  # at 32 some seeds never learn the longest words' first letter
             d_ff=256,
             steps=800,
@@ -207,7 +207,7 @@ _ALL = (
             _SENGUPTA,
             "sengupta",
             n_encoder_layers=2,
-            n_decoder_layers=2,  # for whoever chooses another topology
+            n_decoder_layers=2,  # used with another topology
             d_model=32,
             d_ff=128,
             steps=1500,

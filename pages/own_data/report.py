@@ -1,4 +1,4 @@
-"""What became of the pairs that somebody brought: what was read, what is kept, and on to training."""
+"""Uploaded pairs: how many were read and are kept, and on to training."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if arguments.resume is not None:
             return _resumed(arguments)
-        counts, held = brought(arguments)  # held: what people bring lives only as long as somebody holds it
+        counts, held = brought(arguments)  # held: it keeps what a person brought alive
         config = configuration(arguments, held)
         from transformer.training.device import resolve_device  # brings torch: only once arguments are good
 
@@ -205,7 +205,7 @@ def _take_part(config: RunConfig, distributed: Distributed) -> int:
         distributed.leave()
     except Exception as error:  # whatever it is, the others cannot go on
         reason = explained(error)
-        if reason != LEFT_ALONE:  # who left has said why
+        if reason != LEFT_ALONE:  # that has been said
             complain(
                 f"Process {distributed.rank + 1} of {distributed.n_processes} has failed. {reason}",
                 alone=True,

@@ -30,7 +30,7 @@ def frame_json(view: RunView, frame: Frame) -> str:
     `writes`, whether rows are to write tokens; `causal`, whether the future is hidden; `padding`, whether
     [PAD] is, which is on the maps where it is not. BLEU and chrF, 0 to 100, are of the same evaluation as
     `held_out_words`; null where answers are no sentences. A word whose `answer` is null has no known one:
-    nobody can say whether it is `right` (null), and its maps run over the model's own output of the step
+    `right` is unknown (null), and its maps run over the model's own output of the step
     `written_at`. Outputs and scores are of the newest step at which they were made: `output_step` and
     `scored_step`. Where the word came later there is no output, and nothing to say of one (null).
     """

@@ -22,7 +22,7 @@ from transformer.player.chunks import look_name, look_of, name_of
 from transformer.player.outputs import by_length, output_row, samples
 from transformer.player.pictures import listed, run_curves, score_picture
 from transformer.player.sentences import headline, looking_back, words_right
-from transformer.recording.frame import Frame, is_own, reading_sites, sites_of
+from transformer.recording.frame import Frame, reading_sites, sites_of
 from transformer.recording.view import ENDED, RunView
 
 KIND_NAMES = {
@@ -74,6 +74,7 @@ class Index:
         self._said: dict[str, Any] = {}  # what changes, as it was said last
         self._basis: tuple[object, ...] = ()  # where that is another, all is said anew
         self._at_once: tuple[object, ...] = ()  # what is not waited with
+        self._own = False  # whether what is right is not known here
         self._reach: tuple[int, ...] = ()  # of each word the first step
         self._due_at = -math.inf
 
@@ -156,6 +157,7 @@ class Index:
 
     def _describe(self, view: RunView) -> None:
         """Make the segments that are new; the newest one may have been measured further meanwhile."""
+        self._own = view.own is not None
         steps = segment_steps(view)
         newest = max(self._segments, default=-1)
         for step in steps:
@@ -188,7 +190,7 @@ class Index:
         }
 
     def _described(self, frame: Frame, step: int) -> dict[str, Any]:
-        off, own = frame.interventions.ablated, is_own(frame.axes)
+        off, own = frame.interventions.ablated, self._own
         return {
             "from": step,
             "right": self._text("" if own else words_right(frame, self._config.train.task)),

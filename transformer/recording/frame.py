@@ -35,7 +35,7 @@ class Axes:
     """In a model of the user's own: the attentions that are shown together, named after their modules."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError: a file may be anybody's."""
+        """Raises ValueError: a file can hold anything."""
         if self.group and not is_name(self.group):
             raise ValueError("its attentions have names that no module has")
 

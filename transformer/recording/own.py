@@ -22,7 +22,7 @@ class OwnModel:
     """What could not be recorded, in words."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError: a file may be anybody's."""
+        """Raises ValueError: a file can hold anything."""
         if len(self.curves) > MOST_CURVES or not all(map(is_name, (self.name, *self.curves))):
             raise ValueError("its names are none of a model")
 

@@ -77,7 +77,7 @@ class RunFacts:
     """A model of the user's own; then `config` says nothing of it."""
 
     def __post_init__(self) -> None:
-        """Whether a run can be so; a file may be anybody's. Raises ValueError."""
+        """Whether a run can be so; a file can hold anything. Raises ValueError."""
         positive = 0 < self.learning_rate < math.inf and 0 <= self.seconds < math.inf
         counted = 0 <= self.step <= self.planned and self.threads >= 0 and self.every >= 1
         if not positive or not counted or self.pace not in PACES or len(self.name) > MAX_NAME:

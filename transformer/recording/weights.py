@@ -250,7 +250,7 @@ class Weights:
                 sizes = [size for _, shape in facts.tensors for size in shape]
                 n_numbers = sum(prod(shape) for _, shape in facts.tensors)
                 if facts.step < 0 or min(sizes, default=0) < 1 or 4 * n_numbers != entry.nbytes:
-                    break  # no weights of a step: a file may be anybody's
+                    break  # no weights of a step: a file can hold anything
                 if last is not None and facts.step > last:
                     break
                 self.tensors, self._end, self._followed = facts.tensors, entry.end, entry

@@ -70,7 +70,7 @@ class Registry:
 
         Args:
             visitor: whose runs are counted together.
-            token: of who may command it.
+            token: that commands it.
 
         Raises:
             InputError: more than the limits allow, or a probe that cannot be asked.
@@ -123,8 +123,8 @@ class Registry:
     def adopt(self, run: Run) -> None:
         """Turn a draft into a run that is kept.
 
-        If there are too many, one that has ended makes room, or else one that was paused and to which nobody
-        has come back: the one that nobody has looked at for longest.
+        If there are too many, one that has ended makes room, or else a paused one: the one that was viewed
+        longest ago.
 
         Raises:
             InputError: its visitor has as many as one may have.
@@ -229,7 +229,7 @@ class Registry:
 
         Args:
             data: the file.
-            token: of who may command it.
+            token: that commands it.
 
         Raises:
             InputError: it is too large, cannot be used, or its visitor has as many runs as one may have.

@@ -39,7 +39,7 @@ def as_bytes(arrays: Mapping[str, Array], facts: str) -> bytes:
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """The arrays of a file, which may be anybody's. Raises InputError."""
+    """The arrays of a file, which can hold anything. Raises InputError."""
     return _read(path, lambda file: {name: file.get_tensor(name) for name in file.keys()})
 
 

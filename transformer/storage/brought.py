@@ -52,7 +52,7 @@ def brought_to(config: TrainConfig) -> Brought:
 class Returning:
     """Holds what visitors brought for their browsers to come back to. Safe to use from any thread.
 
-    A browser keeps the secret name, and no link does: what a person brought is seen by nobody else.
+    A browser keeps the secret name, and no link does: what a person brought is seen by no other visitor.
     """
 
     def __init__(self, most_bytes: int = RELOAD_BYTES, seconds: float = RELOAD_SECONDS) -> None:

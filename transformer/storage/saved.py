@@ -50,7 +50,7 @@ class Saved:
     kept: int
     """How many times the folder had been brought up to date."""
     state: str
-    """As it was written; a view that nobody moves is paused."""
+    """As it was written; a view without a writer is paused."""
     can_go_on: bool
     """Whether the folder holds what the next training step needs."""
     damage: str

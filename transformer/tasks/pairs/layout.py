@@ -113,7 +113,7 @@ def _numbered(rows: Sequence[Sequence[str]]) -> bool:
 def _cells(line: str, separator: str) -> list[str]:
     """The cells of a line. In TSV quotation marks are plain characters.
 
-    Each line of CSV stands by itself: a mark that nobody closes would else swallow the lines after it.
+    Each line of CSV stands by itself: an unclosed quotation mark would else swallow the lines after it.
     """
     if separator == "\t" or '"' not in line:
         return line.split(separator)

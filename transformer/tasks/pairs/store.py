@@ -14,7 +14,7 @@ _LOCK = threading.Lock()  # two threads that keep the same pairs get the same on
 
 
 def keep(own: OwnPairs) -> OwnPairs:
-    """Make pairs findable by their digest, for as long as somebody holds what is returned.
+    """Make pairs findable by their digest, for as long as the returned object lives.
 
     Returns:
         The equal ones that are held already, where there are some.
@@ -27,7 +27,7 @@ def kept(digest: str) -> OwnPairs:
     """The pairs of a digest.
 
     Raises:
-        InputError: nobody holds them any more.
+        InputError: the server no longer has them.
     """
     with _LOCK:
         own = _KEPT.get(digest)

@@ -1,4 +1,4 @@
-"""Uploaded bytes as lines of text, text without what nobody sees, and how an upload is refused."""
+"""Uploaded bytes as lines of text, text without invisible characters, and how an upload is refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXPECTED = (
 )
 _MARKUP = re.compile(r'\s*(<([!?]|(html|head|body|table|div|tmx)\b)|(\[\s*)?\{\s*")', re.IGNORECASE)
 _NO_SIGNS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\ud800-\udfff\ufeff\ufffe\uffff]+")
-"""Controls that are no spaces, halves of characters, and what has no width: nobody sees or types them."""
+"""Invisible characters: controls that are no spaces, halves of characters, and what has no width."""
 
 
 def lines_of(name: str, data: bytes) -> list[str]:

@@ -12,7 +12,7 @@ from transformer.tasks.tokenizer import backend_of
 
 @dataclass(frozen=True, eq=False)
 class TokenizerFile:
-    """The content of one `tokenizer.json`; whoever holds this keeps it on the server."""
+    """The content of one `tokenizer.json`; as long as this object lives, the server has it."""
 
     content: str
     digest: str
@@ -36,7 +36,7 @@ def kept(digest: str | None) -> TokenizerFile:
     """The file of this digest.
 
     Raises:
-        InputError: nobody holds it any more.
+        InputError: the server no longer has it.
     """
     if digest is None:
         raise InputError(
