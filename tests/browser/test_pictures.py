@@ -168,6 +168,7 @@ def test_the_first_map_is_drawn_from_one_run_of_the_page(first_visit):
 
 def test_a_socket_that_was_cut_comes_back_and_tells_what_it_missed(visit):
     start(visit, LONG)
+    visit.until(lambda: visit.number("live_map", "step") > 30)  # the page that Start has drawn anew stands
     visit.page.evaluate("window.map = document.querySelector('.st-key-live_map svg.main-svg')")
     cut = "window.sockets.filter((one) => one.url.endsWith('/news') && one.readyState === 1)"
     assert visit.page.evaluate(f"{cut}.map((one) => one.close()).length") == 1
