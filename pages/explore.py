@@ -18,7 +18,7 @@ from pages.runs.run_list import run_list
 from pages.runs.take_away import take_away
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import selection
-from pages.shared.plain import refuse
+from pages.shared.plain import refuse_in
 from pages.shared.session import session
 from pages.shared.style import style
 from transformer.errors import InputError
@@ -73,11 +73,7 @@ def live(view: RunView) -> int | None:
             st.markdown(f"Step {wanted:,} has no snapshot: the model of step **{snapshot.step:,}** answers.")
         else:
             st.markdown(f"The model of step **{snapshot.step:,}** answers.")
-    with problem:
-        if refused:
-            refuse(refused)
-        else:
-            st.markdown("")
+    refuse_in(problem, refused)
     draw(view, snapshot, answer)
     selection.keep_in_link(word)
     return selection.answered(view)

@@ -27,10 +27,9 @@ from transformer.recording.view import ENDED, IDLE
 style()
 buttons = buttons_row()
 left, right = racing.racers()
-for asked, _ in take("start", "step"):
+observed = left.view.own is not None or right.view.own is not None  # their loops know nothing of this page
+for asked, _ in [] if observed else take("start", "step"):
     try:
-        if left.view.own or right.view.own:
-            continue
         left, right = racing.again(left, right)
         session.asked.pop(asked, None)
         racing.go(left, right, st.session_state.get("step_size") if asked == "step" else None)
@@ -40,8 +39,7 @@ lost_run("Choose a prepared race and press Start.")
 own = [run for run in (left, right) if ownership.owns(run)]
 going = [run for run in own if run.view.state not in ENDED] or own or [left]
 first = left.view.state == right.view.state == IDLE
-observed = left.view.own is not None or right.view.own is not None
-if observed:  # their training loops know nothing of this page
+if observed:
     buttons.page_link("train.py", label="Back to Watch", icon=":material/arrow_back:", query_params={})
 else:
     controls(
@@ -99,7 +97,7 @@ if not first:
         st.download_button(
             "The race as a page (HTML)",
             data=partial(_page, selection.on_screen()),
-            file_name=f"headlight-race-seed{left.config.seed}.html",
+            file_name=f"headlight-race-{left.view.stem}.html",
             mime="text/html",
             key="export_race",
             type="tertiary",

@@ -127,7 +127,7 @@ def watched() -> None:
             "ticket": data["runs"][next(iter(story.runs))]["ticket"],
             "plotly": plotly(),
             "seen": seen_of(anchor.view),
-            "fileName": f"headlight-seed{anchor.config.seed}",
+            "fileName": f"headlight-{anchor.view.stem}",
             "story": data | {"tells": tells, "notes": "notes" in st.query_params, "problem": session.problem},
         },
         on_chosen_change=move,

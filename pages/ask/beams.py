@@ -11,7 +11,7 @@ import streamlit as st
 from pages.ask.answers import RIGHT, as_written, short
 from pages.ask.asking import Draw, model_of
 from pages.player.figure import live_figure
-from pages.shared.plain import refuse
+from pages.shared.plain import refuse_in
 from transformer.errors import InputError
 from transformer.figures.picture import escaped
 from transformer.figures.tree import beam_tree
@@ -61,11 +61,7 @@ def beams_tab(run: Watched, word: str) -> Draw:
                 found = asked.beams(answer.question.text, width, penalty)
         except InputError as error:
             refused = str(error)
-        with problem:
-            if refused:
-                refuse(refused)
-            else:
-                st.markdown("")
+        refuse_in(problem, refused)
         if found is None:
             verdict.markdown("")
             for place in (tree, table):

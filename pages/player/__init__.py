@@ -90,7 +90,7 @@ def player(
             "seen": seen_of(view),
             "heard": session.heard,
             "mayFollow": ownership.may_follow(),
-            "fileName": f"headlight-seed{view.config.seed}",
+            "fileName": f"headlight-{view.stem}",
             "first": {
                 "word": word,
                 "kind": session.kind if session.kind in kinds else kinds[0],

@@ -54,7 +54,6 @@ def own_model(run: Watched, row: DeltaGenerator) -> None:
             run.view,
             word=chosen_word(run),
             mass=f"<b>{AIMS[FOCUS].title}</b>, by head and step. Above the dashed line the pattern is clear.",
-            fileName="headlight-own-model",
         )
         selection.keep_in_link()
 

@@ -44,5 +44,4 @@ def _opened() -> None:
         return
     keyring.hold(run.id, token)
     selection.choose(run)
-    if run.view.own is None:
-        fill(run.config)
+    fill(run)

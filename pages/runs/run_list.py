@@ -121,5 +121,4 @@ def _label(view: RunFacts, differs: str) -> str:
 def _show(id_: str) -> None:
     if run := REGISTRY.get(id_):
         selection.choose(run)
-        if run.view.own is None:
-            fill(run.config)
+        fill(run)

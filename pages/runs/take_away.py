@@ -35,7 +35,7 @@ def take_away(run: Watched, word: str) -> None:
             f"This run so far, for “{plain(word)}” and the large head. Page, GIF and filmstrip state how "
             "many frames they hold."
         )
-        name = "headlight-own-model" if view.own else f"headlight-seed{view.config.seed}"
+        name = f"headlight-{view.stem}"
         of_word = name + "-" + re.sub(r"\W+", "-", word)[:40].strip("-")
         filmed, written = film_problem(view, word), OWN if view.own else script_problem(view.config)
         problems = {"export_gif": filmed, "export_strip": filmed, "export_script": written}

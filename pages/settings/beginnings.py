@@ -39,16 +39,19 @@ def base_of(config: RunConfig) -> RunConfig:
     return with_task(beginning(name, config.model.topology, published=config.published), config.train.task)
 
 
-def fill(config: RunConfig) -> None:
-    """Put a configuration into the widgets; call it before they are drawn."""
+def fill(run: Watched) -> None:
+    """Put the settings of a run into the widgets, before they are drawn; a user's own model has none."""
+    if run.view.own is not None:
+        return
+    config = run.config
     st.session_state.update(values_of(config))
     st.session_state["preset"] = config.recipe if config.recipe in PRESETS else DEFAULT_PRESET
 
 
 def fill_once(run: Watched | None) -> None:
     """Put the settings of a shared link's run into the widgets, on the first page that has them."""
-    if run is not None and run.view.own is None and not session.settings_filled:
-        fill(run.config)
+    if run is not None and not session.settings_filled:
+        fill(run)
     session.settings_filled = True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$:<>&@=])")
 
@@ -17,3 +18,12 @@ def plain(text: str) -> str:
 def refuse(message: object) -> None:
     """Say why something cannot be used; the message may quote what was typed."""
     st.error(plain(str(message)), width="stretch")
+
+
+def refuse_in(place: DeltaGenerator, message: str) -> None:
+    """Say it in a place of the page, or empty the place where there is nothing to say."""
+    with place:
+        if message:
+            refuse(message)
+        else:
+            st.markdown("")

@@ -101,6 +101,13 @@ def test_every_number_of_every_step_is_a_curve(toy, watched, kept):
     assert list(metrics.table())[-1] == "accuracy"
 
 
+def of_function(watched, attention):
+    """Watch a model whose attention a function gives; every step may be recorded."""
+    watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=attention, share=1.0)
+    watch._began -= 1e6  # nothing is too dear
+    return watch
+
+
 class Clock:
     """Time that passes by what is done."""
 
@@ -134,13 +141,7 @@ def test_watching_takes_its_share_of_the_time_and_is_dense_at_first(watched, mon
 
 
 def test_a_long_training_is_recorded_ever_more_sparsely(watched, kept):
-    watch = watched(
-        nn.Linear(1, 1),
-        {"x": torch.zeros(1)},
-        attention=lambda model, inputs: {"mine": torch.full((1, 2, 3, 3), 1 / 3)},
-        share=1.0,
-    )
-    watch._began -= 1e6  # nothing is too dear
+    watch = of_function(watched, lambda model, inputs: {"mine": torch.full((1, 2, 3, 3), 1 / 3)})
     for step in range(1, 2_001):
         watch.step(step)
     watch.close()
@@ -253,8 +254,7 @@ def test_a_model_that_begins_to_fail_keeps_what_was_recorded(watched, kept):
             raise RuntimeError("out of memory")
         return {"mine": torch.full((1, 2, 3, 3), 1 / 3)}
 
-    watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=fails, share=1.0)
-    watch._began -= 1e6  # nothing is too dear
+    watch = of_function(watched, fails)
     for step in range(1, 9):
         watch.step(step, loss=2.0)
     watch.close()
@@ -387,13 +387,7 @@ def test_each_example_of_a_batch_has_its_own_tokens(watched, kept):
 
 
 def test_a_training_that_goes_on_from_a_late_step_is_dense_at_first_too(watched, kept):
-    watch = watched(
-        nn.Linear(1, 1),
-        {"x": torch.zeros(1)},
-        attention=lambda model, inputs: {"mine": torch.full((1, 2, 3, 3), 1 / 3)},
-        share=1.0,
-    )
-    watch._began -= 1e6  # nothing is too dear
+    watch = of_function(watched, lambda model, inputs: {"mine": torch.full((1, 2, 3, 3), 1 / 3)})
     for step in range(50_000, 50_050):
         watch.step(step)
     watch.close()

@@ -68,9 +68,7 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
     size = _lay_out(figure, axes, maps)
     title = f"{head_title(frames[-1], site, head)} · “{shortened(word, LONGEST)}”"
     _write(figure, 40, title, fitting_size(title, 28, INSIDE - 220))
-    about = f"{_axes_of(maps[0])} · seed {view.config.seed} · {share_of(view, frames)}"
-    if view.own is not None:
-        about = f"{_axes_of(maps[0])} · {share_of(view, frames)}"
+    about = " · ".join(filter(None, (_axes_of(maps[0]), view.seeded, share_of(view, frames))))
     _write(figure, HEIGHT - 24, about, fitting_size(about, 16, INSIDE - LEGEND / 2))
     canvas.draw()
     empty = with_tokens = canvas.copy_from_bbox(figure.bbox)
@@ -209,7 +207,8 @@ def filmstrip_png(view: RunView, *, word: str, site: str, head: int) -> bytes:
         axes.set_anchor("N")
         axes.set_title(f"step {frame.step:,}\n{_right(view, frame)}", **type_of(16))
     draw_legend(figure, list(all_axes), maps)
-    heading = f"{head_title(frames[-1], site, head)} · “{shortened(word, LONGEST)}” · seed {view.config.seed}"
+    titled = head_title(frames[-1], site, head), f"“{shortened(word, LONGEST)}”", view.seeded
+    heading = " · ".join(filter(None, titled))
     under = f"{share_of(view, frames)} · {_axes_of(maps[0])}"
     figure.suptitle(f"{heading}\n{under}", x=0.01, ha="left", **type_of(20))
     file = io.BytesIO()

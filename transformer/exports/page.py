@@ -7,7 +7,7 @@ import gzip
 import html
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from transformer.insight.aims import AIMS
 from transformer.insight.names import examples_of
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
-from transformer.recording.chunk import Chunk, joined
+from transformer.recording.chunk import Chunk, together
 from transformer.recording.frames import Frames, nearest_step
 from transformer.recording.view import RunView
 
@@ -78,12 +78,12 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
             "pinned": [site, head],
             "step": None,
         },
-        "fileName": f"headlight-seed{view.config.seed}",
+        "fileName": f"headlight-{view.stem}",
         "mass": f"<b>{AIMS[view.frame.aim].title}</b>, by head and step. Above the dashed line the pattern "
         "is clear.",
     }
     task = view.config.train.task
-    title = view.own.name if view.own else f"{examples_of(task)}, {task}, seed {view.config.seed}"
+    title = view.own.name if view.own else f"{examples_of(task)}, {task}, {view.seeded}"
     return _page(data, title, f"{_facts(view)} · {share_of(view, shown.frames)}", view.reason)
 
 
@@ -100,15 +100,15 @@ def race_page(views: Sequence[RunView], race: dict[str, Any], first: dict[str, A
     if any(view.frame is None for view in views):
         raise InputError("Nothing has been recorded yet; wait until the untrained models are shown.")
     shown = [fitting(view, len(views)) for view in views]
-    seed = views[0].config.seed
     data = {
         "runs": [_carried(one) for one in shown],
         "first": first,
         "race": race,
-        "fileName": f"headlight-race-seed{seed}",
+        "fileName": f"headlight-race-{views[0].stem}",
     }
     facts = " | ".join(f"{name}: {_facts(view)}" for name, view in zip(race["names"], views, strict=True))
-    return _page(data, f"{race['names'][0]} against {race['names'][1]}, seed {seed}", facts)
+    title = ", ".join(filter(None, (f"{race['names'][0]} against {race['names'][1]}", views[0].seeded)))
+    return _page(data, title, facts)
 
 
 def _carried(shown: RunView) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def fitting(view: RunView, parts: int = 1) -> RunView:
     """
     frames = view.frames.thinned({moment.step for moment in view.moments}, ROOM // parts)
     records = [one for one in frames.records if not isinstance(one, Chunk)]
-    chunks = [chunk for word in frames.words for chunk in _together(frames.chunks_of(word))]
+    chunks = [chunk for word in frames.words for chunk in together(frames.chunks_of(word), TOGETHER)]
     whole = Frames([*chunks, *records], numbers=view.metrics.at, aim=frames[-1].aim)
     return replace(view, id="", frames=whole)  # anyone with the id can watch the run
 
@@ -182,19 +182,6 @@ def pictures(view: RunView, word: str) -> dict[str, Any] | None:
             break
         found[step] = made
     return {"word": word, "steps": found} if found else None
-
-
-def _together(chunks: tuple[Chunk, ...]) -> Iterator[Chunk]:
-    """Chunks that continue each other as fewer, longer ones."""
-    waiting: list[Chunk] = []
-    for chunk in chunks:
-        n = sum(len(one.steps) for one in waiting) + len(chunk.steps)
-        if waiting and (n > TOGETHER or not chunk.continues(waiting[0])):
-            yield joined(waiting)
-            waiting = []
-        waiting.append(chunk)
-    if waiting:
-        yield joined(waiting)
 
 
 def modules() -> str:

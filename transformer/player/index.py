@@ -74,7 +74,6 @@ class Index:
         self._said: dict[str, Any] = {}  # what changes, as it was said last
         self._basis: tuple[object, ...] = ()  # where that is another, all is said anew
         self._at_once: tuple[object, ...] = ()  # what is not waited with
-        self._own = False  # whether what is right is not known here
         self._reach: tuple[int, ...] = ()  # of each word the first step
         self._due_at = -math.inf
 
@@ -157,12 +156,12 @@ class Index:
 
     def _describe(self, view: RunView) -> None:
         """Make the segments that are new; the newest one may have been measured further meanwhile."""
-        self._own = view.own is not None
         steps = segment_steps(view)
         newest = max(self._segments, default=-1)
         for step in steps:
             if step >= newest or step not in self._segments:
-                self._segments[step] = self._described(view.frames.of_step(step), step)
+                frame = view.frames.of_step(step)
+                self._segments[step] = self._described(frame, step, own=view.own is not None)
         self._segments = {step: self._segments[step] for step in steps}
 
     def _parts(self, view: RunView) -> dict[str, Any]:
@@ -189,8 +188,8 @@ class Index:
             "mass": drawn(score_picture(view, frames[-1].aim, reading_sites(frames[-1].axes))),
         }
 
-    def _described(self, frame: Frame, step: int) -> dict[str, Any]:
-        off, own = frame.interventions.ablated, self._own
+    def _described(self, frame: Frame, step: int, *, own: bool) -> dict[str, Any]:
+        off = frame.interventions.ablated
         return {
             "from": step,
             "right": self._text("" if own else words_right(frame, self._config.train.task)),

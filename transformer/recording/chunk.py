@@ -6,10 +6,10 @@ for all of its steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from math import isfinite, prod
+from math import inf, isfinite, prod
 from typing import Any
 
 import msgspec
@@ -96,6 +96,19 @@ def joined(chunks: Sequence[Chunk]) -> Chunk:
         predicted=np.concatenate(predicted),
         maps={site: np.concatenate([chunk.maps[site] for chunk in chunks]) for site in chunks[0].maps},
     )
+
+
+def together(chunks: Iterable[Chunk], most: float = inf) -> Iterator[Chunk]:
+    """Chunks of one word that continue each other as fewer, longer ones, of so many steps at most."""
+    waiting: list[Chunk] = []
+    for chunk in chunks:
+        n = sum(len(one.steps) for one in waiting) + len(chunk.steps)
+        if waiting and (n > most or not chunk.continues(waiting[0])):
+            yield joined(waiting)
+            waiting = []
+        waiting.append(chunk)
+    if waiting:
+        yield joined(waiting)
 
 
 def coded(weights: Array, may: Array) -> Array:

@@ -139,6 +139,16 @@ class RunView(RunFacts):
         )
 
     @property
+    def seeded(self) -> str:
+        """Its seed, in words; empty for a model of the user's own."""
+        return "" if self.own else f"seed {self.config.seed}"
+
+    @property
+    def stem(self) -> str:
+        """What the names of its files have in common."""
+        return "own-model" if self.own else f"seed{self.config.seed}"
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """Kinds of attention that the model has; the first is shown first."""
         if self.own is None:

@@ -87,13 +87,11 @@ def read_run_file(folder: Path) -> RunFile:
     except OSError as error:
         raise InputError(f"{folder} is not a saved run: {RUN} cannot be read ({error.strerror}).") from error
     try:
-        said = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-        version = bytes(said["format"])
+        version = bytes(msgspec.json.decode(text, type=dict[str, msgspec.Raw])["format"])
         run = None
         if version == str(FORMAT).encode():
-            text = _without_what_went(text)
-            said = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-            run = msgspec.json.decode(text, type=RunFile)
+            said = _of_now(msgspec.json.decode(text))
+            run = msgspec.convert(said, RunFile)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{folder} is not a saved run: {RUN} is damaged ({error}).") from error
     if run is None:
@@ -102,13 +100,12 @@ def read_run_file(folder: Path) -> RunFile:
             f"{FORMAT}. Open it with the version that made it, or train it again."
         )
     # A setting that does not exist is told, also one whose name is no text.
-    RunConfig.from_json(bytes(said["config"]).decode(errors="replace"))
+    RunConfig.from_dict(said["config"])
     return run
 
 
-def _without_what_went(text: bytes) -> bytes:
-    """`run.json` of an earlier version without the settings that went; a task that went has a sentence."""
-    said = msgspec.json.decode(text)
+def _of_now(said: dict[str, Any]) -> dict[str, Any]:
+    """What `run.json` of an earlier version says, without the settings and the task that went."""
     config = said["config"]
     train = config.get("train") if isinstance(config, dict) else None
     if isinstance(train, dict):
@@ -116,7 +113,7 @@ def _without_what_went(text: bytes) -> bytes:
             train.pop(name, None)
         if train.get("task") == "numbers":
             said |= {"config": RunConfig().to_dict(), "own": msgspec.to_builtins(NUMBERS)}
-    return msgspec.json.encode(said)
+    return said
 
 
 def as_parquet(metrics: Metrics) -> bytes:

@@ -29,7 +29,7 @@ from transformer.errors import InputError
 from transformer.insight.moments import Moments
 from transformer.insight.scores import FOCUS, clearest_head, pattern_scores
 from transformer.interventions import NOTHING
-from transformer.recording.chunk import Chunk, coded, joined
+from transformer.recording.chunk import Chunk, coded, together
 from transformer.recording.frame import Array, Axes, Measurement, Word
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
@@ -110,16 +110,15 @@ class Watch:
         self._model, self._inputs, self._attention = unwrapped(model), inputs, attention
         self._sites = (sites,) if isinstance(sites, str) else sites
         self._share, self._tokens, self._out = share, tokens or {}, Path(out)
-        self._batches: dict[
-            str, tuple[str, int | None]
-        ] = {}  # word to its input, and which example of a batch
+        # Word to its input, and which example of a batch it is.
+        self._batches: dict[str, tuple[str, int | None]] = {}
         self._words: dict[str, Word] = {}
         self._axes: dict[str, Axes] = {}
         self._heads = 0
         self._archive: Archive | None = None
-        self._pending: list[Recorded] = []
+        self._pending: dict[str, list[Chunk]] = {}  # of each word, until the folder is next written
+        self._measured: list[Measurement] = []  # the same
         self._moments = Moments()
-        self._losses: tuple[list[int], list[float]] = [], []
         self._recorded = self._next = self._next_measured = self._begun_at = -1
         self._first: Named | None = None
         self._failures = 0  # of opening: a model may be moved to its device after it is given to Watch
@@ -206,6 +205,12 @@ class Watch:
     def _view(self) -> RunView:
         return self._published.view
 
+    @property
+    def _own(self) -> OwnModel:
+        own = self._view.own
+        assert own is not None
+        return own
+
     # What is seen.
 
     def _observed(self) -> Named:
@@ -244,7 +249,8 @@ class Watch:
         first = next(iter(maps.values()))
         heads = self._heads or Counter(len(of) for of in first.values()).most_common(1)[0][0]
         left, total = {}, 0
-        for site in self._axes or dict.fromkeys(site for of in maps.values() for site in of):
+        wanted = self._axes or dict.fromkeys(site for of in maps.values() for site in of)
+        for site in wanted:
             shapes = [of[site].shape if site in of else None for of in maps.values()]
             size = sum(2 * math.prod(shape or ()) for shape in shapes)
             if None in shapes:
@@ -253,13 +259,12 @@ class Watch:
                 left[site] = f"it has {heads} heads, and at most {MOST_HEADS} can be shown"
             elif any(shape is not None and shape[0] != heads for shape in shapes):
                 left[site] = f"it has {shapes[0] and shapes[0][0]} heads, and the others have {heads}"
-            elif self._words and not self._has_shape(site, maps):
+            elif self._axes and not self._has_shape(site, maps):
                 left[site] = f"its shape is now {shapes[0]}; give Watch inputs of a fixed size"
             elif total + size > MOST_BYTES:
                 left[site] = f"a step would take more than {MOST_BYTES // 2**20} MB; name fewer in `sites`"
             else:
                 total += size
-        wanted = self._axes or dict.fromkeys(site for of in maps.values() for site in of)
         shown = {word: {site: of[site] for site in wanted if site not in left} for word, of in maps.items()}
         some = next(iter(shown.values()))
         if gone := [site for site in self._axes if site not in some]:
@@ -275,8 +280,8 @@ class Watch:
         return shown
 
     def _has_shape(self, site: str, maps: Named) -> bool:
-        axes = self._axes.get(site)
-        return axes is not None and all(
+        axes = self._axes[site]
+        return all(
             maps[text][site].shape[1:] == (len(word.tokens(axes.query)), len(word.tokens(axes.key)))
             for text, word in self._words.items()
         )
@@ -307,6 +312,7 @@ class Watch:
                 labels[text] = labels_of(text, maps, ())
         self._axes = grouped(first, labels)
         self._words = {text: word_of(text, self._axes, labels[text]) for text in first}
+        self._pending = {text: [] for text in first}
         if unknown := [name for name in self._tokens if name not in self._inputs]:
             self._say(InputError(f"tokens: there is no input {unknown[0]!r}.", "tokens"))
         as_parquet(Metrics())  # loads what writes tables, before it could count as the cost of writing one
@@ -359,13 +365,10 @@ class Watch:
             self._begin(step, numbers)
         self.last_step = step
         seconds = time.monotonic() - self._began - self._in_loop
-        known = {name: self._number(name, value) for name, value in numbers.items() if self._has_curve(name)}
-        number = self._number("loss", loss)
         if len(self._view.metrics) < DENSE_ROWS or step % SPARSE_ROWS == 0:
-            self._view.metrics.append(step=step, loss=number, seconds=max(seconds, 0.0), **known)
-        if math.isfinite(number):
-            self._losses[0].append(step)
-            self._losses[1].append(number)
+            drawn = {"loss": loss} | {name: one for name, one in numbers.items() if self._has_curve(name)}
+            known = {name: self._number(name, value) for name, value in drawn.items()}
+            self._view.metrics.append(step=step, seconds=max(seconds, 0.0), **known)
         if self._due(step):
             self._look(step)
         if begins or (self._archive.due and time.monotonic() >= self._write_at):
@@ -395,8 +398,7 @@ class Watch:
         assert self._archive is not None
         curves = tuple(name for name in numbers if plain_name(name) == name and name not in RESERVED)
         curves, self._begun_at = curves[:MOST_CURVES], step
-        own = replace(self._view.own or OwnModel(name=""), curves=curves)
-        self._published.publish(own=own, metrics=Metrics(curves))
+        self._published.publish(own=replace(self._own, curves=curves), metrics=Metrics(curves))
         if step > 0 and self._first is not None:
             self._record(step - 1, self._first)
         self._first = None
@@ -404,8 +406,7 @@ class Watch:
         self._archive.begin(self._view, None, Weights(), lambda: words)
 
     def _has_curve(self, name: str) -> bool:
-        own = self._view.own
-        known = own is not None and name in own.curves
+        known = name in self._own.curves
         if not known and name in RESERVED:
             self._say(
                 InputError(f"{name} is not drawn: Watch has a curve of this name; choose another name.")
@@ -440,7 +441,7 @@ class Watch:
         for text, word in self._words.items():
             of = open_maps[text]
             codes = {site: coded(np.nan_to_num(w)[None], ~np.isnan(w)) for site, w in of.items()}
-            self._pending.append(
+            self._pending[text].append(
                 Chunk(
                     word=word,
                     axes=dict(self._axes),
@@ -458,7 +459,7 @@ class Watch:
             scores = {site: pattern_scores([of[site] for of in open_maps.values()]) for site in self._axes}
             focus = {site: of[FOCUS] for site, of in scores.items()}
             self._clearest, _ = clearest_head(focus, self._clearest)
-            self._pending.append(Measurement(step=step, head_scores=scores, clearest=self._clearest))
+            self._measured.append(Measurement(step=step, head_scores=scores, clearest=self._clearest))
             self._moments.roles(step, scores)
 
     def _open_cells(self, site: str, weights: Array) -> Array:
@@ -470,13 +471,19 @@ class Watch:
 
     def _publish(self, **more: Any) -> None:
         """Put together what was recorded since, and show it."""
-        new, self._pending = _together(self._pending), []
-        self._moments.losses(np.array(self._losses[0]), np.array(self._losses[1]))
+        pending, self._pending = self._pending, {text: [] for text in self._words}
+        new: list[Recorded] = [
+            *self._measured,
+            *(one for series in pending.values() for one in together(series)),
+        ]
+        self._measured = []
+        steps, losses = self._view.metrics.columns("step", "loss")
+        known = np.isfinite(losses)
+        self._moments.losses(steps[known], losses[known])
         moments = self._moments.found
         turned = next(((m.step, m.site, m.head) for m in moments if m.site is not None), None)
         frames = self._view.frames.extended(new, self._view.metrics.at) if new else self._view.frames
         frames = frames.thinned({moment.step for moment in moments}, MEMORY_LIMIT)
-        own = replace(self._view.own or OwnModel(name=""), problem=self.problem)
         self._published.publish(
             **{
                 "step": max(self.last_step, 0),
@@ -485,7 +492,7 @@ class Watch:
                 "frames": frames,
                 "moments": moments,
                 "turned_at": turned,
-                "own": own,
+                "own": replace(self._own, problem=self.problem),
                 **more,
             }
         )
@@ -506,22 +513,6 @@ class Watch:
 def _reads_ahead(site: str, maps: Named) -> bool:
     """Whether some row of some word looks at later columns."""
     return any(np.nan_to_num(np.triu(of[site], 1)).any() for of in maps.values())
-
-
-def _together(records: Sequence[Recorded]) -> list[Recorded]:
-    """Chunks of a word that continue each other as one; the rest as it is."""
-    waiting: dict[str, list[Chunk]] = {}
-    found: list[Recorded] = []
-    for one in records:
-        if not isinstance(one, Chunk):
-            found.append(one)
-            continue
-        series = waiting.setdefault(one.word.text, [])
-        if series and not one.continues(series[0]):
-            found.append(joined(series))
-            series.clear()
-        series.append(one)
-    return [*found, *(joined(series) for series in waiting.values() if series)]
 
 
 def _free_folder(out: Path) -> tuple[Archive, Path]:
