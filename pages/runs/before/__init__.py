@@ -20,12 +20,12 @@ _component = st.components.v2.component(_KEY, js=loading("before"))
 def before() -> None:
     """Ask the browser, in a session that knows of no run; what it tells runs the page again."""
     with st.sidebar.container():  # empty or not: what comes below keeps its place
-        if session.run is None and "run" not in st.query_params:
+        if not session.known_runs and "run" not in st.query_params:
             _component(key=_KEY, height="content", on_named_change=_go_on)
 
 
 def _go_on() -> None:
     named = dict(parse_qsl(str(heard(_KEY, "named")).removeprefix("?")))
-    if session.run is None and "run" in named:
+    if not session.known_runs and "run" in named:
         st.query_params.update({name: value for name, value in named.items() if name in LINKED})
         stand_as_linked()
