@@ -85,6 +85,8 @@ class Watcher:
         return self.page.locator(f".st-key-{key} button").first
 
     def type(self, key: str, text: str) -> None:
+        """Type into a box of a page that stands: one that is being drawn may take the box away."""
+        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
         box = self.page.locator(f".st-key-{key} input")
         box.fill(text)
         box.press("Enter")
