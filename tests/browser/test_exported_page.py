@@ -18,6 +18,8 @@ from transformer.exports.page import html_page, race_page
 from transformer.figures.race import race_curves, race_look
 from transformer.insight.moments import Moment
 from transformer.interventions import Block, Interventions
+from transformer.recording.chunk import Chunk
+from transformer.recording.frames import Frames
 from transformer.recording.view import RunView
 from transformer.runs import demo
 from transformer.runs.run import Run
@@ -352,6 +354,30 @@ def test_a_page_of_a_race_shows_both_runs_at_one_step_and_their_difference(view,
     assert "ended at step 5" in str(offline.plot("race_right", "gd.layout.title.text"))
     assert "step 8" in str(offline.plot("race_left", "gd.layout.title.text"))
     run.close()
+
+
+def test_by_steps_a_race_stands_only_where_both_runs_were_recorded(view, offline, tmp_path):
+    records = []
+    for one in view.frames.records:
+        if not isinstance(one, Chunk):
+            records += [one] * (one.step % 3 == 0)
+        elif some := [i for i, step in enumerate(one.steps) if step % 3 == 0]:
+            records.append(one.at(some))
+    sparse = Frames(records, numbers=view.metrics.at, aim=view.frames[-1].aim)
+    race = {"names": ["all", "every third"], "says": "", "clock": "steps"}
+    race |= {"look": race_look(), "curves": race_curves("words")}
+    first = {"word": "banana", "kind": "cross", "pinned": None, "step": 0}
+    content = race_page((view, replace(view, frames=sparse)), race, first)
+    file = tmp_path / "run.html"
+    file.write_text(content, encoding="utf-8")
+    offline.page.goto(file.as_uri())
+    slider = offline.page.get_by_role("slider", name="Step")
+    for step in (0, 3, 6):
+        offline.page.wait_for_selector(f".headlight-player[data-step='{step}']")
+        for side in ("left", "right"):
+            title = offline.page.locator(f".st-key-race_{side} .over p")
+            expect(title).to_contain_text(f"step {step}")
+        slider.press("ArrowRight")
 
 
 def test_by_seconds_each_run_of_a_race_is_shown_at_its_last_step_within_them(view, offline, tmp_path):

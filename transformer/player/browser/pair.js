@@ -86,6 +86,7 @@ export class Pair {
       if (time > end) return;
       while (right[clock][place + 1] <= time) place += 1;
       const over = right[clock].at(-1) < time && !this.goesOn(this.sides[1]);
+      if (clock === "steps" && right.steps[place] !== step && !over) return; // one run may be recorded less often
       line.push({ at: step, steps: [step, right.steps[place]], seconds: left.seconds[i], over: [false, over] });
     });
     if (this.goesOn(this.sides[0])) return this.held(line);
