@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -53,6 +53,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
             if CHROMIUM is None and not REQUIRED:
                 item.add_marker(pytest.mark.skip(reason="no chromium on the PATH; install Debian's package"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the report of a failed test what its page showed."""
+    report = yield
+    watcher = item.funcargs.get("visit")
+    if report.failed and call.when == "call" and isinstance(watcher, Watcher):
+        text = watcher.page.locator("body").inner_text()
+        report.sections.append(("page", "\n".join([watcher.page.url, *watcher.errors, text])))
+    return report
 
 
 HANDSHAKE = 'WebSocket is not connected. Need to call "accept" first.'
