@@ -16,6 +16,8 @@ _ENDS = 12
 _TICKS = (-1.0, -0.25, 0.0, 0.25, 1.0)
 _LEGEND = 0.4
 """Share of a map's width that its legend takes."""
+_END = 0.93
+"""Where a legend ends, in shares of the width: half of its last label stands behind it."""
 _BETWEEN = 0.1
 """Share of the width that lies between both panels of the curves."""
 
@@ -32,7 +34,7 @@ def race_look() -> dict[str, Part]:
         | ABOVE
         | {
             "xref": "paper",
-            "x": 0.93,
+            "x": _END,
             "len": _LEGEND + 0.1,
             "tickvals": [math.copysign(math.sqrt(abs(tick)), tick) for tick in _TICKS],
             "ticktext": [f"{100 * tick:+.0f}" if tick else "0" for tick in _TICKS[:-1]] + ["+100%"],
@@ -44,6 +46,7 @@ def race_look() -> dict[str, Part]:
             "tickvals": [math.sqrt(weight) for weight in ticks],
             "ticktext": [colors.WEIGHT_TICKS[weight] for weight in ticks],
             "xref": "paper",
+            "x": _END,
             "len": _LEGEND,
         },
         "cells": {
