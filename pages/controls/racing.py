@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -44,10 +46,7 @@ def racers() -> tuple[Watched, Watched]:
     if session.prepared is None:
         _prepare(DEFAULT_RACE)
     race = RACES[session.prepared]
-    left, right = drafts.draft(race.left, entry="left_draft"), drafts.draft(race.right, entry="right_draft")
-    assert left is not None
-    assert right is not None
-    return left, right
+    return drafts.draft(race.left, entry="left_draft"), drafts.draft(race.right, entry="right_draft")
 
 
 def again(left: Watched, right: Watched) -> tuple[Watched, Watched]:
@@ -129,9 +128,7 @@ def race_against(run: Watched) -> None:
             "The other run",
             [*named] if own else ["", *named],
             key="race_other",
-            help="Show a run of the list beside this one, or train another model."
-            if not own
-            else "Show a run of the list beside this one.",
+            help="A run of the list is shown beside this one; a new run trains.",
             format_func=lambda id_: named.get(id_, "a new run with one change"),
         )
         asked: Any = against
@@ -163,17 +160,14 @@ def race_against(run: Watched) -> None:
 def _value(run: Watched, name: str) -> Any:
     """Draw the widget of the other value of a setting, and read it."""
     now, limit = run.config.flat()[name], RunConfig.limit_of(name)
-    options = getattr(limit, "options", ())
     key = f"race_value_{name}"
     label = f"{SETTING_NAMES[name]}: {said(name, now)} →"
     if name in ("causal_mask", "padding_mask"):
         other = not run.config.model.masks[name.removesuffix("_mask")]
         st.caption(f"{label} {said(name, other)}")
         return other
-    if options:
-        return st.selectbox(
-            label, [one for one in options if one != now], key=key, format_func=lambda one: said(name, one)
-        )
+    if options := [one for one in getattr(limit, "options", ()) if one != now]:
+        return st.selectbox(label, options, key=key, format_func=partial(said, name))
     step = 1 if isinstance(now, int) else 0.001
     return st.number_input(
         label, value=now, step=step, key=key, help=str(limit), format=None if step == 1 else "%.4g"
@@ -212,11 +206,11 @@ def names_of(left: RunConfig, right: RunConfig) -> list[str]:
     names = told_apart([left, right])
     if left.recipe != right.recipe and len(distinct(left, right)) > 2:
         names = [left.recipe, right.recipe]
-    return (
-        names
-        if names[0] != names[1]
-        else [f"{side}: {name}" for side, name in zip(("left", "right"), names, strict=True)]
-    )
+    return names if names[0] != names[1] else _by_side(names)
+
+
+def _by_side(names: Sequence[str]) -> list[str]:
+    return [f"{side}: {name}" for side, name in zip(("left", "right"), names, strict=True)]
 
 
 def differs_in(left: RunConfig, right: RunConfig) -> str:
@@ -227,28 +221,22 @@ def differs_in(left: RunConfig, right: RunConfig) -> str:
     return f"{line or 'nothing differs'} · {batches}"
 
 
-def _called(*runs: Watched) -> list[str]:
-    """What each run is called, where a model of the user's own is among them."""
-    return [one.view.name or (one.view.own.name if one.view.own else one.config.recipe) for one in runs]
-
-
 def look(left: Watched, right: Watched) -> dict[str, Any]:
     """What a player needs to show two runs beside each other."""
+    examples = None
     if left.view.own or right.view.own:
-        names = [
-            f"{side}: {label}" for side, label in zip(("left", "right"), _called(left, right), strict=True)
-        ]
-        return {
-            "names": [html.escape(name) for name in names],
-            "says": "<b>Two recordings beside each other.</b> Nothing is known here of how they differ.",
-            "look": race_look(),
-            "curves": race_curves(None),
-        }
-    chosen = RACES.get(session.prepared or "")
-    differs = html.escape(differs_in(left.config, right.config))
+        views = left.view, right.view
+        names = _by_side([view.name or (view.own.name if view.own else view.config.recipe) for view in views])
+        says = "<b>Two recordings beside each other.</b> Nothing is known here of how they differ."
+    else:
+        configs = left.config, right.config
+        names, examples = names_of(*configs), examples_of(left.config.train.task)
+        known = [race.look_for for race in RACES.values() if (race.left, race.right) == configs]
+        differs = html.escape(differs_in(*configs))
+        says = f"<b>{differs[0].upper()}{differs[1:]}.</b> {''.join(known)}"
     return {
-        "names": names_of(left.config, right.config),
-        "says": f"<b>{differs[0].upper()}{differs[1:]}.</b> {chosen.look_for if chosen else ''}",
+        "names": [html.escape(name) for name in names],
+        "says": says,
         "look": race_look(),
-        "curves": race_curves(examples_of(left.config.train.task)),
+        "curves": race_curves(examples),
     }

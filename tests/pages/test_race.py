@@ -43,6 +43,8 @@ def test_the_page_opens_with_the_untrained_models_of_the_first_prepared_race_and
     visitor.once(lambda: min(left.view.step, right.view.step) > 3)
     assert [run.config.model.masks["causal"] for run in (left, right)] == [True, False]
     assert left.turns is right.turns is not None
+    viewer = visit({"run": left.id, "race": right.id}, page="race")
+    assert "Without the mask" in viewer.player["race"]["says"]
     visitor.press("run_pause").once(lambda: left.view.state == right.view.state == "paused")
     visitor.look().press("run_start").once(lambda: left.view.state == right.view.state == "training")
     visitor.look().press("run_stop").once(lambda: left.view.state == right.view.state == "stopped")
@@ -51,17 +53,10 @@ def test_the_page_opens_with_the_untrained_models_of_the_first_prepared_race_and
     assert {one.id for one in again}.isdisjoint({left.id, right.id})
     assert [one.config for one in again] == [left.config, right.config]
     visitor.press("run_stop")
-    visitor.at.radio(key="prepared_race").set_value("Pre-norm against post-norm")
-    visitor.look()
-    assert visitor.player["race"]["names"] == ["place of the norm pre", "place of the norm post"]
-    assert "race" not in visitor.at.query_params
-
-
-def test_another_prepared_race_shows_its_two_models(visit):
-    visitor = visit({}, page="race")
     visitor.at.radio(key="prepared_race").set_value("4 heads against 1")
     visitor.look()
     assert visitor.player["race"]["names"] == ["heads 4", "heads 1"]
+    assert "race" not in visitor.at.query_params
     assert REGISTRY.get(visitor.player["race"]["run"]).config == RACES["4 heads against 1"].right
 
 
