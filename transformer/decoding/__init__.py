@@ -5,14 +5,13 @@ from __future__ import annotations
 from transformer.decoding.beam import GREEDY, Decoding, beam
 from transformer.decoding.greedy import Written, greedy
 from transformer.decoding.spelling import GenerationResult, spell, write
-from transformer.decoding.tree import Beams, BeamTree, Candidate, Hypothesis, beam_tree, beams_of
+from transformer.decoding.tree import Beams, BeamTree, Candidate, beam_tree, beams_of
 
 __all__ = [
     "GREEDY",
     "BeamTree",
     "Beams",
     "Decoding",
-    "Hypothesis",
     "Candidate",
     "GenerationResult",
     "Written",

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 from transformer.figures import colors
 from transformer.figures.parts import BARE, Part, axis_title, texts, titled
 from transformer.figures.picture import Picture, escaped
+from transformer.hypothesis import CHOSEN, FINISHED, KEPT, PRUNED, Hypothesis
 
-PRUNED, KEPT, FINISHED, CHOSEN = "pruned", "kept", "finished", "chosen"
 LOOKS: dict[str, Part] = {
     PRUNED: {"color": colors.GHOST, "width": 1.5, "dash": "dot"},
     KEPT: {"color": colors.LOOKS, "width": 2.5, "dash": "solid"},
@@ -34,43 +33,7 @@ LARGEST, SMALLEST = 22, 8
 """Type, in pixels of a small picture; it grows with the picture."""
 
 
-class Node(Protocol):
-    """One beam as it was after one of its tokens."""
-
-    @property
-    def step(self) -> int:
-        """Tokens so far."""
-
-    @property
-    def parent(self) -> int | None:
-        """The node that it continues."""
-
-    @property
-    def rank(self) -> int:
-        """Its place at this step, from 1."""
-
-    @property
-    def log_probability(self) -> float:
-        """Of its newest token."""
-
-    @property
-    def total(self) -> float:
-        """Of all its tokens."""
-
-    @property
-    def score(self) -> float:
-        """By which finished ones are compared."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether it is finished."""
-
-    @property
-    def fate(self) -> str:
-        """pruned, kept, finished or chosen."""
-
-
-def beam_tree(nodes: Sequence[Node], tokens: Sequence[str], *, title: str, step: int) -> Picture:
+def beam_tree(nodes: Sequence[Hypothesis], tokens: Sequence[str], *, title: str, step: int) -> Picture:
     """Every beam of a search as a box with its newest token, joined to the one that it continues.
 
     Args:
@@ -130,11 +93,11 @@ def _axis(counts: str, n: int, ends: list[float], *, standoff: int) -> Part:
     }
 
 
-def _look(node: Node) -> str:
+def _look(node: Hypothesis) -> str:
     return "ended" if node.ended else "faint" if node.fate == PRUNED else "plain"
 
 
-def _edges(nodes: Sequence[Node], fates: tuple[str, ...], half: float) -> Part:
+def _edges(nodes: Sequence[Hypothesis], fates: tuple[str, ...], half: float) -> Part:
     """The lines to all nodes of these fates, from the right side of one box to the left side of the next."""
     x: list[float | None] = []
     y: list[float | None] = []
@@ -155,7 +118,7 @@ def _edges(nodes: Sequence[Node], fates: tuple[str, ...], half: float) -> Part:
 
 
 def _labels(
-    nodes: Sequence[Node], tokens: Sequence[str], of: list[int], look: str, size: int, shares: bool
+    nodes: Sequence[Hypothesis], tokens: Sequence[str], of: list[int], look: str, size: int, shares: bool
 ) -> Part:
     """The tokens of these nodes, in one of the types."""
     shown, hovers = [], []
@@ -176,7 +139,7 @@ def _labels(
     return trace | {"marker": {"size": 28, "opacity": 0}, "showlegend": False}  # for the pointer
 
 
-def _so_far(nodes: Sequence[Node], tokens: Sequence[str], i: int | None) -> list[str]:
+def _so_far(nodes: Sequence[Hypothesis], tokens: Sequence[str], i: int | None) -> list[str]:
     """The tokens of a beam, from the first to this one."""
     found: list[str] = []
     while i is not None:
