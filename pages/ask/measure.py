@@ -24,12 +24,12 @@ from transformer.tasks.unknown import mostly_known
 if TYPE_CHECKING:
     from transformer.answers import Answer
 
-_ALL_UNKNOWN = "All scores are 0: the held-out examples consist of unknown tokens, which are not scored."
-TALL = "max(300px, calc(100vh - 460px))"
+_ALL_UNKNOWN = "All scores are 0: every held-out example has too many unknown tokens to be scored."
+_HEIGHT = "max(300px, calc(100vh - 460px))"
 
 
 def measure_tab(run: Watched, word: str) -> Draw:
-    """Draw the widgets of the tab; returns what draws the rest at a step."""
+    """Draw the widgets of the tab. Returns the function that draws its figures and its table."""
     left, right = st.columns(2, gap="medium")
     names = _names(run.view.frame)
     with left:
@@ -39,17 +39,17 @@ def measure_tab(run: Watched, word: str) -> Draw:
             key="measure_score",
             format_func=SCORES.get,
             persist_state="session",
-            help="Score of each head on 64 held-out words, at every measured step.",
+            help="Score of each head on up to 64 held-out examples, at every measured step.",
         )
     with right:
         st.markdown("**Accuracy by length and position**")
-        st.caption("Free-running. “All right” requires every token and the end to be right.")
+        st.caption("Free-running. “All right” counts the answers that have every token right and stop there.")
         lengths = st.container(key="length_report")
     score = score if score in names else names[0]
     curves, table = left.container(key="score_curves"), st.container(key="head_scores")
 
     def draw(view: RunView, snapshot: Snapshot | None, answer: Answer | None) -> None:
-        """Draw the scores up to the chosen step, and the accuracy of its model."""
+        """Draw the scores up to the chosen step, and the accuracy of the model at that step."""
         frame = selection.shown_frame(view)
         if frame is None or snapshot is None:
             for place in (curves, lengths, table):
@@ -59,7 +59,7 @@ def measure_tab(run: Watched, word: str) -> Draw:
             live_figure(
                 score_picture(view, score, marker=None if selection.step() is None else frame.step),
                 key="score_curves_figure",
-                height=TALL,
+                height=_HEIGHT,
                 file_name=f"headlight-{score}-seed{view.config.seed}",
             )
         report = model_of(view, snapshot).by_length
@@ -69,20 +69,20 @@ def measure_tab(run: Watched, word: str) -> Draw:
                     report.share,
                     np.array(report.asked),
                     longest_trained=run.task.longest_question,
-                    title=f"right by place · step {snapshot.step:,} · seed {view.config.seed}",
+                    title=f"accuracy by position · step {snapshot.step:,} · seed {view.config.seed}",
                     step=snapshot.step,
                     exact=report.exact,
                     shortest=report.lengths[0],
                 ),
                 key="length_report_figure",
-                height=TALL,
+                height=_HEIGHT,
                 file_name=f"headlight-lengths-step{snapshot.step}-seed{view.config.seed}",
             )
         with table:
             st.caption(
-                f"Scores at step {frame.measurement.step:,}, on 64 held-out words, without the rows of "
-                "special tokens. Entropy is 0 if all weight is on one letter and 1 if all letters get the "
-                f"same weight. A head has the role of its highest score from {THRESHOLD:g} on."
+                f"Scores at step {frame.measurement.step:,}, on up to 64 held-out examples, without the rows "
+                "of special tokens. Entropy is 0 if all weight is on one token and 1 if all tokens get the "
+                f"same weight. A head’s role is its highest score, if that is at least {THRESHOLD:g}."
                 + ("" if mostly_known(run.task, run.task.held_out(), 1) else f" {_ALL_UNKNOWN}")
             )
             names = _names(frame)
@@ -107,6 +107,6 @@ def measure_tab(run: Watched, word: str) -> Draw:
 
 
 def _names(frame: Frame | None) -> list[str]:
-    """The scores of this model's heads, in display order."""
+    """The names of the scores that this model's heads have, in display order."""
     sites = frame.head_scores.values() if frame else ()
     return [name for name in SCORES if frame is None or any(name in scores for scores in sites)]

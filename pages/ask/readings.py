@@ -1,4 +1,4 @@
-"""Pictures of an answer on the Ask page."""
+"""Figures of the attention of an answer, for the page Ask."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def labels(answer: Answer, reading: Reading, site: str) -> MapAxes:
-    """Labels "after reading X → writes Y": the right Y, or the one that the model has written."""
+    """Labels "reads X → writes Y": Y is the right token if teacher-forced, else the one that was written."""
     answered = answer.expected if reading is answer.forced else reading.written
     to_write = reading.to_write(answered)
     return map_axes(reading.axes[site], reading.src_tokens, reading.tgt_tokens, to_write)
@@ -36,7 +36,7 @@ class ShownMap:
     site: str
     head: int
     pool: str = "head"
-    """head, mean, max or rollout."""
+    """One head; the mean or max over the heads of its layer; or the rollout over all layers."""
     lit: int | None = None
     """The highlighted row."""
 
@@ -48,10 +48,10 @@ class ShownMap:
             return maps[self.site][self.head]
         if self.pool != "rollout":
             return pooled(maps[self.site], self.pool)
-        through = rollout(maps)[axes.kind].astype(np.float32)
-        if axes.causal:  # later tokens cannot contribute
-            through[~np.tri(len(through), dtype=bool)] = np.nan
-        return through
+        rolled_out = rollout(maps)[axes.kind].astype(np.float32)
+        if axes.causal:  # later tokens are blocked, not 0
+            rolled_out[~np.tri(len(rolled_out), dtype=bool)] = np.nan
+        return rolled_out
 
     @property
     def name(self) -> str:
@@ -64,12 +64,12 @@ class ShownMap:
         return f"{self.pool} over the heads of {stack} {int(layer) + 1}"
 
     def large(self, seed: int, note: str = "") -> Picture:
-        """The large map, with wrong predictions if teacher-forced."""
+        """The large map. If teacher-forced, wrong predictions are marked."""
         answer, reading, axes = self.answer, self.reading, self.reading.axes[self.site]
         wrong = {}
         if reading is answer.forced:
             wrong = wrong_predictions(axes, reading.to_write(answer.expected), reading.predicted)
-        # Without a known right answer, both readings are the free-running one.
+        # If the right answer is not known, `forced` and `free` are the same free-running pass.
         fed = "free-running" if reading is answer.free else "teacher-forced"
         asked = f"“{escaped(shortened(answer.question.text))}” · step {answer.step:,}"
         return large_map(
@@ -88,7 +88,7 @@ class ShownMap:
         return line_view(
             self.weights,
             labels(self.answer, self.reading, self.site),
-            title=f"{self.name} as lines: opacity is the weight",
+            title=f"{self.name} as lines: the more opaque, the higher the weight",
             step=self.answer.step,
             lit_row=self.lit,
         )
@@ -97,7 +97,7 @@ class ShownMap:
 def reading_strip(
     view: RunView, answer: Answer, reading: Reading, sites: list[str], chosen: tuple[str, int]
 ) -> Picture:
-    """All heads of one kind as small maps."""
+    """All heads of one kind of attention as small maps."""
     frame = view.frame_at(answer.step)
     n_heads, off = len(reading.maps[sites[0]]), answer.interventions.ablated
     scores = [frame.scores.get(site) if frame else None for site in sites]

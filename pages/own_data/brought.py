@@ -1,4 +1,4 @@
-"""What this visitor brought, their own pairs and their own tokenizer: found again after a reload."""
+"""The visitor's own pairs and own tokenizer, kept across a reload of the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transformer.tasks.pairs.tokenizer_files import TokenizerFile
 
 
 def brought() -> Brought:
-    """What the visitor brought; what is missing is that of the run on the screen, where the run is theirs."""
+    """Return the visitor's data. What is missing is taken from the run on the screen, if they own it."""
     held = session.brought or Brought()
     run = REGISTRY.get(session.run)
     if isinstance(run, Run) and REGISTRY.owners.is_owner(run.id, keyring.token_of(run.id)):
@@ -25,12 +25,12 @@ def brought() -> Brought:
 
 
 def bring_pairs(pairs: OwnPairs) -> None:
-    """Have these pairs from now on."""
+    """Use these pairs from now on."""
     _hold(replace(brought(), pairs=pairs))
 
 
 def bring_tokenizer(file: TokenizerFile, name: str) -> None:
-    """Have this tokenizer from now on, called by this name."""
+    """Use this tokenizer from now on, and show it under this name."""
     _hold(replace(brought(), tokenizer=file, tokenizer_name=name))
 
 

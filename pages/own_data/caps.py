@@ -27,11 +27,11 @@ _TOGGLES = {
 _NUMBERS = {
     "longest_source": (
         "Longest source",
-        "In words and signs, or in characters if the side is read in characters. Empty: no limit.",
+        "In words and punctuation marks, or in characters if the side is read in those. Empty: no limit.",
     ),
     "longest_target": (
         "Longest target",
-        "In words and signs, or in characters if the side is read in characters. Empty: no limit.",
+        "In words and punctuation marks, or in characters if the side is read in those. Empty: no limit.",
     ),
     "min_frequency": (
         "Each word at least",

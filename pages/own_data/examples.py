@@ -1,4 +1,4 @@
-"""Examples of a task: trained on beside held out, and one of them with its alignment."""
+"""The examples of a task: those of the training, those held out, and the alignment of one of them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from transformer.tasks.writing import CHARACTERS
 TRAINED, HELD_OUT = "data_trained", "data_held_out"
 """Keys of the two lists."""
 N_TRAINED, N_HELD_OUT = 12, 6
-"""Examples that they show."""
+"""Examples in each list."""
 N_SAMPLE = 1000
-"""Training examples of which lengths and tokens are counted."""
-MOST_DRAWN = 60
-"""Tokens of a side; more would be too small to read."""
-MOST_SHOWN = 120
-"""Characters of a side in a list."""
+"""Training examples from which lengths and tokens are counted."""
+MAX_ALIGNED = 60
+"""Tokens on each side of an alignment; more would be too small to read."""
+MAX_LISTED = 120
+"""Characters of each side in a list."""
 
 
 def sample(corpus: Corpus) -> list[Pair]:
-    """Fixed training examples, drawn once for each corpus that is looked at."""
+    """Return fixed training examples, which are cached for the present corpus."""
     kept, pairs = st.session_state.get("data_sample", (None, []))
     if kept is not corpus:
         pairs = _picked(corpus, N_SAMPLE, np.random.default_rng(0))
@@ -40,7 +40,7 @@ def sample(corpus: Corpus) -> list[Pair]:
 
 
 def draw_examples(chosen: Chosen) -> Pair | None:
-    """Draw everything about the examples of a task; returns the one that is looked at."""
+    """Draw the lists and figures of a task's examples, and return the selected example."""
     corpus = chosen.corpus
     if corpus is None or chosen.config is None:
         st.caption("No examples yet.")
@@ -52,13 +52,13 @@ def draw_examples(chosen: Chosen) -> Pair | None:
         _list("Trained on", TRAINED, HELD_OUT, shown)
         _lengths(corpus)
     with right:
-        _list("Held out: training never sees these", HELD_OUT, TRAINED, shown)
+        _list("Held out: never used in training", HELD_OUT, TRAINED, shown)
         st.button(
-            "Draw others",
+            "Show others",
             key="data_others",
             icon=":material/casino:",
             on_click=_others,
-            help="Draw other examples.",
+            help="Pick other examples at random for both lists.",
         )
         st.markdown(f"{supply(corpus, settings)} {held_out(settings)}")
         if chosen.task in PATTERNS:
@@ -71,7 +71,7 @@ def draw_examples(chosen: Chosen) -> Pair | None:
 
 
 def _picked(corpus: Corpus, count: int, rng: np.random.Generator) -> list[Pair]:
-    """Training examples; of a finite corpus some of all."""
+    """Return training examples at random; a finite corpus may have fewer."""
     drawn = corpus.drawn(rng, count)
     if len(drawn) <= count:
         return drawn
@@ -79,7 +79,7 @@ def _picked(corpus: Corpus, count: int, rng: np.random.Generator) -> list[Pair]:
 
 
 def _shown(corpus: Corpus) -> dict[str, list[Pair]]:
-    """The examples of both lists, the same until others are asked for."""
+    """Return the examples of both lists. They stay until the visitor asks for others."""
     seed = st.session_state.get("data_seed", 0)
     kept, drawn_by, shown = st.session_state.get("data_shown", (None, 0, {}))
     if kept is not corpus or drawn_by != seed:
@@ -88,12 +88,12 @@ def _shown(corpus: Corpus) -> dict[str, list[Pair]]:
         trained = _picked(corpus, N_TRAINED, np.random.default_rng([seed, 1]))
         shown = {TRAINED: trained, HELD_OUT: [every[i] for i in some]}
         st.session_state["data_shown"] = corpus, seed, shown
-        st.session_state[TRAINED], st.session_state[HELD_OUT] = _most_telling(trained), None
+        st.session_state[TRAINED], st.session_state[HELD_OUT] = _most_crossed(trained), None
     return shown
 
 
-def _most_telling(pairs: Sequence[Pair]) -> int:
-    """The one whose lines cross most often; of unaligned ones the first."""
+def _most_crossed(pairs: Sequence[Pair]) -> int:
+    """Return the place of the pair whose alignment crosses most often; 0 if none is aligned."""
 
     def crossings(pair: Pair) -> int:
         ends = [place for places in pair.links or () for place in places]
@@ -107,8 +107,8 @@ def _others() -> None:
 
 
 def _list(label: str, key: str, other: str, shown: dict[str, list[Pair]]) -> None:
-    """The pairs of one side, one of which can be chosen: of both lists together, as the callback sees to."""
-    st.session_state[key] = st.session_state.get(key)  # one from another page has forgotten it
+    """Draw one list. One example of both lists is selected: the callback clears the other list."""
+    st.session_state[key] = st.session_state.get(key)  # Streamlit deletes it on another page
     st.radio(
         label,
         range(len(shown[key])),
@@ -116,7 +116,7 @@ def _list(label: str, key: str, other: str, shown: dict[str, list[Pair]]) -> Non
         key=key,
         persist_state="session",
         on_change=lambda: st.session_state.update({other: None}),
-        help="Question → answer, with the sentence pattern. The selected example is drawn above.",
+        help="Question → answer, and the sentence pattern, if any. The selected example is drawn above.",
     )
 
 
@@ -126,11 +126,11 @@ def _row(pair: Pair) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
+    return text if len(text) <= MAX_LISTED else f"{text[: MAX_LISTED - 1]}…"
 
 
 def aligned(corpus: Corpus, task: Task | None, pair: Pair) -> Aligned:
-    """A pair in the tokens of a task; in the units of its writing where there are no tokens yet."""
+    """Split a pair into the task's tokens, or into characters or words if there is no tokenizer yet."""
     if task is None:
         return Aligned(
             source=corpus.src.units(pair.source), target=corpus.tgt.units(pair.target), links=pair.links
@@ -140,7 +140,7 @@ def aligned(corpus: Corpus, task: Task | None, pair: Pair) -> Aligned:
     return Aligned(
         source=src.tokens(src.encode([pair.source])[0][1:-1]),
         target=tgt.tokens(tgt.encode([pair.target])[0][1:-1]),
-        links=links and tuple(tuple(place - 1 for place in row) for row in links),  # without [SOS]
+        links=links and tuple(tuple(place - 1 for place in row) for row in links),  # [SOS] is left out
     )
 
 
@@ -149,20 +149,20 @@ def _alignment(corpus: Corpus, task: Task | None, pair: Pair) -> None:
     if tokens.links is None:
         st.caption(unaligned())
         return
-    if max(len(tokens.source), len(tokens.target)) > MOST_DRAWN:
-        st.info(f"Alignments are drawn for up to {MOST_DRAWN} tokens; choose a shorter example.")
+    if max(len(tokens.source), len(tokens.target)) > MAX_ALIGNED:
+        st.info(f"Alignments are drawn for up to {MAX_ALIGNED} tokens; choose a shorter example.")
         return
     side = "held out" if pair.held_out else "trained on"
     with st.container(key="data_alignment"):
         live_figure(
-            alignment(tokens, title=f"<b>Where each token comes from</b> · {side}"),
+            alignment(tokens, title=f"<b>The source of each token</b> · {side}"),
             key="data_alignment_figure",
             height="170px",
             file_name=f"headlight-alignment-{corpus.name}",
         )
         st.caption(
             "**How to read it:** a line joins each token of the answer (below) to its origin in the "
-            "question (above). ∅ and slanted: a token without a counterpart. Point at a token to see its "
+            "question (above). A slanted token or ∅ has no counterpart. Point at a token to see its "
             "lines alone."
         )
 
@@ -170,7 +170,7 @@ def _alignment(corpus: Corpus, task: Task | None, pair: Pair) -> None:
 def _lengths(corpus: Corpus) -> None:
     pairs = sample(corpus)
     src, tgt = (
-        "characters" if writing.unit == CHARACTERS else "words and signs"
+        "characters" if writing.unit == CHARACTERS else "words and punctuation marks"
         for writing in (corpus.src, corpus.tgt)
     )
     with st.container(key="data_lengths"):
@@ -188,7 +188,7 @@ def _lengths(corpus: Corpus) -> None:
 
 
 def _patterns(task: str, chosen: Sequence[str] | None, pairs: Sequence[Pair]) -> None:
-    """Every kind of sentence that is drawn, with what it shows."""
+    """List the sentence patterns of the task, each with its share and what to look for."""
     counts = {name: sum(pair.pattern == name for pair in pairs) for name in PATTERNS[task]}
     lines = [
         f"- **{name}** ({counts[name] / max(1, len(pairs)):.0%}): {look_for}"

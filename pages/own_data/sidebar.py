@@ -1,4 +1,4 @@
-"""The sidebar of Your data: the task, what is its own to choose, its tokens; the same choices as on Watch."""
+"""The sidebar of the page Your data: task, its settings and its tokenizer, shared with the page Watch."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from transformer.tasks.corpus import Corpus
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the sidebar says; what cannot be made of it is None, and a message stands beside what is wrong."""
+    """What is chosen in the sidebar. A field is None if a value is invalid; its widget shows the message."""
 
     task: str
     config: RunConfig | None
     corpus: Corpus | None
     tokens: Task | None
-    """The corpus in tokens."""
+    """The task with its tokenizers."""
 
 
 def data_settings() -> Form:
-    """Draw the widgets."""
+    """Draw the widgets, and return their form."""
     begin()
     defaults = values_of(base())
     for key in ("preset", *defaults):
-        # Written and not only read: on another page a new widget would not find what the old one says.
+        # Streamlit deletes a widget's value on another page; assigning the value keeps it.
         if key in st.session_state:
             st.session_state[key] = st.session_state[key]
     form = Form(defaults)
@@ -40,12 +40,12 @@ def data_settings() -> Form:
         form.places["task"] = form.places["topology"] = st.container()
         task_settings(form)
         tokenizer_settings(form)
-        st.caption("Watch uses the same task and tokens.")
+        st.caption("The page Watch uses the same task and tokens.")
     return form
 
 
 def chosen(form: Form) -> Chosen:
-    """The task that the widgets mean; mistakes are answered beside the widget that they stand in."""
+    """Build the task from the widgets. An error is shown beside the widget that caused it."""
     values = form.values
     config, corpus, task = None, None, None
     try:
@@ -55,5 +55,7 @@ def chosen(form: Form) -> Chosen:
             task = task_of(config)
     except InputError as error:
         form.refuse(error)
-    st.session_state["data_task"] = task  # else that of a person's own pairs would be made anew at every turn
+    st.session_state["data_task"] = (
+        task  # without a reference it would be built anew in every run of the page
+    )
     return Chosen(values["task"], config, corpus, task)

@@ -1,4 +1,4 @@
-"""Which tokens a person's own pairs are read in and why; and a warning where too much stays unknown."""
+"""How own pairs are split into tokens and why, and a warning if too many tokens are unknown."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from transformer.tasks.pairs.units import MOST_UNKNOWN
 from transformer.tasks.unknown import remedy, unknown_tokens
 from transformer.tasks.writing import BETWEEN_SPACES, CHARACTERS, Writing
 
-_KINDS = {"auto": "Use the tokens of auto", "bpe": "Use byte pairs"}
+_KINDS = {"auto": "Choose tokens automatically", "bpe": "Use byte pairs"}
 _KEYS = {name: key for key, name in SETS.items()}
 
 
 def auto_line(own: OwnPairs) -> str:
-    """What *auto* reads these pairs in, and what it has measured."""
+    """Name the tokens that *auto* chooses for these pairs, and the unknown words behind that choice."""
     read, written = own.unknown_words
     return f"Tokens of *auto*: {_reason(own.src, read)} for sources, {_reason(own.tgt, written)} for targets."
 
 
 def warn_of_unknown(config: RunConfig | None) -> None:
-    """Warn where more than a tenth of the held-out tokens is unknown, with what helps as a button.
+    """Warn if more than a tenth of either side's held-out tokens is unknown; offer other tokens if they help.
 
     Args:
-        config: what is to be trained; None where it cannot be used.
+        config: of the run to train; None if it is invalid.
     """
     if config is None or config.train.task != "pairs":
         return
     try:
         read, written, better = _measured(config)
-    except InputError:  # said beside the setting that it is about
+    except InputError:  # already shown beside its setting
         return
     if max(read, written) <= MOST_UNKNOWN:
         return
     st.warning(
         f"In the held-out pairs, **{read:.0%}** of the source tokens and **{written:.0%}** of the target "
         "tokens are unknown: they do not occur in training, and the model reads and writes [UNK] "
-        "instead. Such pairs are right only by chance, and no head is scored on them. "
+        "instead. It can answer them only by chance, and heads are not scored on them. "
         + (
-            "Other tokens leave fewer unknown."
+            "Another tokenizer leaves fewer unknown."
             if better
-            else "No other tokens leave fewer unknown; add more pairs with the same words."
+            else "No other tokenizer leaves few enough unknown; add more pairs with the same words."
         ),
         icon=":material/warning:",
     )
@@ -62,18 +62,18 @@ def warn_of_unknown(config: RunConfig | None) -> None:
         )
 
 
-@lru_cache(maxsize=64)  # a page asks at every turn; none of the pairs is in what is kept
+@lru_cache(maxsize=64)  # read in every run of the page; the cache holds no pairs
 def _measured(config: RunConfig) -> tuple[float, float, dict[str, Any] | None]:
-    """Unknown tokens of both sides, and what helps where they are too many."""
+    """Return the unknown share of sources and of targets, and other settings if either is too high."""
     read, written = unknown_tokens(task_of(config))
     return read, written, remedy(config) if max(read, written) > MOST_UNKNOWN else None
 
 
 def _reason(writing: Writing, unknown: float) -> str:
     if writing.unit == CHARACTERS:
-        return f"**characters** (words would leave {unknown:.0%} of the held-out ones unknown)"
+        return f"**characters** (with words, {unknown:.0%} of the held-out words would be unknown)"
     kind = (
-        "**words between spaces**, because most characters are signs"
+        "**words between spaces**, because most characters are no letters or digits"
         if writing.unit == BETWEEN_SPACES
         else ("**words**")
     )
@@ -81,5 +81,5 @@ def _reason(writing: Writing, unknown: float) -> str:
 
 
 def _change(settings: dict[str, Any]) -> None:
-    """Callback: put settings into their widgets."""
+    """Put settings into their widgets; a callback."""
     st.session_state.update({_KEYS[name]: value for name, value in settings.items()})

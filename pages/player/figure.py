@@ -1,4 +1,4 @@
-"""One picture of a page that is made here, drawn by the player's drawing module."""
+"""One figure on a page, drawn by the JavaScript module of the player."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _component = st.components.v2.component(
 
 
 def point_of(picture: Picture, sent: Any) -> tuple[int, int | tuple[int, int] | None] | None:
-    """The trace and the point that were clicked, if they exist: a visitor can send anything."""
+    """Return the trace and the point of a click; None if there are none such. A browser can send anything."""
     if not isinstance(sent, dict):
         return None
     number, point = sent.get("trace"), sent.get("point")
@@ -49,14 +49,14 @@ def live_figure(
     file_name: str,
     on_click: Callable[[int, int | tuple[int, int] | None], None] | None = None,
 ) -> None:
-    """Show a picture and keep it in place while it changes.
+    """Show a figure, and change it in place when its numbers change.
 
     Args:
-        key: the element's key; the same for the same picture from one run of the page to the next.
-        height: as CSS, such as "calc(100vh - 20rem)"; type grows with it.
-        file_name: of the PNG that the picture's own menu saves.
-        on_click: called with the number of the trace that was clicked and of the point in it, which is (row,
-            column) in a heatmap.
+        key: of the element; it must stay the same from one run of the page to the next.
+        height: as CSS, such as "calc(100vh - 20rem)"; the font grows with it.
+        file_name: of the PNG that the figure's menu saves.
+        on_click: called with the index of the clicked trace, and of the point: (row, column) in a heatmap,
+            None where no point was clicked.
     """
 
     def clicked() -> None:
@@ -83,6 +83,6 @@ def live_figure(
 
 
 def packed(values: Array) -> dict[str, Any]:
-    """Numbers as text: float32, rows one after the other."""
+    """Encode an array as base64: float32, little-endian, row after row."""
     text = base64.b64encode(values.astype("<f4").tobytes()).decode()
     return {"shape": values.shape, "b": text} if values.ndim == 2 else {"b": text}

@@ -1,4 +1,4 @@
-"""A model of the user's own on the screen: what a training loop of theirs has recorded, while it trains."""
+"""The page Watch for a model of the user's own: what `Watch` records in their training loop."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from transformer.recording.frame import is_own
 from transformer.runs.watched import Watched
 
 WHY = {
-    "Ask": "Ask runs the model on any word",
-    "Look inside": "Look inside shows every number of a forward pass",
-    "Masks": "Masks switches the model's masks",
+    "Ask": "The page Ask runs the model on any word",
+    "Look inside": "The page Look inside shows every number of a forward pass",
+    "Masks": "The page Masks switches the model's masks on and off",
 }
 
 
 def own_model(run: Watched, row: DeltaGenerator) -> None:
-    """Draw the page Watch for it: nothing here commands its training.
+    """Draw the page Watch for such a model. The page cannot control its training.
 
     Args:
-        row: where buttons stand.
+        row: the container of the buttons.
     """
     view = run.view
     assert view.own is not None
@@ -53,7 +53,7 @@ def own_model(run: Watched, row: DeltaGenerator) -> None:
             run,
             run.view,
             word=chosen_word(run),
-            mass=f"<b>{AIMS[FOCUS].title}</b>, by head and step. Above the dashed line the pattern is clear.",
+            mass=f"<b>{AIMS[FOCUS].title}</b> of each head. Above the dashed line the pattern is clear.",
         )
         selection.keep_in_link()
 
@@ -62,8 +62,8 @@ def own_model(run: Watched, row: DeltaGenerator) -> None:
         st.caption(
             f"{view.parameters:,} parameters. "
             + (
-                "Your own training loop trains this model, and `Watch` records its attention. The page can "
-                "neither pause nor ask it."
+                "Your own training loop trains this model, and `Watch` records its attention. This page "
+                "can neither pause the training nor run the model."
                 if view.frame and is_own(view.frame.axes)
                 else ""
             )
@@ -80,14 +80,14 @@ def _leave() -> None:
 
 
 def needs_our_model(title: str) -> None:
-    """Stop the script of a page that needs more than was recorded of the model on the screen."""
+    """Stop the page if a model of the user's own is on the screen: only its attention was recorded."""
     run = selection.chosen_run()
     if run is None or run.view.own is None:
         return
     style()
     st.info(
-        f"{WHY[title]}. Of {plain(run.view.own.name)} only the attention is known here: Watch and Race show "
-        "it."
+        f"{WHY[title]}. Only the attention of {plain(run.view.own.name)} was recorded: the pages Watch and "
+        "Race show it."
     )
     st.page_link("train.py", label="Back to Watch", icon=":material/arrow_back:", query_params={})
     with st.sidebar:

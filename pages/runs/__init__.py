@@ -1,1 +1,1 @@
-"""The runs that a visitor knows: listed, opened, shared, taken away."""
+"""The runs of a visitor: to list, open, share and export them."""

@@ -227,18 +227,18 @@ def test_more_moments_than_frames_are_thinned_and_the_limit_holds(view):
 
 def test_what_cannot_be_filmed_is_said(view):
     with pytest.raises(
-        InputError, match="^No frame of this run shows “dog” yet; choose one of its words: banan"
+        InputError, match="^No frame of this run shows “dog” yet; choose one of its tracked words: banan"
     ):
         film_gif(view, word="dog", site=CROSS, head=0)
     with pytest.raises(
         InputError, match="^Nothing has been recorded yet; wait until the untrained model is "
     ):
         film_frames(replace(view, frames=Given([])), 5)
-    with pytest.raises(ValueError, match="take at least 2"):
+    with pytest.raises(ValueError, match="at least 2 frames"):
         film_frames(view, 1)
     for site, head in (("decoder.9.cross", 0), (CROSS, 3), (CROSS, -1)):
         with pytest.raises(
-            ValueError, match=f"^There is no head {head} at '{site}'; the sites are encoder.0"
+            ValueError, match=f"^There is no head {head} at '{site}', counted from 0; the sites are encoder.0"
         ):
             filmstrip_png(view, word="cat", site=site, head=head)
 

@@ -159,6 +159,6 @@ def test_numbers_of_every_topology_are_those_of_the_frame_with_the_tokens_of_bot
 def test_heads_are_titled_with_their_kind_of_attention(run_of):
     one, other = run_of("decoder-only").frame, run_of("encoder-only").frame
     assert head_title(one, "decoder.1.self", 2) == (
-        "self-attention (question and answer in one) · decoder 2 · head 3"
+        "self-attention (question and answer in one sequence) · decoder 2 · head 3"
     )
     assert head_title(other, "encoder.0", 0) == "encoder self-attention · encoder 1 · head 1"

@@ -59,9 +59,9 @@ def test_what_needs_the_model_itself_is_not_offered_and_says_why(own, page, why)
     visitor, _ = own
     visitor.go(page)
     assert visitor.says(why)
-    assert visitor.says("Of Translator only the attention is known here: Watch and Race show it.")
+    assert visitor.says("Only the attention of Translator was recorded: the pages Watch and Race show it.")
     visitor.press("leave_own")
-    assert not visitor.says("only the attention is known here")
+    assert not visitor.says("was recorded: the pages")
 
 
 def test_the_way_back_leads_to_the_apps_own_model(own):

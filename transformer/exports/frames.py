@@ -1,4 +1,4 @@
-"""Which frames of a run an export shows, what their heads are called, and what their maps hold."""
+"""The frames of a run that an export shows, with the titles and maps of their heads."""
 
 from __future__ import annotations
 
@@ -20,59 +20,63 @@ KIND_NAMES = {
     "cross": "cross-attention",
     "encoder": "encoder self-attention",
     "decoder": "decoder self-attention",
-    "sequence": "self-attention (question and answer in one)",
+    "sequence": "self-attention (question and answer in one sequence)",
 }
 
 
 def film_frames(
     view: RunView, most: int, *, word: str | None = None, moments: bool = True
 ) -> tuple[Frame, ...]:
-    """At most this many frames, evenly chosen; always the first, the last and, while they fit, the moments.
+    """Select evenly spaced frames; the first and the last always, those of moments while they fit.
 
     Args:
         most: at least 2.
-        word: leave out frames recorded before this word was asked.
-        moments: whether those of moments are always among them; a few frames show more without this.
+        word: only frames that have this tracked word.
+        moments: whether those of moments come first; a few frames show more if they are evenly spaced.
 
     Raises:
-        InputError: there is no such frame.
+        InputError: nothing is recorded yet, or nothing of this word.
     """
     if most < 2:
-        raise ValueError(f"A film of {most} frames has no first and last one; take at least 2.")
+        raise ValueError(f"There have to be at least 2 frames, the first and the last, not {most}.")
     steps = view.frames.steps if word is None else view.frames.steps_of(word)
     if not steps:
         what = "Nothing has been recorded yet" if word is None else f"No frame of this run shows “{word}” yet"
         known = ", ".join(probe.text for probe in view.frame.probes) if view.frame else ""
-        advice = f"choose one of its words: {known}." if known else "wait until the untrained model is shown."
+        advice = (
+            f"choose one of its tracked words: {known}."
+            if known
+            else "wait until the untrained model is shown."
+        )
         raise InputError(f"{what}; {advice}", "word")
     last = len(steps) - 1
     protected = {moment.step for moment in view.moments} if moments else set()
     marked = [i for i in range(1, last) if steps[i] in protected]
     stay = {marked[i] for i in _spread(len(marked), min(len(marked), most - 2))}
-    even = min(most, len(steps))  # two of them are the first and the last, and for these there is always room
-    while len(chosen := stay | set(_spread(len(steps), even))) > most:
-        even -= 1
+    spaced = min(most, len(steps))  # at least 2: the first and the last
+    while len(chosen := stay | set(_spread(len(steps), spaced))) > most:
+        spaced -= 1
     return tuple(view.frames.of_step(steps[i]) for i in sorted(chosen))
 
 
 def share_of(view: RunView, shown: Sequence[object]) -> str:
-    """How many of the run's frames an export holds."""
+    """State how many of the run's frames an export has."""
     return f"{len(shown):,} of {len(view.frames):,} frames"
 
 
 def _spread(n: int, count: int) -> list[int]:
-    """This many of the numbers below n, as even as whole numbers can be."""
+    """Return this many evenly spaced indices below n."""
     return [int(i) for i in np.linspace(0, n - 1, count).round()] if count else []
 
 
 def probe_of(frame: Frame, word: str) -> tuple[int, Probe]:
-    """The row of a word in this frame's maps, and what was recorded of it."""
+    """Return the index of a tracked word in this frame, and its record."""
     row = frame.row_of(word)
     return row, frame.probes[row]
 
 
 def widest(frames: Sequence[Frame], word: str) -> Frame:
-    """The frame with the most tokens of this word: where [PAD] is not hidden, it follows them."""
+    """Return the frame in which this word has the most tokens. Without a padding mask, [PAD] counts."""
     return max(reversed(frames), key=lambda frame: len(probe_of(frame, word)[1].tgt_tokens))
 
 
@@ -86,22 +90,22 @@ class Map:
     reasons: Array
     """(Q, K), why a cell is blocked: OPEN, FUTURE, PADDING or BY_HAND."""
     wrong: dict[int, str]
-    """Rows that would write a wrong token, and which; none where the right one is unknown."""
+    """Row to the wrong token that it predicts; empty if the right answer is not known."""
     off: bool
     """Whether the head is switched off."""
 
     @property
     def labels(self) -> list[str]:
-        """What stands before each row, with what it would write where that is wrong."""
+        """The label of each row, followed by the predicted token if that is wrong."""
         return [
             f"{row} ✗ {self.wrong[i]}" if i in self.wrong else row for i, row in enumerate(self.axes.rows)
         ]
 
 
 def map_of(frame: Frame, word: str, site: str, head: int, like: Frame) -> Map:
-    """A map as large as in another frame of the run: tokens that only that one shows are hidden [PAD]s here.
+    """Return a map, padded to the size that it has in the frame `like`: the cells that are added are blocked.
 
-    Where the right answer is not known the tokens are the model's own, and others at every step.
+    If the right answer is not known, the tokens are the model's own, and may change from step to step.
     """
     sides = frame.axes[site]
     row, probe = probe_of(frame, word)
@@ -132,12 +136,14 @@ def map_of(frame: Frame, word: str, site: str, head: int, like: Frame) -> Map:
 
 
 def head_title(frame: Frame, site: str, head: int) -> str:
-    """One head with its kind of attention: "cross-attention · decoder 2 · head 1".
+    """Return the title of a head: "cross-attention · decoder 2 · head 1".
 
     Raises:
         ValueError: the model has no such head.
     """
     if site not in frame.axes or not 0 <= head < frame.n_heads(site):
-        raise ValueError(f"There is no head {head} at {site!r}; the sites are {', '.join(frame.axes)}.")
+        raise ValueError(
+            f"There is no head {head} at {site!r}, counted from 0; the sites are {', '.join(frame.axes)}."
+        )
     kind = KIND_NAMES.get(frame.axes[site].kind)
     return f"{kind} · {short_head_name(site, head)}" if kind else short_head_name(site, head)

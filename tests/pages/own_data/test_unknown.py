@@ -16,7 +16,7 @@ def warnings(page):
 
 def test_what_auto_reads_pairs_in_is_said_with_its_measure(bring):
     page = bring(text=NUMBERS)
-    assert page.says("**characters** (words would leave 100% of the held-out ones unknown) for sources")
+    assert page.says("**characters** (with words, 100% of the held-out words would be unknown) for sources")
     assert page.says("**words** (0% of the held-out words unknown) for targets")
     assert warnings(page) == []
 
