@@ -62,7 +62,7 @@ class Recorded:
     def __init__(self, config: RunConfig, words: int | None = None) -> None:
         self.published = Published(untrained(config, "benchmark"))
         task = task_of(config)
-        asked = [*task.probes(), *task.everyday()][:words] if words else task.probes()
+        asked = [*task.corpus.probes(), *task.corpus.everyday()][:words] if words else task.corpus.probes()
         self.training = RecordedTraining(self.published, [task.question(word) for word in asked])
         self.recording, record = 0.0, self.training.recording.record
 

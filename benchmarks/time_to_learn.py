@@ -114,7 +114,7 @@ def recorded(config: RunConfig) -> Contender:
     """A configuration as a run of the app trains it while nobody watches."""
     config = config.with_changes(evaluate_every=NEVER, goal=None, device="cpu", threads=1)
     task = task_of(config)
-    words = [task.question(word) for word in task.probes()]
+    words = [task.question(word) for word in task.corpus.probes()]
     training = RecordedTraining(Published(untrained(config, "benchmark")), words)
 
     def steps() -> Iterator[Report | None]:

@@ -169,8 +169,8 @@ class Asked:
     @cached_property
     def by_length(self) -> LengthReport:
         """Fixed words of every length, also of lengths beyond those trained on, letter by letter."""
-        lengths = self.task.report_lengths()
-        words = [self.task.words_of_length(n, WORDS_PER_LENGTH) for n in lengths]
+        lengths = self.task.corpus.report_lengths()
+        words = [self.task.corpus.words_of_length(n, WORDS_PER_LENGTH) for n in lengths]
         found = [self._right_by_place(some) for some in words]
         share = np.full((len(lengths), max(len(places) for places, _ in found)), np.nan)
         for row, (places, _) in zip(share, found, strict=True):

@@ -68,7 +68,7 @@ def measure_tab(run: Watched, word: str) -> Draw:
                 length_heatmap(
                     report.share,
                     np.array(report.asked),
-                    longest_trained=run.task.longest_question,
+                    longest_trained=run.task.corpus.longest_question,
                     title=f"accuracy by position · step {snapshot.step:,} · seed {view.config.seed}",
                     step=snapshot.step,
                     exact=report.exact,

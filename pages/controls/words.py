@@ -21,7 +21,7 @@ def probe_words(run: Watched) -> None:
     st.text_input(
         "Your own word",
         key="own_word",
-        placeholder="your word…" if run.task.same_length else "your sentence…",
+        placeholder="your word…" if run.task.corpus.same_length else "your sentence…",
         on_change=_typed,
         width="stretch",
         help=f"{what_to_type(run)} Press Enter.",
@@ -42,7 +42,7 @@ def word_choice(run: Watched) -> str:
     """Draw the tracked words to choose from, where no player shows them; returns the chosen one."""
     word = chosen_word(run)
     words = list(dict.fromkeys([*(question.text for question in run.questions), word]))
-    if run.task.same_length:
+    if run.task.corpus.same_length:
         st.pills(
             "Word",
             words,

@@ -106,7 +106,7 @@ def test_the_report_by_length_equals_a_slow_count_of_letters(half_trained, half_
     assert report.share.shape == (6, 6)
     half_trained.model.eval()
     for i, n in enumerate(report.lengths):
-        words = half_trained.task.words_of_length(n, report.asked[i])
+        words = half_trained.task.corpus.words_of_length(n, report.asked[i])
         letters, exact = Counter(), 0
         for word in words:
             assert len(word) == n

@@ -130,7 +130,7 @@ def test_the_longest_word_is_answered_by_a_model_that_never_stops(random_model, 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_reports_of_every_topology_are_those_of_words_asked_one_by_one(random_model, topology):
     state, model = random_model(topology=topology)
-    words = state.task.words_of_length(2, 25)
+    words = state.task.corpus.words_of_length(2, 25)
     right = [model.answer(word) for word in words]
     i = model.by_length.lengths.index(2)
     assert model.by_length.exact[i] == np.mean([answer.right for answer in right])

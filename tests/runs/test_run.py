@@ -47,7 +47,7 @@ def test_a_run_finishes_with_the_losses_of_the_bare_generator(tiny, make_run, lo
     assert steps(run)[0] == 0
     assert steps(run)[-1] == 8
     assert run.view.frame.loss == recorded(run)[-1]
-    assert run.view.everyday == (0, len(run.task.everyday()))
+    assert run.view.everyday == (0, len(run.task.corpus.everyday()))
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])

@@ -157,10 +157,6 @@ def test_an_endless_corpus_is_asked_once_for_what_is_not_held_out(task):
     assert corpus.asked == ["the dog", "the bird"]
 
 
-def test_the_tokens_of_a_question_are_counted_without_the_special_ones(task):
-    assert [task().n_tokens(text) for text in ("cat", "a dog sees", "")] == [1, 3, 0]
-
-
 # Questions.
 
 
@@ -196,7 +192,7 @@ def test_a_word_shorter_or_longer_than_anything_trained_on_says_so():
 
 
 def test_lengths_are_in_words_from_the_shortest_held_out_question_to_the_longest(task):
-    for made in (task(), task(tokenizer="characters")):
+    for made in (task().corpus, task(tokenizer="characters").corpus):
         assert made.length("a cat sees the dog") == 5
         assert made.report_lengths() == (2, 3, 4, 5)
         assert made.words_of_length(2, 9) == ["the cat", "a cat"]
@@ -204,14 +200,11 @@ def test_lengths_are_in_words_from_the_shortest_held_out_question_to_the_longest
         assert made.words_of_length(3, 9) == []
 
 
-def test_the_hardest_questions_are_the_shortest_held_out_ones(task):
-    assert task().hardest(["cat"]) == ["the cat", "a cat", "a cat sees the dog"]
-
-
-def test_the_hardest_words_hold_one_letter_only():
-    words = make_task(TrainConfig(min_letters=2, max_letters=4), "encoder-decoder")
+def test_the_hardest_questions_are_the_shortest_held_out_ones_or_words_of_one_letter(task):
+    words = make_task(TrainConfig(min_letters=2, max_letters=4), "encoder-decoder").corpus
     assert words.hardest(["b", "[SOS]"]) == ["bb", "bbb", "bbbb"]
     assert words.hardest([]) == ["aa", "aaa", "aaaa"]
+    assert task().corpus.hardest(["cat"]) == ["the cat", "a cat", "a cat sees the dog"]
 
 
 # The alignment.
@@ -238,7 +231,12 @@ def test_tasks_of_every_name_have_batches_that_their_model_has_positions_for(nam
         make_task(TrainConfig(task=name, batch_size=17), topology)
         for topology in ("encoder-decoder", "decoder-only")
     )
-    assert (made.name, made.same_length, made.translates) == (name, name in LETTER_TASKS, name in GRAMMARS)
+    corpus = made.corpus
+    assert (made.name, corpus.same_length, corpus.translates) == (
+        name,
+        name in LETTER_TASKS,
+        name in GRAMMARS,
+    )
     held_out, state = made.held_out(), np.random.get_state()[1].copy()
     trained = [made.words(5, k) for k in range(20)]
     assert not {text for texts in trained for text in texts} & set(held_out)
@@ -247,10 +245,5 @@ def test_tasks_of_every_name_have_batches_that_their_model_has_positions_for(nam
     for task in (made, one):
         for batch in (task.batch(1, 2), task.encode(held_out[:50]), task.encode(held_out[:9], filled=True)):
             assert max(batch.src.shape[1], batch.tgt_in.shape[1]) <= task.max_tokens
-    question = made.question(made.probes()[0])
+    question = made.question(corpus.probes()[0])
     assert made.accepts(question.text, question.answer)
-
-
-def test_pairs_must_be_there():
-    with pytest.raises(InputError, match="no pairs yet"):
-        make_task(TrainConfig(task="pairs"), "encoder-decoder")

@@ -147,7 +147,7 @@ def test_evaluations_come_on_their_steps_and_on_the_last_with_all_words(tiny):
     assert [report.step for report in reports if report.evaluation] == [3, 6, 7]
     assert [report.evaluation.total for report in reports if report.evaluation] == [LIVE, LIVE, HELD_OUT]
     state = TrainState.begin(tiny(steps=7))
-    assert reports[-1].evaluation.everyday[1] == len(state.task.everyday())
+    assert reports[-1].evaluation.everyday[1] == len(state.task.corpus.everyday())
 
 
 def evaluations(monkeypatch, shares):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -210,6 +210,7 @@ class Transformer(nn.Module):
         tgt: Tensor,
         read: Packing | None = None,
         written: Packing | None = None,
+        cache: Sequence[LayerKVCache] = (),
     ) -> Tensor:
         """Target so far (B, T) and memory (B, S, D) to logits of each next token, (B, T, V).
 
@@ -218,9 +219,17 @@ class Transformer(nn.Module):
         Args:
             read: where the memory is packed, (N, D), the places of its tokens.
             written: where the target is to be packed, its places; the logits then are of real tokens, (N, V).
+            cache: as in `decode_next`; the newest token alone is then read, and the logits are (B, 1, V).
         """
         scaled = ("both",) if memory is not None else ("both", "encoder")
-        x = self._embed(self.tgt_embedding, tgt, self.config.embedding_scale in scaled, packing=written)
+        rows = range(tgt.size(1) - 1 if cache else 0, tgt.size(1))
+        x = self._embed(
+            self.tgt_embedding,
+            tgt[:, rows.start :],
+            self.config.embedding_scale in scaled,
+            start=rows.start,
+            packing=written,
+        )
         src = src if read is None else read.wide
         packed_own, packed_cross = None, None
         if written is not None:
@@ -228,7 +237,7 @@ class Transformer(nn.Module):
             causal = self.masked("causal") and not self.interventions.blocked
             packed_own = Packed(written, written, causal)
             packed_cross = None if read is None else Packed(written, read)
-        rows = range(tgt.size(1))
+            rows = range(tgt.size(1))
         self_mask, cross_mask = self._mask(tgt, rows, causal=True), self._mask(src, rows, causal=False)
         for i, layer in enumerate(self.decoder):
             own = self._less(self_mask, f"decoder.{i}.self", tgt, rows)
@@ -236,7 +245,7 @@ class Transformer(nn.Module):
                 x = layer(x, own, packed_own)
             else:
                 cross = self._less(cross_mask, f"decoder.{i}.cross", src, rows)
-                x = layer(x, memory, own, cross, None, (packed_own, packed_cross))
+                x = layer(x, memory, own, cross, cache[i] if cache else None, (packed_own, packed_cross))
         return self.to_logits(self.decoder_norm(x))  # type: ignore[no-any-return]
 
     @property
@@ -263,14 +272,7 @@ class Transformer(nn.Module):
         Returns:
             Logits of the next token, (B, V).
         """
-        newest, start = tgt[:, -1:], tgt.size(1) - 1
-        x = self._embed(self.tgt_embedding, newest, self.config.embedding_scale == "both", start=start)
-        rows = range(start, tgt.size(1))
-        self_mask, cross_mask = self._mask(tgt, rows, causal=True), self._mask(src, rows, causal=False)
-        for i, (layer, layer_cache) in enumerate(zip(self.decoder, cache, strict=True)):
-            own = self._less(self_mask, f"decoder.{i}.self", tgt, rows)
-            x = layer(x, memory, own, self._less(cross_mask, f"decoder.{i}.cross", src, rows), layer_cache)
-        return self.to_logits(self.decoder_norm(x))[:, -1]  # type: ignore[no-any-return]
+        return self.decode(memory, src, tgt, cache=cache)[:, -1]
 
     def forward(self, src: Tensor, tgt: Tensor | None = None) -> Tensor:
         """Token ids to logits of each next token, (B, T, V).

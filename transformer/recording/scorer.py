@@ -29,7 +29,7 @@ class Scorer:
     """
 
     def __init__(self, task: Task) -> None:
-        self._task, letters = task, task.same_length
+        self._task, letters = task, task.corpus.same_length
         words = [word for word in task.held_out() if not letters or len(word) >= 3]
         known = mostly_known(task, words, N_SCORED_WORDS)
         self._any_known, self._words = bool(known), known or words[:1]

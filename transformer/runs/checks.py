@@ -77,7 +77,7 @@ def check_change(view: RunView, task: Task, interventions: Interventions) -> Non
         advice = "start a new one" if view.state == FAILED else "wait until its untrained model is built"
         raise InputError(f"This run cannot be changed ({view.state}); {advice}.", "intervene")
     model = view.config.model
-    for word in task.hardest([block.token for block in interventions.blocked if block.token]):
+    for word in task.corpus.hardest([block.token for block in interventions.blocked if block.token]):
         batch = task.encode([word])
         check_interventions(
             interventions,

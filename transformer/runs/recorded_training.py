@@ -168,7 +168,7 @@ class RecordedTraining:
         self.state.intervene(interventions)
         if self._view.state in (FINISHED, STOPPED):
             # Asked as at the end, so that the numbers can be compared.
-            evaluation = evaluate(self.state, task.held_out(), task.everyday())
+            evaluation = evaluate(self.state, task.held_out(), task.corpus.everyday())
             right = self._right(evaluation.right, evaluation.total)
             self._published.publish(
                 everyday=evaluation.everyday, reason=f"At step {self._view.step:,}, {changed}: {right}."

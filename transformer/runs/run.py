@@ -63,7 +63,7 @@ class Run:
         checks.check_start(config, kept=archive is not None)
         self.task = task_of(config)
         words = words if saved is None else saved.words
-        self.questions = [self.task.question(word) for word in words or self.task.probes()]
+        self.questions = [self.task.question(word) for word in words or self.task.corpus.probes()]
         """The tracked words; changed by the thread alone."""
         self.brought = brought_to(config.train) if saved is None else saved.held
         """What a person brought to it, held as long as the run is."""

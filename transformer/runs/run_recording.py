@@ -238,7 +238,7 @@ class RunRecording:
             return
         self.develop()
         if len(self._questions) >= MAX_WORDS:
-            examples = self._state.task.probes()
+            examples = self._state.task.corpus.probes()
             own = [one for one in self._questions if one.text not in examples]
             self.drop_word((own or self._questions)[0])
         self._questions.append(question)

@@ -13,7 +13,7 @@ from transformer.errors import InputError
 from transformer.storage.tokens import new_token
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.store import keep, kept
-from transformer.tasks.pairs.tokenizer_files import TokenizerFile, keep_tokenizer, kept_tokenizer
+from transformer.tasks.pairs.tokenizer_files import TokenizerFile, keep_tokenizer
 from transformer.tasks.pairs.tokenizer_files import kept as kept_file
 from transformer.tasks.pairs.tsv import from_tsv, to_tsv
 
@@ -95,7 +95,7 @@ def write_brought(config: TrainConfig, write: Callable[[str, str], None]) -> Non
     if config.task == "pairs":
         write(PAIRS, to_tsv(kept(config.pairs or "")))
     if config.tokenizer == "file":
-        write(TOKENIZER, kept_tokenizer(config.tokenizer_file))
+        write(TOKENIZER, kept_file(config.tokenizer_file).content)
 
 
 def saved_data(folder: Path, config: RunConfig) -> Brought:

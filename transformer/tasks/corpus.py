@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ N_HELD_OUT = 1000
 """Examples that every run of a task is asked; fewer where there are no more."""
 N_LIVE = 200
 """Of these, those that every evaluation asks; a mark is confirmed on all of them."""
+PATIENCE = 5000
+"""Draws in a row without a new held-out example, after which there are taken to be no more."""
 HELD_OUT_SEED = 20_171_206
 """Any fixed number: what is held out is the same for every run."""
 
@@ -41,15 +43,32 @@ class Corpus:
         """Examples to train on, none of them held out; of a finite corpus all, in a fixed order."""
         raise NotImplementedError
 
+    def held_out_draws(self) -> Iterator[Pair]:
+        """Examples in a fixed random order, among which `held_out` finds those that it keeps."""
+        raise NotImplementedError
+
+    @cached_property
+    def _held_out(self) -> tuple[Pair, ...]:
+        found: dict[str, Pair] = {}
+        idle = 0
+        for pair in self.held_out_draws():
+            if pair.held_out and pair.source not in found:
+                found[pair.source], idle = pair, 0
+            else:
+                idle += 1
+            if len(found) == N_HELD_OUT or idle == PATIENCE:
+                break
+        return tuple(found.values())
+
     def held_out(self) -> Sequence[Pair]:
         """`N_HELD_OUT` fixed and different examples that training never sees, in a fixed random order."""
-        raise NotImplementedError
+        return self._held_out
 
     def probes(self) -> Sequence[str]:
         """About five questions to begin with, the most telling first."""
         raise NotImplementedError
 
-    def everyday(self) -> Sequence[Pair]:
+    def everyday(self) -> Sequence[str]:
         """What a person would ask first, where that is not what training draws; often nothing."""
         return ()
 
@@ -70,6 +89,11 @@ class Corpus:
         """Units of a question."""
         return len(self.src.units(text))
 
+    @property
+    def longest_question(self) -> int:
+        """Units of the longest question of the training, or of those that are held out from it."""
+        return self.longest or self.report_lengths()[-1]
+
     def report_lengths(self) -> tuple[int, ...]:
         """Lengths on which accuracy is reported, ascending: those of the held-out questions."""
         lengths = {self.length(pair.source) for pair in self.held_out()}
@@ -80,7 +104,7 @@ class Corpus:
         return [pair.source for pair in self.held_out() if self.length(pair.source) == length][:count]
 
     def hardest(self, tokens: Sequence[str]) -> list[str]:
-        """Questions that have the least left to look at where these tokens are blocked."""
+        """Questions with the least left to look at where these tokens are blocked, wherever they stand."""
         return sorted((pair.source for pair in self.held_out()), key=self.length)[:50]
 
 

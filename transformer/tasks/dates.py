@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, Corpus, held_out_by_hash
+from transformer.tasks.corpus import HELD_OUT_SEED, Corpus, held_out_by_hash
 from transformer.tasks.pair import Links, Pair
 from transformer.tasks.writing import LETTERS
 
@@ -121,22 +121,6 @@ def _links(match: re.Match[str]) -> Links:
     return (*year, (), month, month, (), *zero, *day)
 
 
-def _found(source: str) -> Pair | None:
-    for form in FORMS:
-        match = form.match(source)
-        day = match and _date(match)
-        if match and day:
-            return Pair(source, day.isoformat(), _links(match), form.name, is_held_out(day))
-    return None
-
-
-def _written(form: Form, day: date) -> Pair:
-    """A date in this form; found again, since with the short name of may it is in another form too."""
-    pair = _found(form.write(day))
-    assert pair is not None
-    return pair
-
-
 class Dates(Corpus):
     """Read a date in English, write it as year-month-day.
 
@@ -156,12 +140,16 @@ class Dates(Corpus):
             day = date.fromordinal(ordinal)
             while is_held_out(day):
                 day = date.fromordinal(int(rng.integers(FIRST.toordinal(), LAST.toordinal() + 1)))
-            pairs.append(_written(FORMS[form], day))
+            pairs.append(self._written(FORMS[form], day))
         return pairs
 
-    def held_out(self) -> Sequence[Pair]:
-        """1,000 different texts of held-out days, forms and years uniform."""
-        return _held_out()
+    def held_out_draws(self) -> Iterator[Pair]:
+        """Texts of held-out days, forms and years uniform."""
+        rng = np.random.default_rng(HELD_OUT_SEED)
+        every = [date.fromordinal(n) for n in range(FIRST.toordinal(), LAST.toordinal() + 1)]
+        days = [day for day in every if is_held_out(day)]
+        while True:
+            yield self._written(FORMS[rng.integers(len(FORMS))], days[rng.integers(len(days))])
 
     def probes(self) -> Sequence[str]:
         """The same day in two orders, a day of one digit, months that begin alike, a day of leap years."""
@@ -199,19 +187,18 @@ class Dates(Corpus):
 
     def find(self, source: str) -> Pair | None:
         """A date in any of the forms with its ISO date."""
-        return _found(source)
+        for form in FORMS:
+            match = form.match(source)
+            day = match and _date(match)
+            if match and day:
+                return Pair(source, day.isoformat(), _links(match), form.name, is_held_out(day))
+        return None
 
-
-@lru_cache(maxsize=1)
-def _held_out() -> tuple[Pair, ...]:
-    rng = np.random.default_rng(HELD_OUT_SEED)
-    every = [date.fromordinal(n) for n in range(FIRST.toordinal(), LAST.toordinal() + 1)]
-    days = [day for day in every if is_held_out(day)]
-    found: dict[str, Pair] = {}
-    while len(found) < N_HELD_OUT:
-        pair = _written(FORMS[rng.integers(len(FORMS))], days[rng.integers(len(days))])
-        found[pair.source] = pair
-    return tuple(found.values())
+    def _written(self, form: Form, day: date) -> Pair:
+        """A date in this form; found again, since with the short name of may it is in another form too."""
+        pair = self.find(form.write(day))
+        assert pair is not None
+        return pair
 
 
 def _checked(source: str, form: Form, match: re.Match[str]) -> str:

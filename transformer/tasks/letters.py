@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, Corpus, chosen_by_hash
+from transformer.tasks.corpus import HELD_OUT_SEED, Corpus, chosen_by_hash
 from transformer.tasks.pair import Links, Pair
 from transformer.tasks.writing import LETTERS
 
@@ -33,18 +32,6 @@ def is_held_out(word: str) -> bool:
 
 def _random_word(rng: np.random.Generator, length: int) -> str:
     return _ALPHABET[rng.integers(0, 26, length)].tobytes().decode()
-
-
-@lru_cache(maxsize=64)
-def _held_out_words(shortest: int, longest: int) -> tuple[str, ...]:
-    """Different held-out words, lengths uniform from three letters (or the shortest) to the longest."""
-    rng = np.random.default_rng(HELD_OUT_SEED)
-    found: dict[str, None] = {}
-    while len(found) < N_HELD_OUT:
-        word = _random_word(rng, int(rng.integers(max(HOLD_OUT_FROM, shortest), longest + 1)))
-        if is_held_out(word):
-            found[word] = None
-    return tuple(found)
 
 
 class Letters(Corpus):
@@ -86,21 +73,21 @@ class Letters(Corpus):
             words[i] = word
         return [Pair(word, self.answer(word), self.links(word)) for word in words]
 
-    def held_out(self) -> Sequence[Pair]:
-        """1,000 different held-out words, lengths uniform from three letters (or the shortest) to L."""
-        return self._held_out
-
-    @cached_property
-    def _held_out(self) -> tuple[Pair, ...]:
-        return tuple(map(self._pair, _held_out_words(self.shortest, self.longest)))
+    def held_out_draws(self) -> Iterator[Pair]:
+        """Held-out words, lengths uniform from three letters (or the shortest) to L."""
+        rng = np.random.default_rng(HELD_OUT_SEED)
+        while True:
+            word = _random_word(rng, int(rng.integers(max(HOLD_OUT_FROM, self.shortest), self.longest + 1)))
+            if is_held_out(word):
+                yield self._pair(word)
 
     def probes(self) -> Sequence[str]:
         """A few everyday words, or held-out ones where none of those is within the trained length."""
-        return tuple(filter(self._fits, _PROBES)) or _held_out_words(self.shortest, self.longest)[:3]
+        return tuple(filter(self._fits, _PROBES)) or [pair.source for pair in self.held_out()[:3]]
 
-    def everyday(self) -> Sequence[Pair]:
+    def everyday(self) -> Sequence[str]:
         """Real words of up to L letters."""
-        return tuple(map(self._pair, filter(self._fits, EVERYDAY_WORDS)))
+        return tuple(filter(self._fits, EVERYDAY_WORDS))
 
     def read(self, text: str) -> str:
         """Clean and check a typed word.

@@ -80,16 +80,6 @@ class Task:
         self._finite_set = lru_cache(maxsize=1)(partial(_finite_set, corpus, self.examples or 0))
         self._order = lru_cache(maxsize=1)(partial(_order, self.examples or 0))
 
-    @property
-    def same_length(self) -> bool:
-        """Whether every answer has as many tokens as its question."""
-        return self.corpus.same_length
-
-    @property
-    def translates(self) -> bool:
-        """Whether answers are sentences, to be measured by BLEU and chrF too."""
-        return self.corpus.translates
-
     @cached_property
     def aim(self) -> str:
         """Which score tells that a head has found what to read: mirror, gold, or focus without alignment."""
@@ -136,14 +126,6 @@ class Task:
         """Those of them that every evaluation asks."""
         return self.held_out()[:N_LIVE]
 
-    def everyday(self) -> list[str]:
-        """What a person would ask first, where that is not what training draws."""
-        return [pair.source for pair in self.corpus.everyday()]
-
-    def probes(self) -> list[str]:
-        """Questions to begin with."""
-        return list(self.corpus.probes())
-
     def pair(self, text: str) -> Pair | None:
         """A question with its answer and alignment; None where the answer is not known."""
         return self._known.get(text) or self._find(text)
@@ -164,23 +146,6 @@ class Task:
         answer = self.answer(text)  # without end there is one to each: no need to recognise it again
         return () if answer is None else (answer,)
 
-    def length(self, text: str) -> int:
-        """Units of a question."""
-        return self.corpus.length(text)
-
-    @property
-    def longest_question(self) -> int:
-        """Units of the longest question of the training, or of those that are held out from it."""
-        return self.corpus.longest or self.report_lengths()[-1]
-
-    def report_lengths(self) -> tuple[int, ...]:
-        """Lengths on which accuracy is reported, ascending; of letters some beyond those trained on."""
-        return self.corpus.report_lengths()
-
-    def words_of_length(self, length: int, count: int) -> list[str]:
-        """Fixed questions of one length; of trained lengths such as training never sees."""
-        return self.corpus.words_of_length(length, count)
-
     def question(self, text: str) -> Question:
         """Check and clean what a person typed.
 
@@ -199,14 +164,6 @@ class Task:
         short = n < self.corpus.shortest
         held_out = pair is not None and pair.held_out
         return Question(clean, None if pair is None else pair.target, held_out, n > self.longest, short)
-
-    def hardest(self, tokens: Sequence[str]) -> list[str]:
-        """Questions that have the least left to look at where these tokens are blocked.
-
-        Args:
-            tokens: that are blocked wherever they stand.
-        """
-        return self.corpus.hardest(tokens)
 
     def n_tokens(self, text: str) -> int:
         """Tokens of a question, special ones left out."""

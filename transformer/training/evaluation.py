@@ -40,7 +40,7 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
     exact = spelling.exact
     by_length: dict[int, tuple[int, int]] = {}
     for word, right in zip(held_out, exact, strict=True):
-        length = state.task.length(word)
+        length = state.task.corpus.length(word)
         before = by_length.get(length, (0, 0))
         by_length[length] = (before[0] + right, before[1] + 1)
     batch = state.task.encode(held_out, filled=not state.model.masked("padding"))
@@ -55,7 +55,7 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
     hits = int(((logits.argmax(-1) == labels) & real).sum())
     bleu, chrf = None, None
     samples: tuple[tuple[str, str], ...] = ()
-    if state.task.translates:
+    if state.task.corpus.translates:
         samples = tuple(zip(held_out, spelling.outputs, strict=True))[:SAMPLES]
         references = [state.task.references(word) for word in held_out]
         bleu, chrf = translation_scores(spelling.outputs, references)

@@ -59,7 +59,7 @@ def train(state: TrainState) -> Iterator[Report]:
     Raises:
         NotFinite: a loss is infinite or not a number.
     """
-    held_out, everyday = state.task.held_out(), state.task.everyday()
+    held_out, everyday = state.task.held_out(), state.task.corpus.everyday()
     goal = state.config.train.goal if state.stretch.first == 0 else None
     while state.step < state.stretch.last:
         began = time.perf_counter()

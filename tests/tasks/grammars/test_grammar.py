@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from transformer.errors import InputError
+from transformer.tasks import corpus as corpus_module
 from transformer.tasks.corpus import held_out_by_hash
-from transformer.tasks.grammars import grammar as grammar_module
 from transformer.tasks.grammars.grammar import Grammar, checked
 from transformer.tasks.grammars.telling import Drawing, drawn, heard, recognised
 from transformer.tasks.writing import Writing
@@ -154,7 +154,7 @@ def test_a_grammar_is_endless_and_translates():
 
 
 def test_a_grammar_with_fewer_sentences_does_not_search_for_ever(monkeypatch):
-    monkeypatch.setattr(grammar_module, "PATIENCE", 100)
+    monkeypatch.setattr(corpus_module, "PATIENCE", 100)
     assert small(rules=twice, probes=("bank",)).held_out() == ()
 
 

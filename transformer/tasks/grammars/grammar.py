@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import difflib
 import random
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import HELD_OUT_SEED, N_HELD_OUT, Corpus
+from transformer.tasks.corpus import HELD_OUT_SEED, Corpus
 from transformer.tasks.grammars.telling import Rules, drawn, heard, recognised
 from transformer.tasks.pair import Pair
 from transformer.tasks.writing import Writing
 
-PATIENCE = 5000
-"""Draws in a row without a new held-out sentence, after which there are taken to be no more."""
 FULL_STOPS = ".。"
 
 
@@ -93,9 +91,12 @@ class Grammar(Corpus):
                 pairs.append(pair)
         return pairs
 
-    def held_out(self) -> Sequence[Pair]:
-        """Different held-out sentences, those that are always held out first; the same ones in every run."""
-        return self._held_out
+    def held_out_draws(self) -> Iterator[Pair]:
+        """Sentences that are always held out, then others by chance."""
+        yield from filter(None, map(self.find, self._always_held_out))
+        chance = random.Random(HELD_OUT_SEED)
+        while True:
+            yield self._draw(chance)
 
     def probes(self) -> Sequence[str]:
         """The questions to begin with; held-out sentences stand in for those that the rules cannot make."""
@@ -128,23 +129,10 @@ class Grammar(Corpus):
         return self._kept(pairs[0]) if pairs else None
 
     @cached_property
-    def _held_out(self) -> tuple[Pair, ...]:
-        always = map(self.find, self._always_held_out)
-        pairs = {pair.source: pair for pair in always if pair}
-        chance, idle = random.Random(HELD_OUT_SEED), 0
-        while len(pairs) < N_HELD_OUT and idle < PATIENCE:
-            pair = self._draw(chance)
-            if pair.held_out and pair.source not in pairs:
-                pairs[pair.source], idle = pair, 0
-            else:
-                idle += 1
-        return tuple(pairs.values())
-
-    @cached_property
     def _to_begin_with(self) -> tuple[str, ...]:
         known = [source for source in self._probes if self.find(source)]
         if len(known) < len(self._probes):
-            known += [pair.source for pair in self._held_out if pair.source not in known]
+            known += [pair.source for pair in self.held_out() if pair.source not in known]
         return tuple(known[: len(self._probes)])
 
     @property

@@ -6,8 +6,9 @@ import random
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Annotated
 
-from transformer.errors import InputError
+from transformer.config.limits import Settings, Whole
 from transformer.tasks.pairs.frequency import Candidate, frequent, frequent_few
 from transformer.tasks.pairs.layout import Sides
 from transformer.tasks.pairs.reading import Reading
@@ -24,34 +25,27 @@ FREQUENCIES = (5, 3, 2, 1)
 ENOUGH, LEAST_SHARE = 2_000, 0.4
 """Pairs that should remain, or of a small file this share."""
 MOST_PAIRS = 5_000
+COUNT = Whole(1, 1_000_000)
 LETTERS_OF_A_WORD = 5
 """So many characters are as long as a word, where a side is read in characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Caps:
+class Caps(Settings):
     """Which pairs are kept, and how they are spelled."""
 
     swap: bool = False
     """Learn from the second side to the first."""
-    longest_source: int | None = None
+    longest_source: Annotated[int | None, COUNT] = None
     """Most units of a source: words and signs, or characters where it is read in these."""
-    longest_target: int | None = None
+    longest_target: Annotated[int | None, COUNT] = None
     """Most units of a target."""
-    min_frequency: int = 1
+    min_frequency: Annotated[int, COUNT] = 1
     """How often every unit of a kept pair must occur on its side, in the kept pairs."""
-    most_pairs: int | None = None
+    most_pairs: Annotated[int | None, COUNT] = None
     """Most pairs."""
     lower: bool = True
     """Whether capitals are of no account."""
-
-    def __post_init__(self) -> None:
-        for name in ("longest_source", "longest_target", "most_pairs", "min_frequency"):
-            value = getattr(self, name)
-            if value is None and name != "min_frequency":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name}={value!r} is not a whole number from 1; choose at least 1.", name)
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
 
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import N_HELD_OUT, Corpus
+from transformer.tasks.corpus import Corpus
 from transformer.tasks.pair import Pair
 from transformer.tasks.pairs.caps import Capped
 from transformer.tasks.pairs.text import FIELD, plain, shortened
@@ -53,7 +53,6 @@ class OwnPairs(Corpus):
                 FIELD,
             )
         unseen = set(held_out)
-        self._held_out = [self._pair(source, True) for source in held_out[:N_HELD_OUT]]
         self._training = [Pair(s, t) for s, t in capped.pairs if s not in unseen]
         self.size = len(self._training)
         self.longest_source = max(len(self.src.units(source)) for source in self._targets)
@@ -86,14 +85,14 @@ class OwnPairs(Corpus):
         """All training pairs, in a fixed order: every target of a source is an example of its own."""
         return list(self._training)
 
-    def held_out(self) -> Sequence[Pair]:
-        """A pair for each held-out source, 1,000 at most, in a fixed random order."""
-        return self._held_out
+    def held_out_draws(self) -> Iterator[Pair]:
+        """A pair for each source, in the fixed random order of the pairs."""
+        return (self._pair(source, is_held_out(source)) for source in self._targets)
 
     def probes(self) -> Sequence[str]:
         """Held-out sources of the most usual length first, of words that training has shown."""
         known = {unit for pair in self._training for unit in self.src.units(pair.source)}
-        units = {pair.source: self.src.units(pair.source) for pair in self._held_out}
+        units = {pair.source: self.src.units(pair.source) for pair in self.held_out()}
         usual = statistics.median(map(len, units.values()))
 
         def oddity(source: str) -> tuple[int, float]:

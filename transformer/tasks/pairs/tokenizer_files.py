@@ -51,8 +51,3 @@ def kept(digest: str | None) -> TokenizerFile:
             "tokenizer",
         )
     return held
-
-
-def kept_tokenizer(digest: str | None) -> str:
-    """The content of the file of this digest. Raises InputError as `kept` does."""
-    return kept(digest).content
