@@ -125,6 +125,15 @@ def test_masks_are_told_apart(made):
     assert np.array_equal(found[1], codes)
 
 
+def test_a_box_names_the_masks_that_are_on_in_it(made):
+    passed, _ = opened(made, "default", Interventions(masks=(("padding", False),)))
+    sentences = {box.name: box.sentence for box in boxes(passed)}
+    assert "block" not in sentences["encoder.0"] + sentences["decoder.0.cross"]
+    assert sentences["decoder.0.self"].endswith(" The mask blocks later tokens.")
+    both = {box.name: box.sentence for box in boxes(opened(made, "default")[0])}
+    assert both["decoder.0.self"].endswith(" The mask blocks later tokens and [PAD].")
+
+
 def test_a_head_that_was_switched_off_is_named_and_joined_as_zeros(made):
     passed, _ = opened(made, "default", Interventions(ablated=(("decoder.0.cross", 1),)))
     off = {box.name: box.off for box in boxes(passed) if box.off}

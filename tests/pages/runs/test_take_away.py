@@ -14,6 +14,7 @@ from safetensors.numpy import load
 
 from pages.runs import take_away as menu
 from transformer.exports import film, fonts
+from transformer.interventions import Interventions
 
 KEYS = (
     "export_html",
@@ -107,6 +108,10 @@ def test_a_step_whose_weights_are_gone_gives_those_nearest_to_it(visit, offered)
     data = offered["export_weights"]["data"]()
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     assert header["__metadata__"]["step"] == "11"
+    without = "The script trains the configuration from the start, without interventions."
+    assert not trained.says(without)
+    trained.run.intervene(Interventions(ablated=(("encoder.0", 1),))).result(30)
+    assert trained.look().says(without)
 
 
 def test_what_is_taken_away_is_that_of_when_the_button_is_pressed(trained, offered):
