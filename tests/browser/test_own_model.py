@@ -76,6 +76,8 @@ def test_a_training_of_ones_own_is_followed_live_reviewed_exported_and_stays_whe
     with page.expect_download() as made:
         page.locator(".st-key-export_html button").click()
     made.value.save_as(tmp_path / "mine.html")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Take it away")).to_have_count(0)
     page.get_by_role("link", name="Masks", exact=True).click()
     page.locator(".st-key-leave_own button").click()
     expect(page.locator(".st-key-leave_own")).to_have_count(0)
