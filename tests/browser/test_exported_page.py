@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.watcher import LOOKED, PATIENCE, Visit
+from tests.own import own_run
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.exports.page import html_page, race_page
 from transformer.figures.race import race_curves, race_look
@@ -23,6 +24,7 @@ from transformer.recording.frames import Frames
 from transformer.recording.view import RunView
 from transformer.runs import demo
 from transformer.runs.run import Run
+from transformer.storage.saved import read_run
 
 SITE = "decoder.1.cross"
 TAKEN = Interventions(blocked=(Block(site=SITE, head=1, row=1, column=5),))
@@ -356,28 +358,47 @@ def test_a_page_of_a_race_shows_both_runs_at_one_step_and_their_difference(view,
     run.close()
 
 
-def test_by_steps_a_race_stands_only_where_both_runs_were_recorded(view, offline, tmp_path):
+def only(view: RunView, steps: Collection[int]) -> RunView:
+    """What was recorded of a run at these steps alone."""
     records = []
     for one in view.frames.records:
         if not isinstance(one, Chunk):
-            records += [one] * (one.step % 3 == 0)
-        elif some := [i for i, step in enumerate(one.steps) if step % 3 == 0]:
+            records += [one] * (one.step in steps)
+        elif some := [i for i, step in enumerate(one.steps) if step in steps]:
             records.append(one.at(some))
-    sparse = Frames(records, numbers=view.metrics.at, aim=view.frames[-1].aim)
-    race = {"names": ["all", "every third"], "says": "", "clock": "steps"}
+    return replace(view, frames=Frames(records, numbers=view.metrics.at, aim=view.frames[-1].aim))
+
+
+def walked(offline, file, views, word, positions):
+    """The steps of both panels of a race by steps, walked from its first position through these."""
+    race = {"names": ["one", "other"], "says": "", "clock": "steps"}
     race |= {"look": race_look(), "curves": race_curves("words")}
-    first = {"word": "banana", "kind": "cross", "pinned": None, "step": 0}
-    content = race_page((view, replace(view, frames=sparse)), race, first)
-    file = tmp_path / "run.html"
-    file.write_text(content, encoding="utf-8")
+    first = {"word": word, "kind": None, "pinned": None, "step": 0}
+    file.write_text(race_page(views, race, first), encoding="utf-8")
     offline.page.goto(file.as_uri())
-    slider = offline.page.get_by_role("slider", name="Step")
-    for step in (0, 3, 6):
-        offline.page.wait_for_selector(f".headlight-player[data-step='{step}']")
-        for side in ("left", "right"):
-            title = offline.page.locator(f".st-key-race_{side} .over p")
-            expect(title).to_contain_text(f"step {step}")
-        slider.press("ArrowRight")
+    found = []
+    for position in positions:
+        offline.page.wait_for_selector(f".headlight-player[data-step='{position}']")
+        offline.page.wait_for_selector(f".st-key-race_left .live-figure[data-step='{position}']")
+        titles = [
+            offline.page.locator(f".st-key-race_{side} .over p").inner_text() for side in ("left", "right")
+        ]
+        found.append([int(re.search(r"step (\d+)", title)[1]) for title in titles])
+        offline.page.get_by_role("slider", name="Step").press("ArrowRight")
+    return found
+
+
+def test_by_steps_a_race_stands_only_where_both_runs_were_recorded(view, offline, tmp_path):
+    views = view, only(view, {0, 3, 6})
+    found = walked(offline, tmp_path / "run.html", views, "banana", [0, 3, 6])
+    assert found == [[0, 0], [3, 3], [6, 6]]
+
+
+def test_models_of_the_users_own_race_though_no_step_of_both_was_recorded(offline, tmp_path):
+    view = read_run(own_run(tmp_path / "own")).view
+    views = only(view, {1, 4, 7}), only(view, {0, 3, 6})
+    found = walked(offline, tmp_path / "run.html", views, "one", [1, 4, 7])
+    assert found == [[1, 0], [4, 3], [7, 6]]
 
 
 def test_by_seconds_each_run_of_a_race_is_shown_at_its_last_step_within_them(view, offline, tmp_path):

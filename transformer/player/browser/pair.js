@@ -80,13 +80,15 @@ export class Pair {
     });
     const end = Math.min(...ends);
     const line = [];
+    // One run may be recorded less often. Models of the user's own are recorded at any steps, and each panel says which.
+    const together = clock === "steps" && this.sides.every(({ source }) => !source.index.own);
     let place = 0;
     left.steps.forEach((step, i) => {
       const time = left[clock][i];
       if (time > end) return;
       while (right[clock][place + 1] <= time) place += 1;
       const over = right[clock].at(-1) < time && !this.goesOn(this.sides[1]);
-      if (clock === "steps" && right.steps[place] !== step && !over) return; // one run may be recorded less often
+      if (together && right.steps[place] !== step && !over) return;
       line.push({ at: step, steps: [step, right.steps[place]], seconds: left.seconds[i], over: [false, over] });
     });
     if (this.goesOn(this.sides[0])) return this.held(line);
