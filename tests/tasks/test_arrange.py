@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from transformer.tasks import completed
 from transformer.tasks.arrange import arrange, sequence_limit
 from transformer.tasks.tokenizer import characters
 
@@ -88,3 +89,12 @@ def test_the_limit_has_room_for_a_question_its_answer_and_three_letters_more(top
     batch = laid_out(topology, ["x" * letters], ["z" * letters])
     needed = batch.tgt_in.shape[1] + 3 if topology == "decoder-only" else batch.src.shape[1]
     assert sequence_limit(topology, letters) == needed
+
+
+@pytest.mark.parametrize("topology", BY_HAND)
+def test_a_run_s_configuration_is_completed_with_what_its_layout_needs(tiny, topology):
+    config = completed(tiny(topology=topology, max_letters=4))
+    tokens = 31 if topology == "decoder-only" else 30
+    assert (config.model.src_vocab_size, config.model.tgt_vocab_size) == (tokens, tokens)
+    assert config.model.max_len == (21 if topology == "decoder-only" else 10)
+    assert config.train == tiny(max_letters=4).train

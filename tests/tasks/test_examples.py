@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 
-from tests.tasks.conftest import TRAINED, Sentences
+from tests.tasks.conftest import HELD_OUT, TRAINED, Sentences
 from transformer.config import TrainConfig
 from transformer.tasks import make_task
 
 FINITE = {"examples": 23, "batch_size": 5, "max_letters": 6}  # four batches of 5 and one of 3
 
 
-def words(**settings):
+def words(topology="encoder-decoder", **settings):
     """The reversal of words."""
-    return make_task(TrainConfig(**settings), "encoder-decoder")
+    return make_task(TrainConfig(**settings), topology)
 
 
-def test_each_pair_of_a_finite_corpus_comes_once_an_epoch(task):
-    made = task("decoder-only", examples=3)  # the corpus says how many there are
+@pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])
+def test_each_pair_of_a_finite_corpus_comes_once_an_epoch(task, topology):
+    made = task(topology, examples=3)  # the corpus says how many there are
     assert (made.examples, made.steps_per_epoch) == (5, 3)
     epochs = []
     for epoch in range(4):
@@ -45,6 +47,16 @@ def test_a_batch_holds_its_words_with_their_answers(task):
     assert written == {(pair.source, pair.target) for pair in TRAINED}
 
 
+def test_held_out_examples_are_never_trained_on_and_know_that_they_are(task):
+    made = task()
+    assert made.held_out() == [pair.source for pair in HELD_OUT]
+    trained = {text for k in range(12) for text in made.words(3, k)}
+    assert not trained & set(made.held_out())
+    assert all(made.question(text).held_out for text in made.held_out())
+    assert not any(made.question(text).held_out for text in [*trained, "dog"])
+    assert list(made.corpus.probes()) == ["the cat", "cat"]
+
+
 def test_an_endless_supply_is_drawn_from_seed_and_batch_alone_or_a_set_of_it(task):
     made, again = (task(corpus=Sentences(endless=True), batch_size=6) for _ in range(2))
     again.pairs(1, 5)
@@ -56,6 +68,13 @@ def test_an_endless_supply_is_drawn_from_seed_and_batch_alone_or_a_set_of_it(tas
     finite = task(corpus=Sentences(endless=True), examples=7)
     assert (finite.examples, finite.steps_per_epoch) == (7, 4)
     assert sum(len(finite.pairs(0, k)) for k in range(4)) == 7
+
+
+@pytest.mark.parametrize("topology", ["encoder-decoder", "encoder-only", "decoder-only"])
+def test_the_words_are_the_same_for_every_topology(topology):
+    one, two = words(topology, max_letters=6, batch_size=9), words(max_letters=6, batch_size=9)
+    assert [one.words(4, k) for k in range(3)] == [two.words(4, k) for k in range(3)]
+    assert one.held_out() == two.held_out()
 
 
 # A finite set of an endless supply.
@@ -89,6 +108,14 @@ def test_a_finite_set_holds_no_held_out_word_and_is_not_the_beginning_of_the_end
     assert not any(finite.question(word).held_out for word in found)
     assert set(map(len, found)) == {1, 2, 3, 4, 5, 6}
     assert [finite.words(0, k) for k in range(4)] != [endless.words(0, k) for k in range(4)]
+
+
+def test_a_set_smaller_than_a_batch_is_a_batch_of_all():
+    small = words(examples=4, batch_size=50)
+    batches = [small.words(1, k) for k in range(6)]
+    assert {tuple(sorted(batch)) for batch in batches} == {tuple(sorted(batches[0]))}
+    assert len(batches[0]) == 4
+    assert len(set(map(tuple, batches))) > 1
 
 
 def test_two_tasks_with_finite_sets_draw_each_its_own_once(monkeypatch):

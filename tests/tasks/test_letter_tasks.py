@@ -26,7 +26,11 @@ ANSWERS = {
 def test_every_letter_of_a_word_is_used_once_for_a_right_answer_of_the_same_length(name):
     corpus = TASKS[name]
     assert (corpus.name, corpus.same_length) == (name, True)
-    pairs = [*corpus.drawn(np.random.default_rng(1), 300), *corpus.held_out()]
+    pairs = [
+        *corpus.drawn(np.random.default_rng(1), 2000),
+        *corpus.held_out(),
+        *map(corpus.find, corpus.everyday()),
+    ]
     for pair in pairs:
         assert pair.target == ANSWERS[name](pair.source)
         assert sorted(place for (place,) in pair.links) == list(range(len(pair.source)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transformer.tasks.pair import Pair, token_links
 from transformer.tasks.tokenizer import byte_pairs, characters, words
-from transformer.tasks.writing import Writing
+from transformer.tasks.writing import LETTERS, Writing
 
 WORDS, FRENCH = Writing(), Writing(spaced="?")
 # the 0, black 1, cat 2, sees 3, him 4; a determiner needs its noun too, and the full stop needs nothing.
@@ -21,19 +21,69 @@ def tokens_of(tokenizer, text):
     return tokenizer.tokens(tokenizer.encode([text])[0])
 
 
+def told(pair, src, tgt, writings=(WORDS, FRENCH)):
+    """For each token of the answer the tokens that it needs, as they are shown, [SOS] counted."""
+    links = token_links(pair, (writings[0], src), (writings[1], tgt))
+    read, written = tokens_of(src, pair.source), tokens_of(tgt, pair.target)[1:-1]
+    assert len(links) == len(written)
+    assert all(tuple(sorted(set(columns))) == columns for columns in links)
+    return list(zip(written, [[read[column] for column in columns] for columns in links], strict=True))
+
+
 def test_a_word_that_is_a_token_has_the_place_of_its_word_behind_sos():
     links = token_links(PAIR, (WORDS, SRC), (FRENCH, TGT))
     assert links == ((1, 3), (3,), (2,), (5,), (4,), (4,), ())
     assert tokens_of(SRC, PAIR.source)[0] == "[SOS]"
 
 
+def test_each_character_has_the_links_of_its_word():
+    spelled = characters(sorted(set(PAIR.source + PAIR.target)))
+    both = told(PAIR, SRC, spelled)
+    assert both[:8] == [
+        *[("l", ["the", "cat"]), ("e", ["the", "cat"]), ("␣", [])],
+        *[("c", ["cat"]), ("h", ["cat"]), ("a", ["cat"]), ("t", ["cat"]), ("␣", [])],
+    ]
+    assert both[-1] == (".", [])
+    other = told(PAIR, spelled, TGT)
+    assert other[1] == ("chat", [*"cat"])
+    assert other[0] == ("le", [*"the", *"cat"])
+    links = token_links(PAIR, (WORDS, spelled), (FRENCH, TGT))
+    assert links[1] == tuple(1 + PAIR.source.index("cat") + i for i in range(3))
+
+
+def test_letters_are_units_and_tokens_at_once():
+    letters = characters()
+    pair = Pair("abc", "cba", ((2,), (1,), (0,)))
+    assert token_links(pair, (LETTERS, letters), (LETTERS, letters)) == ((3,), (2,), (1,))
+
+
+def test_a_byte_pair_that_is_part_of_a_word_has_the_links_of_the_whole_word():
+    small = byte_pairs(["black black", "cat", "sees him the"], 24)
+    read = tokens_of(small, PAIR.source)
+    parts = dict(told(PAIR, small, TGT))
+    assert len(read) > 5 + 2
+    # A space that is a token of its own is of no word.
+    assert [("".join(parts[word])).replace("␣", "") for word in ("le", "chat", "noir", "l'")] == [
+        *("thecat", "cat", "black", "him")
+    ]
+    assert parts["."] == []
+    assert any(len(found) > 1 for found in parts.values())
+
+
+def test_a_token_that_covers_several_words_has_the_links_of_all_of_them():
+    whole = byte_pairs([PAIR.target] * 3, 90)
+    parts = dict(told(PAIR, SRC, whole))
+    assert parts["␣l'a"] == ["sees", "him"]
+    assert parts["␣vu."] == ["sees"]
+    assert parts["␣noir"] == ["black"]
+
+
 def test_the_same_alignment_is_told_whatever_the_tokens_are():
     """A written token and a read one are linked exactly if some of their words are."""
     sides = {
         "src": [SRC, characters(sorted(set(PAIR.source))), byte_pairs([PAIR.source], 28)],
-        "tgt": [TGT, characters(sorted(set(PAIR.target))), byte_pairs([PAIR.target] * 3, 90)],
+        "tgt": [TGT, characters(sorted(set(PAIR.target))), byte_pairs([PAIR.target], 30)],
     }
-    assert "␣l'a" in tokens_of(sides["tgt"][-1], PAIR.target), "one token may cover two words"
     for src in sides["src"]:
         for tgt in sides["tgt"]:
             links = token_links(PAIR, (WORDS, src), (FRENCH, tgt))

@@ -157,6 +157,10 @@ def test_an_endless_corpus_is_asked_once_for_what_is_not_held_out(task):
     assert corpus.asked == ["the dog", "the bird"]
 
 
+def test_the_tokens_of_a_question_are_counted_without_the_special_ones(task):
+    assert [task().n_tokens(text) for text in ("cat", "a dog sees", "")] == [1, 3, 0]
+
+
 # Questions.
 
 
@@ -192,19 +196,22 @@ def test_a_word_shorter_or_longer_than_anything_trained_on_says_so():
 
 
 def test_lengths_are_in_words_from_the_shortest_held_out_question_to_the_longest(task):
-    for made in (task().corpus, task(tokenizer="characters").corpus):
-        assert made.length("a cat sees the dog") == 5
-        assert made.report_lengths() == (2, 3, 4, 5)
-        assert made.words_of_length(2, 9) == ["the cat", "a cat"]
-        assert made.words_of_length(2, 1) == ["the cat"]
-        assert made.words_of_length(3, 9) == []
+    for made in (task(), task(tokenizer="characters")):
+        assert made.corpus.length("a cat sees the dog") == 5
+        assert made.corpus.report_lengths() == (2, 3, 4, 5)
+        assert made.corpus.words_of_length(2, 9) == ["the cat", "a cat"]
+        assert made.corpus.words_of_length(2, 1) == ["the cat"]
+        assert made.corpus.words_of_length(3, 9) == []
 
 
-def test_the_hardest_questions_are_the_shortest_held_out_ones_or_words_of_one_letter(task):
-    words = make_task(TrainConfig(min_letters=2, max_letters=4), "encoder-decoder").corpus
-    assert words.hardest(["b", "[SOS]"]) == ["bb", "bbb", "bbbb"]
-    assert words.hardest([]) == ["aa", "aaa", "aaaa"]
+def test_the_hardest_questions_are_the_shortest_held_out_ones(task):
     assert task().corpus.hardest(["cat"]) == ["the cat", "a cat", "a cat sees the dog"]
+
+
+def test_the_hardest_words_hold_one_letter_only():
+    words = make_task(TrainConfig(min_letters=2, max_letters=4), "encoder-decoder")
+    assert words.corpus.hardest(["b", "[SOS]"]) == ["bb", "bbb", "bbbb"]
+    assert words.corpus.hardest([]) == ["aa", "aaa", "aaaa"]
 
 
 # The alignment.
@@ -232,11 +239,8 @@ def test_tasks_of_every_name_have_batches_that_their_model_has_positions_for(nam
         for topology in ("encoder-decoder", "decoder-only")
     )
     corpus = made.corpus
-    assert (made.name, corpus.same_length, corpus.translates) == (
-        name,
-        name in LETTER_TASKS,
-        name in GRAMMARS,
-    )
+    assert (corpus.same_length, corpus.translates) == (name in LETTER_TASKS, name in GRAMMARS)
+    assert made.name == name
     held_out, state = made.held_out(), np.random.get_state()[1].copy()
     trained = [made.words(5, k) for k in range(20)]
     assert not {text for texts in trained for text in texts} & set(held_out)
@@ -247,3 +251,8 @@ def test_tasks_of_every_name_have_batches_that_their_model_has_positions_for(nam
             assert max(batch.src.shape[1], batch.tgt_in.shape[1]) <= task.max_tokens
     question = made.question(corpus.probes()[0])
     assert made.accepts(question.text, question.answer)
+
+
+def test_pairs_must_be_there():
+    with pytest.raises(InputError, match="no pairs yet"):
+        make_task(TrainConfig(task="pairs"), "encoder-decoder")

@@ -121,3 +121,11 @@ def test_pairs_in_words_have_the_digest_that_they_always_had():
     for source, target in own.capped.pairs:
         digest.update(f"\n{source}\t{target}".encode())
     assert own.digest == digest.hexdigest()
+
+
+def test_words_are_tokens_where_they_are_asked_for_and_a_held_out_word_is_unknown():
+    own = keep(OwnPairs(capped(lesson("reversed"), Caps())))
+    task = task_of(RunConfig().with_changes(task="pairs", pairs=own.digest, tokenizer="words"))
+    held_out, trained = task.held_out()[0], own.drawn(None, 0)[0].source
+    assert task.src_tokenizer.tokens(task.src_tokenizer.encode([held_out])[0]) == ("[SOS]", "[UNK]", "[EOS]")
+    assert task.src_tokenizer.tokens(task.src_tokenizer.encode([trained])[0]) == ("[SOS]", trained, "[EOS]")

@@ -43,16 +43,16 @@ class OwnPairs(Corpus):
         self._targets: dict[str, list[str]] = {}
         for source, target in capped.pairs:
             self._targets.setdefault(source, []).append(target)
-        held_out = [source for source in self._targets if is_held_out(source)]
-        n_sources = len(self._targets)
-        if len(held_out) < LEAST_HELD_OUT or len(held_out) == n_sources:
+        self._unseen = [source for source in self._targets if is_held_out(source)]
+        n_held_out, n_sources = len(self._unseen), len(self._targets)
+        if n_held_out < LEAST_HELD_OUT or n_held_out == n_sources:
             raise InputError(
-                f"Of {len(capped.pairs):,} pairs with {n_sources:,} different sources, {len(held_out):,} "
+                f"Of {len(capped.pairs):,} pairs with {n_sources:,} different sources, {n_held_out:,} "
                 f"sources are held out (one in {ONE_IN}); at least {LEAST_HELD_OUT} are needed, so about "
                 f"{2 * LEAST_HELD_OUT * ONE_IN} different sources. Loosen the caps or upload more pairs.",
                 FIELD,
             )
-        unseen = set(held_out)
+        unseen = set(self._unseen)
         self._training = [Pair(s, t) for s, t in capped.pairs if s not in unseen]
         self.size = len(self._training)
         self.longest_source = max(len(self.src.units(source)) for source in self._targets)
@@ -86,8 +86,8 @@ class OwnPairs(Corpus):
         return list(self._training)
 
     def held_out_draws(self) -> Iterator[Pair]:
-        """A pair for each source, in the fixed random order of the pairs."""
-        return (self._pair(source, is_held_out(source)) for source in self._targets)
+        """A pair for each held-out source, in the fixed random order of the pairs."""
+        return (self._pair(source, True) for source in self._unseen)
 
     def probes(self) -> Sequence[str]:
         """Held-out sources of the most usual length first, of words that training has shown."""
