@@ -34,7 +34,7 @@ CHANGES = (
 
 def racers() -> tuple[Watched, Watched]:
     """The two runs that the link or this session names, or else the untrained ones of a prepared race."""
-    asked = st.query_params.get("race") or session.race
+    asked = selection.named_in_link("race") or session.race
     right = REGISTRY.get(asked)
     if asked and right is None:
         session.lost_run, session.race = True, None

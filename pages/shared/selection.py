@@ -25,7 +25,7 @@ MOST_STEPS = 10**9
 
 def chosen_run() -> Watched | None:
     """The run that the link or this session names, if it is still there; puts it back into the link."""
-    asked = st.query_params.get("run") or session.run
+    asked = named_in_link("run") or session.run
     run = REGISTRY.get(asked)
     if token := st.query_params.get("owner"):  # to this session and browser, and into no link that is copied
         del st.query_params["owner"]
@@ -47,6 +47,16 @@ def chosen_run() -> Watched | None:
     return run
 
 
+def named_in_link(name: str) -> str | None:
+    """The run that the link names.
+
+    What a browser sends before it has got the link of another run still names the one that was left: that
+    counts only if Back or Forward led there.
+    """
+    named = st.query_params.get(name)
+    return None if named in session.left and not came_back() else named
+
+
 def _note_beside() -> None:
     """Earlier runs that the owner's link shows too: named by their ids, which cannot be guessed."""
     named = st.query_params.get(BESIDE)
@@ -63,6 +73,7 @@ def choose(run: Watched) -> None:
         session.known_runs.append(run.id)
     other = session.run not in (None, run.id)
     if other:
+        session.left = session.run, session.race
         _stand(None)  # another run has other steps
         session.problem = session.word_problem = None  # what was asked before is not asked of it
         session.race = None

@@ -120,6 +120,8 @@ class Session:
     # Runs
     run = Entry[str | None]()
     """Id of the run that is looked at."""
+    left = Entry[tuple[str | None, ...]](())
+    """Ids of the run that was looked at before, and of the right run of its race."""
     draft = Entry[str | None]()
     """Id of the untrained model of the settings on the screen."""
     left_draft = Entry[str | None]()

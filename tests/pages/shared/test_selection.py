@@ -10,6 +10,8 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
+from pages.shared import selection
+
 PAGES = ("train", "explore", "anatomy", "masks")
 
 TWO_LAYERS = {"layers_encoder": 2, "layers_decoder": 2, "heads": 4, "steps": 10}
@@ -256,3 +258,17 @@ def test_what_a_link_names_is_kept_where_the_page_is_left_before_it_is_drawn(tra
     early.run()
     assert not early.exception
     assert json.loads(early.json[0].value) == [4, ["decoder.1.cross", 2], "seconds"]
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_message_that_names_the_run_before_a_new_one_leads_there_only_by_back(visit, monkeypatch, back):
+    """A browser may send one before it has the new link."""
+    visitor = visit().press("run_start").until("finished")
+    old = visitor.link["run"]
+    visitor.press("run_start").until("finished")
+    new = visitor.link["run"]
+    assert old != new
+    monkeypatch.setattr(selection, "came_back", lambda: back)
+    visitor.at.query_params["run"] = old
+    visitor.look()
+    assert visitor.link["run"] == visitor.player["run"] == (old if back else new)
