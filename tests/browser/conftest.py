@@ -61,8 +61,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add to the report of a failed test what its page showed."""
     report = yield
-    watcher = item.funcargs.get("visit")
-    if report.failed and call.when == "call" and isinstance(watcher, Watcher):
+    watcher = next((one for one in item.funcargs.values() if isinstance(one, Watcher)), None)
+    if report.failed and call.when == "call" and watcher is not None:
         text = watcher.page.locator("body").inner_text()
         report.sections.append(("page", "\n".join([watcher.page.url, *watcher.errors, text])))
     return report

@@ -84,9 +84,12 @@ class Watcher:
         """A button of the page; where it has a help text, Streamlit draws it twice and hides the second."""
         return self.page.locator(f".st-key-{key} button").first
 
-    def type(self, key: str, text: str) -> None:
-        """Type into a box of a page that stands: one that is being drawn may take the box away."""
+    def stands(self) -> None:
+        """Wait until the page has been drawn: one that is being drawn may replace a box or a button."""
         self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+
+    def type(self, key: str, text: str) -> None:
+        self.stands()
         box = self.page.locator(f".st-key-{key} input")
         box.fill(text)
         box.press("Enter")
