@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.tools.server import free_port
-from tests.browser.conftest import SMALL, new_page
+from tests.browser.conftest import CALM, SMALL, new_page, start
 from tests.browser.watcher import Watcher
 from tests.serving import start_server
 
@@ -49,6 +49,18 @@ def test_back_leads_with_one_press_to_the_page_before_and_to_the_step_before(wat
         assert ("step=" in watch.page.url) == (step < 20)
     watch.page.go_forward()
     watch.until(lambda: watch.stands_at(0), what="step 0 again")
+
+
+def test_a_press_just_before_a_link_is_done_and_the_link_leads_to_its_page(watch):
+    """In one moment, as on a busy machine: Streamlit sends a press later than it opens a page."""
+    start(watch, CALM)
+    watch.page.evaluate(
+        "document.querySelector('.st-key-run_stop button').click();"
+        "[...document.querySelectorAll('a')].find((one) => one.textContent.trim() === 'Ask').click()"
+    )
+    watch.drawn("explore_map_figure")
+    watch.page.get_by_role("link", name="Watch", exact=True).click()
+    watch.until(lambda: watch.state == "stopped", what="the stopped run")
 
 
 CLICK = """(delay) => {

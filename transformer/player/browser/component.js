@@ -15,12 +15,31 @@ export function stay() {
   left = -Infinity;
 }
 
+const SENT = 20; // ms within which Streamlit sends a message that it was given
+let again = false; // whether this click on a link is the one that is done
+
+// Streamlit sends a message a moment after it was given, but opens a page at once. A message of the page that is being
+// left would come second and undo that, or leave the other page empty: the link waits for it.
 document.addEventListener("click", (event) => {
   if (event.target.closest?.(".st-key-race_start button")) leave();
   const link = event.target.closest?.("a[href]");
-  if (!link || link.target === "_blank" || link.origin !== location.origin || link.pathname === location.pathname) return;
-  if (!(event.button || event.ctrlKey || event.metaKey || event.shiftKey)) leave();
+  if (again || !link || link.target === "_blank" || link.origin !== location.origin || link.pathname === location.pathname) return;
+  if (event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  leave();
+  setTimeout(() => {
+    again = true;
+    link.click();
+    again = false;
+  }, SENT);
 }, true);
+
+let shown = location.pathname;
+window.addEventListener("popstate", () => {
+  if (location.pathname !== shown) left = performance.now();
+  shown = location.pathname;
+});
 
 // Streamlit runs the page from which it has heard last: a message that came after the click on a link would undo it.
 // `since` is when the component was mounted.
@@ -85,7 +104,10 @@ export function whenGone(root, done) {
 // Streamlit makes an entry of the browser's history of every parameter that a page writes into its address. Here one is
 // a page, or a step or run that was chosen; anything else is written into the entry that is there.
 const TOGETHER = 1000; // ms within which what is chosen is one entry
-const push = history.pushState.bind(history);
+const push = (...entry) => {
+  History.prototype.pushState.apply(history, entry);
+  shown = location.pathname;
+};
 let pushed = -Infinity;
 
 history.pushState = (state, unused, address) => {
