@@ -35,12 +35,11 @@ import torch
 from benchmarks.tools.measuring import end, machine, options
 from benchmarks.tools.plain import PlainTransformer, exact_plainly, train_plainly
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
+from transformer.axes import reading_sites
 from transformer.config import RunConfig
 from transformer.decoding import spell
 from transformer.insight.scores import clearest_head
 from transformer.recipes import RECIPES
-from transformer.recording.developer import axes_of
-from transformer.recording.frame import reading_sites
 from transformer.recording.scorer import Scorer
 from transformer.recording.view import Published, untrained
 from transformer.runs.recorded_training import RecordedTraining
@@ -132,7 +131,7 @@ def asked(state: TrainState, steps: Iterator[Report | None]) -> Contender:
         return float(np.mean(spell(state.model, state.task, words, decoding=state.decoding).exact))
 
     def mirror() -> float:
-        scores, axes = Scorer(state.task).scores(state.model), axes_of(state.model)
+        scores, axes = Scorer(state.task).scores(state.model), state.model.axes()
         return clearest_head({site: scores[site]["mirror"] for site in reading_sites(axes)})[1]
 
     return Contender(steps, exact, mirror)

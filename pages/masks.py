@@ -28,10 +28,10 @@ from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import selection
 from pages.shared.session import Place, session, take
 from pages.shared.style import style
+from transformer.axes import sites_of
 from transformer.player.outputs import outputs
 from transformer.player.pictures import run_curves
 from transformer.player.sentences import without_masks
-from transformer.recording.frame import sites_of
 from transformer.recording.view import RunView
 
 STAGES = ("scale", "mask", "masked", "weights")

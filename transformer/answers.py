@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from transformer.axes import Axes
 from transformer.insight.scores import Links
 from transformer.interventions import Interventions
-from transformer.recording.frame import Array, Axes
+from transformer.recording.frame import Array
 from transformer.tasks import Question
 
 

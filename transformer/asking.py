@@ -19,7 +19,6 @@ from transformer.decoding import Beams, Decoding, beams_of, spell, write
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Interventions, check_interventions, open_cells
 from transformer.model.transformer import PAD_ID, Transformer
-from transformer.recording.developer import axes_of
 from transformer.recording.frame import Array
 from transformer.recording.scorer import Scorer
 from transformer.recording.tape import record
@@ -83,9 +82,9 @@ class Asked:
         self._lock = threading.Lock()
         self._model = model_of(config, snapshot)
         known = replace(interventions, blocked=())
-        check_interventions(known, axes_of(self._model), config.model.n_heads, (), ())
+        check_interventions(known, self._model.axes(), config.model.n_heads, (), ())
         self._model.intervene(interventions, self.task.src_tokenizer.id_of)
-        self._axes = axes_of(self._model)
+        self._axes = self._model.axes()
 
     @property
     def nbytes(self) -> int:

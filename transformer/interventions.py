@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from transformer.axes import Axes
 from transformer.errors import InputError
 from transformer.insight.names import site_name
 
@@ -191,33 +192,9 @@ def open_cells(
     return np.broadcast_to(allowed & ~taken, (n_heads, *allowed.shape))
 
 
-class SiteAxes(Protocol):
-    """What must be known of an attention to check what is taken away from it."""
-
-    @property
-    def query(self) -> str:
-        """Whose positions are the rows: src, tgt or seq."""
-
-    @property
-    def key(self) -> str:
-        """Whose positions are the columns: src, tgt or seq."""
-
-    @property
-    def writes(self) -> bool:
-        """Whether each row is to write a token."""
-
-    @property
-    def causal(self) -> bool:
-        """Whether rows are kept from looking at later columns."""
-
-    @property
-    def padding(self) -> bool:
-        """Whether [PAD] is hidden from them."""
-
-
 def check_interventions(
     interventions: Interventions,
-    axes: Mapping[str, SiteAxes],
+    axes: Mapping[str, Axes],
     n_heads: int,
     src: tuple[str, ...],
     tgt: tuple[str, ...],

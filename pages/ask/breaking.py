@@ -20,9 +20,9 @@ from pages.player.figure import live_figure
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, refuse
 from pages.shared.session import session
+from transformer.axes import sites_of
 from transformer.errors import InputError
 from transformer.interventions import Interventions
-from transformer.recording.frame import sites_of
 from transformer.recording.view import ENDED, FAILED, IDLE, RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched

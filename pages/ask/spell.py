@@ -16,12 +16,12 @@ from pages.player.figure import live_figure
 from pages.shared import selection
 from pages.shared.plain import plain
 from pages.shared.session import session
+from transformer.axes import sites_of
 from transformer.figures.bars import next_token_bars
 from transformer.figures.maps import MapAxes, tile_at
 from transformer.figures.picture import Array
 from transformer.insight.narrator import narrate
 from transformer.player.sentences import counts
-from transformer.recording.frame import sites_of
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched

@@ -11,11 +11,11 @@ import streamlit as st
 from pages.ask.asking import asked_word, model_of
 from pages.controls.commands import TAKEN_AWAY_SECONDS, await_effect
 from pages.shared import ownership, selection
+from transformer.axes import sites_of
 from transformer.errors import InputError
 from transformer.insight.names import full_head_name
 from transformer.insight.scores import THRESHOLD
 from transformer.interventions import NOTHING, Block, Interventions
-from transformer.recording.frame import sites_of
 from transformer.recording.view import ENDED, RunView
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched

@@ -6,8 +6,9 @@ import streamlit as st
 
 from pages.shared import selection
 from pages.shared.session import session
+from transformer.axes import sites_of
 from transformer.insight.names import full_head_name
-from transformer.recording.frame import Frame, sites_of
+from transformer.recording.frame import Frame
 from transformer.recording.view import RunView
 
 

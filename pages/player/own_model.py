@@ -16,9 +16,9 @@ from pages.shared import selection
 from pages.shared.plain import plain
 from pages.shared.session import session
 from pages.shared.style import style
+from transformer.axes import is_own
 from transformer.insight.aims import AIMS
 from transformer.insight.scores import FOCUS
-from transformer.recording.frame import is_own
 from transformer.runs.watched import Watched
 
 WHY = {

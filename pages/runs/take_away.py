@@ -9,12 +9,12 @@ import streamlit as st
 
 from pages.shared import ownership, selection
 from pages.shared.plain import plain
+from transformer.axes import sites_of
 from transformer.exports.fonts import film_problem
 from transformer.exports.page import html_page
 from transformer.exports.script import script, script_problem
 from transformer.exports.tables import curves_csv, frame_json
 from transformer.exports.weights import weights_file
-from transformer.recording.frame import sites_of
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.runs.watched import Watched

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import NamedTuple
 
+from transformer.axes import sites_of
 from transformer.recording.chunk import Chunk
-from transformer.recording.frame import sites_of
 from transformer.recording.view import RunView
 
 MOST = 1_000

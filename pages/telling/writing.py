@@ -10,9 +10,9 @@ import streamlit as st
 
 from pages.shared import selection
 from pages.shared.session import session
+from transformer.axes import sites_of
 from transformer.errors import InputError
 from transformer.player.sentences import narration
-from transformer.recording.frame import sites_of
 from transformer.recording.view import ENDED, IDLE, RunView
 from transformer.runs.watched import Watched
 from transformer.stories.files import read_story, with_beat

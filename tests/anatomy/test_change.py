@@ -118,7 +118,7 @@ def test_every_parameter_is_in_one_box(recipe, topology):
     boxes = boxes_of(model)
     assert sorted(sum(boxes.values(), ())) == sorted(name for name, _ in model.named_parameters())
     assert all(box == box_of(name, topology) for box, some in boxes.items() for name in some)
-    assert {site.name for site in model.sites()} < {*boxes}
+    assert {*model.attentions()} < {*boxes}
 
 
 @pytest.mark.parametrize("topology", BOXES)

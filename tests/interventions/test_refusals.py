@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.interventions.conftest import CROSS, MANY, SELF, SRC, TGT
+from transformer.axes import Axes
 from transformer.errors import InputError
 from transformer.interventions import (
     NOTHING,
@@ -14,7 +15,6 @@ from transformer.interventions import (
     Interventions,
     check_interventions,
 )
-from transformer.recording.frame import Axes
 
 AXES = {
     "encoder.0": Axes(query="src", key="src", writes=False, causal=False, padding=True),

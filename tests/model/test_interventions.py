@@ -44,7 +44,7 @@ def real_rows(lengths):
 
 
 def site(model, name):
-    return next(site for site in model.sites() if site.name == name).attention
+    return model.attentions()[name]
 
 
 def with_zeroed_columns(model, heads):
@@ -163,9 +163,9 @@ def test_a_blocked_look_is_one_that_the_mask_does_not_allow(model, ids, monkeypa
         "decoder.1.self": lambda b, h, q, k: h == 1 and k == 0 and q == 4,
     }
     plain = copy.deepcopy(model)
-    for s in plain.sites():
-        forward, hole = s.attention.forward, expected_holes[s.name]
-        keys, rows = (src if s.key == "src" else tgt), (src if s.query == "src" else tgt)
+    for (name, attention), axes in zip(plain.attentions().items(), plain.axes().values(), strict=True):
+        forward, hole = attention.forward, expected_holes[name]
+        keys, rows = (src if axes.key == "src" else tgt), (src if axes.query == "src" else tgt)
 
         def with_holes(x, *args, forward=forward, hole=hole, keys=keys, rows=rows, **named):
             args = list(args)
@@ -176,7 +176,7 @@ def test_a_blocked_look_is_one_that_the_mask_does_not_allow(model, ids, monkeypa
                     full[b, h, q, k] = False
             return forward(x, *args, mask=full, **named)
 
-        monkeypatch.setattr(s.attention, "forward", with_holes)
+        monkeypatch.setattr(attention, "forward", with_holes)
     model.intervene(Interventions(blocked=SEVERAL.blocked), int)
     torch.testing.assert_close(model(src, tgt), plain(src, tgt), atol=1e-6, rtol=0)
 

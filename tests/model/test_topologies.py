@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 import torch
 from torch import nn
 
 from transformer.interventions import NOTHING, Interventions
+from transformer.model.attention import MultiHeadAttention
 from transformer.model.positions import sinusoid
 from transformer.model.transformer import Transformer
 from transformer.recording.tape import record
@@ -131,38 +132,41 @@ def test_training_s_fused_path_and_the_recorded_one_give_the_same_numbers(
     with record(model) as tape:
         explicit = model(ids, ids)
     torch.testing.assert_close(fused, explicit, atol=1e-5, rtol=0)
-    for site in model.sites():
-        weights = torch.from_numpy(tape.weights[site.name])
+    for site, axes in model.axes().items():
+        weights = torch.from_numpy(tape.weights[site])
         allowed = torch.ones(4, 3, 6, 6, dtype=torch.bool)
-        if site.causal:
+        if axes.causal:
             allowed &= torch.ones(6, 6).tril().bool()
-        if site.padding:
+        if axes.padding:
             allowed &= (ids != 0)[:, None, None]
-        assert torch.equal(weights > 0, allowed), site.name
+        assert torch.equal(weights > 0, allowed), site
         torch.testing.assert_close(weights.sum(-1), torch.ones(4, 3, 6), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("topology", "expected"),
-    [
-        ("encoder-only", [("encoder.0", "src", "src", True, False, True)]),
-        (
-            "decoder-only",
-            [
-                ("decoder.0.self", "seq", "seq", True, True, True),
-                ("decoder.1.self", "seq", "seq", True, True, True),
-            ],
-        ),
-    ],
-)
-def test_the_attentions_of_one_stack_have_names_and_say_what_their_axes_are(build, topology, expected):
+AXES = {
+    "encoder-only": {"encoder.0": ("src", "src", True, False, True)},
+    "decoder-only": {f"decoder.{i}.self": ("seq", "seq", True, True, True) for i in range(2)},
+    "encoder-decoder": {
+        "encoder.0": ("src", "src", False, False, True),
+        "decoder.0.self": ("tgt", "tgt", True, True, True),
+        "decoder.0.cross": ("tgt", "src", True, False, True),
+        "decoder.1.self": ("tgt", "tgt", True, True, True),
+        "decoder.1.cross": ("tgt", "src", True, False, True),
+    },
+}
+
+
+@pytest.mark.parametrize("topology", AXES)
+def test_every_attention_has_a_name_and_says_what_its_axes_are(build, topology):
     model = build(topology)
-    assert [(s.name, s.query, s.key, s.writes, s.causal, s.padding) for s in model.sites()] == expected
-    layers = model.encoder if topology == "encoder-only" else model.decoder
-    assert [site.attention for site in model.sites()] == [layer.attention for layer in layers]
+    axes = {site: tuple(asdict(one).values())[:-1] for site, one in model.axes().items()}
+    assert axes == AXES[topology]
+    modules = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
+    assert [*map(id, model.attentions().values())] == [*map(id, modules)]
+    assert [*model.attentions()] == [*axes]
     open_model = build(topology, causal_mask=topology == "encoder-only", padding_mask=False)
     causal = topology == "encoder-only"
-    assert {(site.causal, site.padding) for site in open_model.sites()} == {(causal, False)}
+    assert {(one.causal, one.padding) for one in open_model.axes().values()} == {(causal, False)}
 
 
 @torch.no_grad()
@@ -173,16 +177,16 @@ def test_a_mask_that_is_switched_gives_the_numbers_of_a_model_built_so(build, id
     model = build(topology)
     default = topology != "encoder-only" or mask == "padding"
     before = model(ids, ids)
-    sites = [(site.causal, site.padding) for site in model.sites()]
+    axes = model.axes()
     model.intervene(Interventions(masks=((mask, not default),)), int)
     other = build(topology, **{f"{mask}_mask": not default})
     assert torch.equal(model(ids, ids), other(ids, ids))
     assert not torch.allclose(model(ids, ids), before, atol=1e-3)
-    assert [(s.causal, s.padding) for s in model.sites()] == [(s.causal, s.padding) for s in other.sites()]
+    assert model.axes() == other.axes()
     assert model.masked(mask) == (not default)
     model.intervene(NOTHING, int)
     assert torch.equal(model(ids, ids), before)
-    assert [(site.causal, site.padding) for site in model.sites()] == sites
+    assert model.axes() == axes
 
 
 @torch.no_grad()

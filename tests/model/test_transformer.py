@@ -41,20 +41,6 @@ def test_padding_changes_nothing_that_is_real(model, src, tgt):
         torch.testing.assert_close(padded[b, :n_tgt], alone, atol=1e-5, rtol=1e-5)
 
 
-def test_every_attention_has_a_name_and_says_what_its_axes_are(tiny_model):
-    model = Transformer(replace(tiny_model, n_encoder_layers=2, n_decoder_layers=2))
-    assert [(s.name, s.query, s.key, s.writes, s.causal, s.padding) for s in model.sites()] == [
-        ("encoder.0", "src", "src", False, False, True),
-        ("encoder.1", "src", "src", False, False, True),
-        ("decoder.0.self", "tgt", "tgt", True, True, True),
-        ("decoder.0.cross", "tgt", "src", True, False, True),
-        ("decoder.1.self", "tgt", "tgt", True, True, True),
-        ("decoder.1.cross", "tgt", "src", True, False, True),
-    ]
-    assert model.sites()[3].attention is model.decoder[0].cross_attention
-    assert len({id(s.attention) for s in model.sites()}) == 6
-
-
 def test_more_tokens_than_positions_are_refused(model, tiny_model, src, tgt):
     assert tiny_model.max_len == 11
     with pytest.raises(ValueError, match=r"^12 tokens do not fit max_len=11\.$"):

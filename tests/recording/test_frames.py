@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from transformer.axes import Axes
 from transformer.interventions import Interventions
 from transformer.recording.chunk import BLOCKED, ONE, Chunk, as_record, coded, decoded, from_record, joined
-from transformer.recording.frame import Axes, Measurement, Output, Outputs, Word
+from transformer.recording.frame import Measurement, Output, Outputs, Word
 from transformer.recording.frames import Frames, nearest_step
 
 CROSS = Axes(query="tgt", key="src", writes=True, causal=False, padding=True)

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
+from transformer.axes import reading_sites
 from transformer.config import RunConfig
 from transformer.decoding import spell, write
 from transformer.insight.scores import head_scores
 from transformer.model.transformer import Transformer
-from transformer.recording.frame import reading_sites
 from transformer.recording.recorder import Recorder
 from transformer.recording.tape import record
 from transformer.training.loop import train

@@ -50,7 +50,7 @@ def test_recording_changes_no_output(model, ids):
 
 def test_the_modules_store_inside_a_recording_and_nothing_outside(model, ids, explicit_calls):
     def stored():
-        return [site.name for site in model.sites() if site.attention.attention_weights is not None]
+        return [site for site, one in model.attentions().items() if one.attention_weights is not None]
 
     model(*ids)
     assert explicit_calls == []
@@ -59,8 +59,8 @@ def test_the_modules_store_inside_a_recording_and_nothing_outside(model, ids, ex
         model(*ids)
         assert len(explicit_calls) == 5
         assert stored() == SITES
-        for site in model.sites():
-            assert site.attention.attention_weights.shape[:2] == (4, 3)
+        for one in model.attentions().values():
+            assert one.attention_weights.shape[:2] == (4, 3)
     assert stored() == []
     model(*ids)
     assert len(explicit_calls) == 5
@@ -114,8 +114,9 @@ def test_the_model_is_as_it_was_also_after_an_exception(tiny_model, fill, ids, t
     else:
         assert list(look().weights) == SITES
     assert all(module.training == training for module in model.modules())
-    assert all(not site.attention.recording for site in model.sites())
-    assert all(site.attention.attention_weights is None for site in model.sites())
+    for one in model.attentions().values():
+        assert not one.recording
+        assert one.attention_weights is None
     assert model(*ids).requires_grad
 
 

@@ -94,7 +94,7 @@ def without_heads(model, heads):
     """Let these heads' part of what enters the output projection be zero, by hooks of our own."""
     hooks = []
     for name, head in heads:
-        attention = next(site.attention for site in model.sites() if site.name == name)
+        attention = model.attentions()[name]
         width = model.config.d_head
 
         def emptied(_, args, head=head, width=width):

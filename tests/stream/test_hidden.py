@@ -9,8 +9,8 @@ import pytest
 
 from pages.stream import news, tickets
 from pages.stream.hidden import Hidden
+from transformer.axes import sites_of
 from transformer.player.chunks import name_of
-from transformer.recording.frame import sites_of
 from transformer.runs.registry import REGISTRY
 
 WORD, KIND, ROW = "frog", "cross", 2

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from transformer.axes import Axes
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.blocking import BY_HAND, FUTURE, OPEN, PADDING
 from transformer.insight.scores import Array
 from transformer.interventions import PAD
-from transformer.recording.frame import Axes
 
 if TYPE_CHECKING:
     from transformer.anatomy.passes import AttentionPass, FeedForwardPass, ForwardTrace, StackPass

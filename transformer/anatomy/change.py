@@ -14,7 +14,6 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import check_interventions
 from transformer.model.transformer import Transformer
-from transformer.recording.developer import axes_of
 from transformer.recording.weights import Snapshot
 from transformer.tasks import task_of
 from transformer.training.evaluation import sum_of_losses
@@ -83,9 +82,10 @@ def boxes_of(model: Transformer) -> dict[str, tuple[str, ...]]:
     for stack, side, n_layers in stacks:
         parts[f"{stack}.embedding"] = (f"{side}_embedding", "learned_positions")
         for layer in (f"{stack}.{i}" for i in range(n_layers)):
-            for site in (site for site in model.sites() if f"{site.name}.".startswith(f"{layer}.")):
-                attention = name_of[site.attention]
-                parts[site.name] = (attention, f"{attention.removesuffix('_attention')}_residual")
+            for site, attention in model.attentions().items():
+                if f"{site}.".startswith(f"{layer}."):
+                    name = name_of[attention]
+                    parts[site] = (name, f"{name.removesuffix('_attention')}_residual")
             parts[f"{layer}.feed_forward"] = (f"{layer}.feed_forward", f"{layer}.feed_forward_residual")
         parts[f"{stack}.output"] = (f"{stack}_norm",)
     parts[f"{stacks[-1][0]}.output"] += ("to_logits",)
@@ -116,7 +116,7 @@ def _step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepCh
     task, smoothing = task_of(config), config.train.label_smoothing
     model, later = model_of(config, before), model_of(config, after)
     taken = before.interventions  # what is taken away after a step is noted with the weights of that step
-    check_interventions(replace(taken, blocked=()), axes_of(model), config.model.n_heads, (), ())
+    check_interventions(replace(taken, blocked=()), model.axes(), config.model.n_heads, (), ())
     model.intervene(taken, task.src_tokenizer.id_of)
     batch, pad_id = task.batch(config.seed, before.step), task.tgt_tokenizer.pad_id
     src, tgt_in, labels = map(torch.from_numpy, (batch.src, batch.tgt_in, batch.tgt_out))

@@ -17,8 +17,7 @@ from transformer.bounded import nbytes_of
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import check_interventions
-from transformer.model.transformer import Site, Transformer
-from transformer.recording.developer import axes_of
+from transformer.model.transformer import Transformer
 from transformer.recording.frame import Array
 from transformer.recording.tape import RECORDABLE, record
 from transformer.recording.weights import Snapshot
@@ -63,8 +62,7 @@ def _residual(module: str, heard: Heard) -> dict[str, Any]:
     return {"module": module} | {name: _array(tensor) for name, tensor in arrays.items()}
 
 
-def _attention(model: Transformer, site: Site, heard: Heard, recorded: Mapping[str, Array]) -> AttentionPass:
-    module = next(name for name, part in model.named_modules() if part is site.attention)
+def _attention(module: str, heard: Heard, recorded: Mapping[str, Array]) -> AttentionPass:
     (((reads, *others), _),) = heard[module]
     (((joined,), _),) = heard[f"{module}.to_output"]
     memory = others[0] if others and others[0] is not None else reads
@@ -159,13 +157,16 @@ def _traced(
     src_tokens = task.src_tokenizer.tokens(batch.src[0].tolist())
     tgt_tokens = task.tgt_tokenizer.tokens(batch.tgt_in[0].tolist())
     masks, n_heads = config.model.masks, config.model.n_heads
-    check_interventions(taken, axes_of(model), n_heads, src_tokens, tgt_tokens, masks=masks)
+    check_interventions(taken, model.axes(), n_heads, src_tokens, tgt_tokens, masks=masks)
     with record(model, RECORDABLE) as tape, _listen(model) as heard:
         logits = model(torch.from_numpy(batch.src), torch.from_numpy(batch.tgt_in))
     if not torch.isfinite(logits).all():
         raise InputError(diverged(snapshot.step))
     tokenizer = task.tgt_tokenizer
-    attentions = {site.name: _attention(model, site, heard, tape.sites[site.name]) for site in model.sites()}
+    name_of = {module: name for name, module in model.named_modules()}
+    attentions = {
+        site: _attention(name_of[one], heard, tape.sites[site]) for site, one in model.attentions().items()
+    }
     stacks = _stacks(model, heard)
     return ForwardTrace(
         config=config,
@@ -176,7 +177,7 @@ def _traced(
         vocabulary=tokenizer.tokens(range(tokenizer.size)),
         expected=expected_tokens(task, batch.tgt_out[0].tolist()),
         predicted=tokenizer.tokens(logits[0].argmax(dim=-1).tolist()),
-        axes=axes_of(model),
+        axes=model.axes(),
         attentions=attentions,
         stacks=stacks,
         written_after=_written_after(model, attentions, stacks),

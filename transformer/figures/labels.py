@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol
 
+from transformer.axes import Axes
 from transformer.figures.maps import MapAxes
 
 COLUMN_TITLES = {
@@ -22,29 +22,9 @@ COLUMN_TITLES = {
 }
 
 
-class Sides(Protocol):
-    """What the two axes of one attention are; hashable."""
-
-    @property
-    def query(self) -> str:
-        """Whose positions are the rows: src, tgt or seq."""
-
-    @property
-    def key(self) -> str:
-        """Whose positions are the columns: src, tgt or seq."""
-
-    @property
-    def writes(self) -> bool:
-        """Whether rows are to write tokens."""
-
-    @property
-    def causal(self) -> bool:
-        """Whether rows are kept from looking at later columns."""
-
-
 @lru_cache(maxsize=256)
 def map_axes(
-    sides: Sides, src_tokens: tuple[str, ...], tgt_tokens: tuple[str, ...], expected: tuple[str, ...]
+    axes: Axes, src_tokens: tuple[str, ...], tgt_tokens: tuple[str, ...], expected: tuple[str, ...]
 ) -> MapAxes:
     """What stands at the axes of one attention's maps of a word: the tokens really attended to.
 
@@ -54,19 +34,19 @@ def map_axes(
         expected: what each position that writes is to write; empty where that is nothing.
     """
     noun = called(src_tokens)
-    rows = src_tokens if sides.query == "src" else tgt_tokens
-    if sides.writes:
+    rows = src_tokens if axes.query == "src" else tgt_tokens
+    if axes.writes:
         rows = tuple(f"{read} → {to}" if to else read for read, to in zip(rows, expected, strict=True))
     row_title = "reads → should write"
-    if sides.query == "src":
-        row_title = f"{noun} → becomes" if sides.writes else f"{noun} at work"
+    if axes.query == "src":
+        row_title = f"{noun} → becomes" if axes.writes else f"{noun} at work"
     return MapAxes(
         rows=rows,
-        columns=src_tokens if sides.key == "src" else tgt_tokens,
+        columns=src_tokens if axes.key == "src" else tgt_tokens,
         row_title=row_title,
-        column_title=COLUMN_TITLES[noun][sides.key],
-        causal=sides.causal,
-        marked=sides.writes,
+        column_title=COLUMN_TITLES[noun][axes.key],
+        causal=axes.causal,
+        marked=axes.writes,
     )
 
 
@@ -76,9 +56,9 @@ def called(tokens: Sequence[str]) -> str:
     return "letter" if all(len(token) == 1 and "a" <= token <= "z" for token in plain) else "token"
 
 
-def wrong_predictions(sides: Sides, expected: Sequence[str], predicted: Sequence[str]) -> dict[int, str]:
+def wrong_predictions(axes: Axes, expected: Sequence[str], predicted: Sequence[str]) -> dict[int, str]:
     """Rows of a map whose prediction is wrong, with what they would write; none where rows do not write."""
-    if not sides.writes:
+    if not axes.writes:
         return {}
     pairs = zip(expected, predicted, strict=True)
     return {i: would for i, (right, would) in enumerate(pairs) if right and right != would}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from transformer.axes import Axes
 from transformer.config import ModelConfig
 from transformer.interventions import NOTHING, Interventions, forbidden
 from transformer.model.attention import MultiHeadAttention
@@ -21,25 +21,6 @@ from transformer.model.stack_layers import DecoderLayer, LayerKVCache, SelfAtten
 
 PAD_ID = 0
 """Id of [PAD] in every vocabulary of this package."""
-
-
-@dataclass(frozen=True)
-class Site:
-    """One attention of the model, and what its two axes are."""
-
-    name: str
-    """encoder.0, decoder.0.self, decoder.0.cross, ..."""
-    attention: MultiHeadAttention
-    query: str
-    """Whose positions are the rows: src, tgt, or seq (question, separator and answer in one)."""
-    key: str
-    """Whose positions are the columns: src, tgt or seq."""
-    writes: bool
-    """Whether each row is to write a token."""
-    causal: bool
-    """Whether rows are kept from looking at later columns now."""
-    padding: bool
-    """Whether [PAD] is hidden from them now."""
 
 
 class Transformer(nn.Module):
@@ -93,25 +74,32 @@ class Transformer(nn.Module):
             if isinstance(module, Dropout):
                 module.generator = generator
 
-    def sites(self) -> list[Site]:
-        """Every attention of the model, in the order of the forward pass, with the masks that are on now."""
-        causal, padding = self.masked("causal"), self.masked("padding")
-        alone = self.config.topology == "encoder-only"
-        found = []
+    def attentions(self) -> dict[str, MultiHeadAttention]:
+        """Every attention of the model by its site, in the order of the forward pass."""
+        found = {}
         for i, layer in enumerate(self.encoder):
             assert isinstance(layer, SelfAttentionLayer)  # a ModuleList forgets what it holds
-            found.append(
-                Site(f"encoder.{i}", layer.attention, "src", "src", alone, alone and causal, padding)
-            )
+            found[f"encoder.{i}"] = layer.attention
         for i, layer in enumerate(self.decoder):
-            own, cross = f"decoder.{i}.self", f"decoder.{i}.cross"
             if isinstance(layer, SelfAttentionLayer):
-                found.append(Site(own, layer.attention, "seq", "seq", True, causal, padding))
+                found[f"decoder.{i}.self"] = layer.attention
             else:
                 assert isinstance(layer, DecoderLayer)
-                found.append(Site(own, layer.self_attention, "tgt", "tgt", True, causal, padding))
-                found.append(Site(cross, layer.cross_attention, "tgt", "src", True, False, padding))
+                found[f"decoder.{i}.self"] = layer.self_attention
+                found[f"decoder.{i}.cross"] = layer.cross_attention
         return found
+
+    def axes(self) -> dict[str, Axes]:
+        """The axes of every attention by its site, with the masks that are on now."""
+        causal, padding = self.masked("causal"), self.masked("padding")
+        alone = self.config.topology == "encoder-only"
+        own = "seq" if self.config.topology == "decoder-only" else "tgt"
+        reads = Axes(query="src", key="src", writes=alone, causal=alone and causal, padding=padding)
+        writes = {
+            "self": Axes(query=own, key=own, writes=True, causal=causal, padding=padding),
+            "cross": Axes(query="tgt", key="src", writes=True, causal=False, padding=padding),
+        }
+        return {site: writes.get(site.rpartition(".")[2], reads) for site in self.attentions()}
 
     def masked(self, mask: str) -> bool:
         """Whether the causal or the padding mask is on now."""
@@ -125,13 +113,13 @@ class Transformer(nn.Module):
             id_of: the id of a token.
         """
         self.interventions, self._id_of = interventions, id_of
-        for site in self.sites():
-            off = interventions.heads_off_at(site.name)
+        for site, attention in self.attentions().items():
+            off = interventions.heads_off_at(site)
             gain = None
             if off:
                 gain = torch.ones(self.config.n_heads, 1, 1, device=self.to_logits.weight.device)
                 gain[list(off)] = 0.0
-            site.attention.head_gain = gain
+            attention.head_gain = gain
 
     def _mask(self, keys: Tensor, rows: range, *, causal: bool) -> Tensor | None:
         """Who may look at whom, broadcastable to (B, H, Q, K); None allows everything.

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 import numpy as np
 
+from transformer.axes import Axes, reading_sites, sites_of
 from transformer.figures.labels import map_axes, wrong_predictions
 from transformer.figures.maps import MapAxes, player_spec, strip_spec
 from transformer.figures.picture import escaped
@@ -19,7 +20,7 @@ from transformer.insight.names import layer_number, shortened
 from transformer.insight.scores import gold_cells
 from transformer.interventions import Interventions
 from transformer.recording.chunk import Chunk
-from transformer.recording.frame import Axes, Word, fed_with, reading_sites, sites_of
+from transformer.recording.frame import Word, fed_with
 
 LONGEST = 28
 """Letters of the word in a heading."""

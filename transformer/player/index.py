@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from transformer.axes import reading_sites, sites_of
 from transformer.config import RunConfig
 from transformer.figures import colors
 from transformer.figures.picture import Picture
@@ -22,7 +23,7 @@ from transformer.player.chunks import look_name, look_of, name_of
 from transformer.player.outputs import by_length, output_row, samples
 from transformer.player.pictures import listed, run_curves, score_picture
 from transformer.player.sentences import headline, looking_back, words_right
-from transformer.recording.frame import Frame, reading_sites, sites_of
+from transformer.recording.frame import Frame
 from transformer.recording.view import ENDED, RunView
 
 KIND_NAMES = {

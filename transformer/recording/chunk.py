@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from transformer.axes import Axes, is_own
 from transformer.interventions import Interventions, open_cells
-from transformer.recording.frame import Array, Axes, Word, is_own
+from transformer.recording.frame import Array, Word
 from transformer.recording.own import is_name
 from transformer.recording.records import Record
 
@@ -175,7 +176,8 @@ def from_record(facts: bytes, body: bytes) -> Chunk:
     }
     sizes, n_rows = [prod(shape) for shape in shapes.values()], len(word.expected)
     numbers = np.frombuffer(body, dtype="<u2")
-    if not all(map(is_name, shapes)) or (not is_own(said.axes) and word.sides):
+    names = [*shapes, *(axes.group for axes in said.axes.values() if axes.group)]
+    if not all(map(is_name, names)) or (not is_own(said.axes) and word.sides):
         raise ValueError("its attentions have names that no module has")
     if not shapes or sum(sizes) + n * n_rows != len(numbers):
         raise ValueError(f"{len(numbers):,} numbers are not those of its maps")

@@ -20,7 +20,7 @@ from transformer.config import ModelConfig
 from transformer.interventions import Interventions
 from transformer.model.layers import embedding
 from transformer.model.transformer import Transformer
-from transformer.recording.frame import Array, Axes
+from transformer.recording.frame import Array
 from transformer.recording.tape import WEIGHTS
 from transformer.recording.weights import Tensors
 
@@ -34,16 +34,6 @@ RING_BYTES = 96 * 2**20
 def tensors_of(model: Transformer) -> Tensors:
     """Name and shape of each parameter; one that two modules share is there under both names."""
     return tuple((name, tuple(tensor.shape)) for name, tensor in model.state_dict().items())
-
-
-def axes_of(model: Transformer) -> dict[str, Axes]:
-    """Every site of a model, in the order of the forward pass, and what its axes and masks are now."""
-    return {
-        site.name: Axes(
-            query=site.query, key=site.key, writes=site.writes, causal=site.causal, padding=site.padding
-        )
-        for site in model.sites()
-    }
 
 
 class Ring:
@@ -100,8 +90,8 @@ class Developer:
         if "src_embedding" in self.model._modules and "tgt_embedding" in self.model._modules:
             table = self.model.tgt_embedding
             self.model.tgt_embedding = embedding(*table.weight.shape).to(device)
-        self._sites = self.model.sites()
-        self.axes = axes_of(self.model)
+        self._attentions = self.model.attentions()
+        self.axes = self.model.axes()
         """What the axes and masks of every site are now."""
         self._parameters = [tensor.detach() for tensor in self.model.state_dict().values()]
 
@@ -109,7 +99,7 @@ class Developer:
         """Look without these heads and cells from now on."""
         if self.model.interventions != interventions:
             self.model.intervene(interventions, id_of)
-            self.axes = axes_of(self.model)
+            self.axes = self.model.axes()
 
     def develop(self, rows: Tensor, src: Array, tgt: Array) -> tuple[Array, dict[str, Array]]:
         """Send a batch through the weights of several steps.
@@ -127,19 +117,18 @@ class Developer:
 
         def one_step(weights: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
             logits = functional_call(self.model, weights, tokens, tie_weights=False)
-            return logits.argmax(dim=-1), [site.attention.recorded["weights"] for site in self._sites]
+            return logits.argmax(dim=-1), [one.recorded["weights"] for one in self._attentions.values()]
 
-        for site in self._sites:
-            site.attention.recording = WEIGHTS
+        for attention in self._attentions.values():
+            attention.recording = WEIGHTS
         try:
             with torch.no_grad():
                 guesses, maps = vmap(one_step)(self._split(rows))
         finally:
-            for site in self._sites:
-                site.attention.recording, site.attention.recorded = frozenset(), {}
-        return guesses.cpu().numpy(), {
-            site.name: weights.float().cpu().numpy() for site, weights in zip(self._sites, maps, strict=True)
-        }
+            for attention in self._attentions.values():
+                attention.recording, attention.recorded = frozenset(), {}
+        arrays = [weights.float().cpu().numpy() for weights in maps]
+        return guesses.cpu().numpy(), dict(zip(self._attentions, arrays, strict=True))
 
     def load(self, row: Tensor) -> Transformer:
         """The copy with the weights of one step, (numbers,)."""

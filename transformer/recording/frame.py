@@ -9,60 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from transformer.axes import Axes, is_own, reading_sites
 from transformer.evaluation import Evaluation
 from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Links, badge, clearest_head
 from transformer.interventions import NOTHING, PAD, Interventions
-from transformer.recording.own import is_name
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Axes:
-    """What the two axes of one attention are."""
-
-    query: str
-    """Whose positions are the rows: src, tgt or seq; in a model of the user's own a name in `Word.sides`."""
-    key: str
-    """Whose positions are the columns."""
-    writes: bool
-    """Whether each row is to write a token."""
-    causal: bool
-    """Whether rows were kept from looking at later columns."""
-    padding: bool
-    """Whether [PAD] was hidden from them."""
-    group: str = ""
-    """In a model of the user's own: the attentions that are shown together, named after their modules."""
-
-    def __post_init__(self) -> None:
-        """Raises ValueError: a file can hold anything."""
-        if self.group and not is_name(self.group):
-            raise ValueError("its attentions have names that no module has")
-
-    @property
-    def kind(self) -> str:
-        """cross, encoder, decoder or sequence; in a model of the user's own its group."""
-        if self.group:
-            return self.group
-        if self.query != self.key:
-            return "cross"
-        return {"src": "encoder", "tgt": "decoder", "seq": "sequence"}[self.query]
-
-
-def reading_sites(axes: Mapping[str, Axes]) -> list[str]:
-    """Where the answer reads the question: cross-attention, or all attention where there is no other."""
-    cross = [site for site, one in axes.items() if one.kind == "cross"]
-    return cross or list(axes)
-
-
-def is_own(axes: Mapping[str, Axes]) -> bool:
-    """Whether these are the attentions of a model of the user's own."""
-    return any(one.group for one in axes.values())
-
-
-def sites_of(axes: Mapping[str, Axes], kind: str) -> list[str]:
-    """The sites of one kind of attention, first layer first."""
-    return [site for site, one in axes.items() if one.kind == kind]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,14 +9,15 @@ from itertools import groupby
 import numpy as np
 import torch
 
+from transformer.axes import reading_sites
 from transformer.decoding import GREEDY, Decoding
 from transformer.errors import InputError
 from transformer.insight.scores import clearest_head
 from transformer.model.transformer import Transformer
 from transformer.recording.chunk import Chunk, coded, may_look
-from transformer.recording.developer import Developer, Ring, axes_of, stacked
+from transformer.recording.developer import Developer, Ring, stacked
 from transformer.recording.drawn import Drawn
-from transformer.recording.frame import Array, Measurement, Outputs, Word, reading_sites
+from transformer.recording.frame import Array, Measurement, Outputs, Word
 from transformer.recording.scorer import Scorer
 from transformer.recording.weights import Snapshot, Tensors, Weights
 from transformer.recording.words import WordBatch, outputs_of, together, word_batch
@@ -220,7 +221,7 @@ class Recorder:
 
     def _measurement(self, step: int, model: Transformer) -> Measurement:
         scores = self._scorer.scores(model)
-        aimed = {site: scores[site][self._task.aim] for site in reading_sites(axes_of(model))}
+        aimed = {site: scores[site][self._task.aim] for site in reading_sites(model.axes())}
         clearest, _ = clearest_head(aimed, self._clearest)
         return Measurement(step=step, head_scores=scores, clearest=clearest)
 

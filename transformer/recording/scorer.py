@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from transformer.axes import reading_sites
 from transformer.insight.scores import head_scores
 from transformer.model.transformer import Transformer
-from transformer.recording.developer import axes_of
-from transformer.recording.frame import Array, reading_sites
+from transformer.recording.frame import Array
 from transformer.recording.tape import record
 from transformer.tasks import Task
 from transformer.tasks.unknown import mostly_known
@@ -53,7 +53,7 @@ class Scorer:
             model.eval()  # the next training step sets train mode again
         with record(model) as tape:
             model(*self._batch(filled=not model.masked("padding"), device=model.to_logits.weight.device))
-        every = axes_of(model)
+        every = model.axes()
         reading = reading_sites(every)
         scores = {
             site: head_scores(

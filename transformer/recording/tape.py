@@ -47,22 +47,21 @@ def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[Tape]:
         raise ValueError(f"Cannot record {sorted(what - RECORDABLE)}; only {sorted(RECORDABLE)}.")
     tape = Tape()
     was_training = model.training
-    sites = model.sites()
+    attentions = model.attentions()
     if was_training:  # to go through all modules takes as long as a layer
         model.eval()
-    for site in sites:
-        site.attention.recording = what
+    for attention in attentions.values():
+        attention.recording = what
     try:
         with torch.no_grad():
             yield tape
-        for site in sites:
-            stored = site.attention.recorded
+        for site, attention in attentions.items():
+            stored = attention.recorded
             if stored:
-                tape.sites[site.name] = {name: _copied(tensor) for name, tensor in stored.items()}
+                tape.sites[site] = {name: _copied(tensor) for name, tensor in stored.items()}
     finally:
-        for site in sites:
-            site.attention.recording = frozenset()
-            site.attention.recorded = {}
+        for attention in attentions.values():
+            attention.recording, attention.recorded = frozenset(), {}
         if was_training:
             model.train()
 

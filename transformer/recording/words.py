@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from transformer.axes import Axes
 from transformer.decoding import GREEDY, Decoding, write
 from transformer.model.transformer import PAD_ID, Transformer
-from transformer.recording.frame import Axes, Output, Word
+from transformer.recording.frame import Output, Word
 from transformer.tasks import Batch, Question, Task
 
 TOO_MANY = 3

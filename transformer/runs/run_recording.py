@@ -7,14 +7,14 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
+from transformer.axes import reading_sites
 from transformer.errors import InputError
 from transformer.evaluation import Evaluation
 from transformer.insight.moments import Moments
 from transformer.insight.names import examples_of
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.chunk import Chunk
-from transformer.recording.developer import axes_of
-from transformer.recording.frame import Array, Measurement, reading_sites
+from transformer.recording.frame import Array, Measurement
 from transformer.recording.frame_scheduler import FrameScheduler
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.recorder import Recorder
@@ -197,7 +197,7 @@ class RunRecording:
         def located(site: str, head: int) -> int:
             return self._located(site, head, scored, -1 if before is None else before.step, step)
 
-        sites = reading_sites(axes_of(self._state.model))
+        sites = reading_sites(self._state.model.axes())
         scores: dict[str, Array] = {site: now.head_scores[site][aim] for site in sites}
         self.moments.heads(step, scores, aim, located)
         outputs = self._recorder.write(step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transformer.recording.frame import reading_sites
+from transformer.axes import reading_sites
 from transformer.recording.view import RunView
 
 FOLDER = "tensorboard"

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from transformer.axes import is_own
 from transformer.errors import InputError
 from transformer.insight.scores import FOCUS
 from transformer.recording.chunk import Chunk
-from transformer.recording.frame import is_own
 from transformer.recording.frames import Frames, Recorded
 from transformer.recording.metrics import Metrics
 from transformer.recording.records import Entry, body_of, scan, stands

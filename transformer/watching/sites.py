@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from transformer.axes import Axes
 from transformer.errors import InputError
 from transformer.insight.names import layer_number
-from transformer.recording.frame import Array, Axes, Word
+from transformer.recording.frame import Array, Word
 
 FOLD = 6
 """Layers that are shown side by side; more of one kind are folded into groups."""

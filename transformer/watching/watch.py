@@ -24,13 +24,14 @@ import torch
 from filelock import Timeout
 from torch import nn
 
+from transformer.axes import Axes
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.insight.moments import Moments
 from transformer.insight.scores import FOCUS, clearest_head, pattern_scores
 from transformer.interventions import NOTHING
 from transformer.recording.chunk import Chunk, coded, together
-from transformer.recording.frame import Array, Axes, Measurement, Word
+from transformer.recording.frame import Array, Measurement, Word
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
 from transformer.recording.own import MOST_CURVES, OwnModel

@@ -1,0 +1,50 @@
+"""What the two axes of an attention are: whose positions look at whose, under which masks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axes:
+    """What the two axes of one attention are."""
+
+    query: str
+    """Whose positions are the rows: src, tgt, or seq (question, separator and answer in one); in a model of
+    the user's own a name in `Word.sides`."""
+    key: str
+    """Whose positions are the columns, by the same names."""
+    writes: bool
+    """Whether each row is to write a token."""
+    causal: bool
+    """Whether rows were kept from looking at later columns."""
+    padding: bool
+    """Whether [PAD] was hidden from them."""
+    group: str = ""
+    """In a model of the user's own: the attentions that are shown together, named after their modules."""
+
+    @property
+    def kind(self) -> str:
+        """cross, encoder, decoder or sequence; in a model of the user's own its group."""
+        if self.group:
+            return self.group
+        if self.query != self.key:
+            return "cross"
+        return {"src": "encoder", "tgt": "decoder", "seq": "sequence"}[self.query]
+
+
+def reading_sites(axes: Mapping[str, Axes]) -> list[str]:
+    """Where the answer reads the question: cross-attention, or all attention where there is no other."""
+    cross = [site for site, one in axes.items() if one.kind == "cross"]
+    return cross or list(axes)
+
+
+def is_own(axes: Mapping[str, Axes]) -> bool:
+    """Whether these are the attentions of a model of the user's own."""
+    return any(one.group for one in axes.values())
+
+
+def sites_of(axes: Mapping[str, Axes], kind: str) -> list[str]:
+    """The sites of one kind of attention, first layer first."""
+    return [site for site, one in axes.items() if one.kind == kind]
