@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.own_data.brought import brought
 from pages.own_data.examples import draw_examples
 from pages.own_data.facts import what_it_is
+from pages.own_data.in_use import own_data
 from pages.own_data.pairs import upload_pairs, uploader
 from pages.own_data.report import go_to_watch, pairs_report
 from pages.own_data.sidebar import chosen, data_settings
-from pages.own_data.tokenizer import bring_tokenizer
+from pages.own_data.tokenizer import tokenizer_upload
 from pages.own_data.tokens import draw_tokens
 from pages.own_data.unknown import warn_of_unknown
 from pages.runs.keyring import keyring
@@ -29,7 +29,7 @@ if form.values["task"] == "pairs":
             upload, refusal = upload_pairs()
         with right, st.container(key="pairs_report"):
             pairs_report(upload, refusal)
-    own = brought().pairs
+    own = own_data().pairs
     form.values["pairs"] = own.digest if own else None  # as the report has just made them
 else:
     said, own = st.columns([1.9, 1], vertical_alignment="center", gap="medium")
@@ -43,6 +43,6 @@ with st.container(key="data_examples"):
 with st.container(key="data_tokens"):
     st.subheader("Tokens", anchor=False)
     if form.values["tokenizer"] == "file":
-        bring_tokenizer()
+        tokenizer_upload()
     draw_tokens(data.tokens, example)
 keyring()

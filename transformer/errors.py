@@ -1,4 +1,4 @@
-"""The one exception for people: something they typed or chose cannot be used."""
+"""The one exception for users: something they typed or chose cannot be used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ class InputError(ValueError):
     """A setting, word or file that cannot be used; the message gives the value, the limit and the next step.
 
     Args:
-        message: what a person reads, in place.
+        message: what a user reads, in place.
         field: the setting that is at fault, so that a page can show the message beside it.
         offer: a value that would do instead, which a page can offer with one click.
     """

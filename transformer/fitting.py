@@ -31,7 +31,7 @@ _IN_CHARACTERS: dict[str, Any] = {"weight_decay": 1.0}
 
 
 def for_pairs(config: RunConfig, *, in_characters: bool) -> RunConfig:
-    """The settings that a person's own pairs need, by what they are read in; a published beginning stays.
+    """The settings that the user's own pairs need, by what they are read in; a published beginning stays.
 
     Args:
         config: for the task "pairs".

@@ -1,4 +1,4 @@
-"""What a person takes away from a model: heads, looks, columns, masks. Frozen, free of torch."""
+"""What a user takes away from a model: heads, looks, columns, masks. Frozen, free of torch."""
 
 from __future__ import annotations
 

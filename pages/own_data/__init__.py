@@ -1,1 +1,1 @@
-"""The page Your data: examples, tokens, and what a person brings."""
+"""The page Your data: examples, tokens, and what a user uploads."""

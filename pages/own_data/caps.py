@@ -1,4 +1,4 @@
-"""How much of a person's pairs is kept: the widgets of the caps."""
+"""How much of the user's pairs is kept: the widgets of the caps."""
 
 from __future__ import annotations
 

@@ -58,5 +58,5 @@ def held_out(settings: TrainConfig) -> str:
 
 
 def unaligned() -> str:
-    """Why no alignment is drawn for a person's own pairs, and what to look for all the same."""
+    """Why no alignment is drawn for the user's own pairs, and what to look for all the same."""
     return f"**Look for:** {PRESETS[OF_TASK['pairs']].look_for}"

@@ -40,7 +40,7 @@ def most_megabytes() -> int:
 
 
 def _bring(key: str) -> None:
-    """Callback: what is brought is the task from now on; it is read by the page."""
+    """Callback: the uploaded pairs are the task from now on; the page reads them."""
     if st.session_state.get(key) and st.session_state.get("task") != "pairs":
         st.session_state["task"] = "pairs"
         task_chosen()

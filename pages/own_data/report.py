@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.own_data.brought import bring_pairs, brought
 from pages.own_data.caps import chosen_caps
+from pages.own_data.in_use import own_data, use_pairs
 from pages.own_data.pairs import Upload
 from pages.own_data.unknown import auto_line
 from pages.settings.beginnings import OWN, reset, task_chosen
@@ -29,13 +29,13 @@ def pairs_report(upload: Upload | None, refusal: str) -> None:
         refuse(refusal)
         if upload is not None:
             st.caption(f"The pairs of {upload.name} stay in use.")
-    own = brought().pairs
+    own = own_data().pairs
     if upload is not None:
         counted = st.container()
         caps = chosen_caps()
         own = None if caps is None else _made(upload.reading, caps)
         if own is not None:
-            bring_pairs(own)
+            use_pairs(own)
         counted.markdown(_counted(upload, own))
     elif own is None:
         if not refusal:

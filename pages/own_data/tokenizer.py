@@ -8,8 +8,7 @@ from functools import partial
 
 import streamlit as st
 
-from pages.own_data.brought import bring_tokenizer as hold_tokenizer
-from pages.own_data.brought import brought
+from pages.own_data.in_use import own_data, use_tokenizer
 from pages.own_data.pairs import most_megabytes
 from pages.shared.plain import plain, refuse
 from pages.shared.session import ask, take
@@ -20,7 +19,7 @@ from transformer.tasks.tokenizer import from_hub
 _NAME = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?", re.ASCII)
 
 
-def bring_tokenizer() -> None:
+def tokenizer_upload() -> None:
     """Draw the uploader and the box for a name; the last good tokenizer stays when another is refused."""
     most = most_megabytes()
     left, right = st.columns([1.2, 1], gap="medium")
@@ -58,8 +57,8 @@ def bring_tokenizer() -> None:
         st.rerun()  # the sidebar has been read without it
     if "tokenizer_refused" in st.session_state:
         refuse(st.session_state["tokenizer_refused"])
-    if brought().tokenizer is not None:
-        st.caption(f"In use: **{plain(brought().tokenizer_name or 'tokenizer.json')}**")
+    if own_data().tokenizer is not None:
+        st.caption(f"In use: **{plain(own_data().tokenizer_name or 'tokenizer.json')}**")
 
 
 def _uploaded() -> None:
@@ -78,7 +77,7 @@ def _take(name: str, content: Callable[[], str]) -> None:
     """Have this tokenizer from now on; one that cannot be had leaves the last one."""
     st.session_state.pop("tokenizer_refused", None)
     try:
-        hold_tokenizer(keep_tokenizer(content()), name)
+        use_tokenizer(keep_tokenizer(content()), name)
     except InputError as error:
         st.session_state["tokenizer_refused"] = str(error)
 

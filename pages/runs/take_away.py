@@ -18,7 +18,7 @@ from transformer.exports.weights import weights_file
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.runs.watched import Watched
-from transformer.storage.brought import Brought
+from transformer.storage.own_data import OwnData
 
 OWN = "Headlight has only the attention of this model, not the model: its training loop has it."
 
@@ -62,7 +62,7 @@ def take_away(run: Watched, word: str) -> None:
                 disabled=problems.get(key) is not None,
                 help=problems.get(key),
             )
-        private = isinstance(run, Run) and run.brought != Brought() and not ownership.owns(run)
+        private = isinstance(run, Run) and run.own_data != OwnData() and not ownership.owns(run)
         st.download_button(
             "The whole run, to open in another Headlight (ZIP)",
             data=lambda: REGISTRY.file_of(run),

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.own_data.brought import brought
+from pages.own_data.in_use import own_data
 from pages.settings.form import SETS, Form
 from pages.settings.presets import DEFAULT_PRESET, OF_TASK, PRESETS, SHORT
 from pages.settings.task_settings import task_choice
@@ -72,7 +72,7 @@ def base() -> RunConfig:
     else:
         published = bool(_state("as_published", (True, "true"), False))
         begun = with_task(beginning(recipe, topology, published=published), task)
-    own = brought().pairs if task == "pairs" else None
+    own = own_data().pairs if task == "pairs" else None
     return begun if own is None else for_pairs(begun, in_characters=own.in_characters)
 
 

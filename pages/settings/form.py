@@ -91,7 +91,7 @@ class Form:
         self._placeless.append(SETS[key])
 
     def refuse(self, problem: InputError) -> None:
-        """Say why the settings cannot be used; what has not been brought yet is no mistake."""
+        """Say why the settings cannot be used; what has not been uploaded yet is no mistake."""
         absent = any(self.values.get(name, "") is None for name in ("pairs", "tokenizer_file"))
         with self.places.get(problem.field or "", st.sidebar):
             if not absent:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from pages.own_data.brought import brought
+from pages.own_data.in_use import own_data
 from pages.settings.form import Form
 from transformer.config import GRAMMARS, LETTER_TASKS, TASKS, TOKENIZERS
 from transformer.tasks import PATTERNS
@@ -54,7 +54,7 @@ def task_settings(form: Form) -> None:
         )
         form.place()
     if task == "pairs":
-        own = brought().pairs
+        own = own_data().pairs
         form.values["pairs"] = own.digest if own else None
         form.places["pairs_upload"] = st.container()
 
@@ -71,7 +71,7 @@ def tokenizer_settings(form: Form) -> None:
     )
     form.place()
     if form.values["tokenizer"] == "file":
-        file = brought().tokenizer
+        file = own_data().tokenizer
         form.values["tokenizer_file"] = file.digest if file else None
         form.places["tokenizer_file"] = form.places["tokenizer"]
     form.number(

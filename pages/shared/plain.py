@@ -1,4 +1,4 @@
-"""Text that a person typed or a file brought, shown as it is: Streamlit's Markdown finds no markup in it."""
+"""Text that a user typed or a file contains, shown as it is: Streamlit's Markdown finds no markup in it."""
 
 from __future__ import annotations
 

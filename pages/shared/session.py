@@ -14,7 +14,7 @@ from transformer.config import RunConfig
 from transformer.recording.frame import Frame
 from transformer.recording.own import is_name
 from transformer.runs.owners import Visitor
-from transformer.storage.brought import Brought
+from transformer.storage.own_data import OwnData
 
 Value = TypeVar("Value")
 LINKED = ("run", "with", "race", "clock", "step", "word", "kind", "head", "box")
@@ -145,9 +145,9 @@ class Session:
     """Id to token of the runs that this session may command; the oldest first."""
     keys_told = Entry(False)
     """Whether the browser has told what it kept."""
-    brought = Entry[Brought | None]()
+    own_data = Entry[OwnData | None]()
     """Pairs and tokenizer of the visitor's own."""
-    brought_name = Entry("")
+    own_data_name = Entry("")
     """The name under which the browser finds them again."""
 
     # Stories

@@ -42,7 +42,7 @@ SETTING_NAMES = {
         *("patterns", "adjectives", "pairs", "precision", "threads", "positions"),
     )
 }
-"""Settings that people choose, by the names that their widgets have."""
+"""Settings that users choose, by the names that their widgets have."""
 _NAMED = re.compile(rf"\b({'|'.join(SETTING_NAMES)})=")
 
 

@@ -263,7 +263,7 @@ async def chunk(request: Request) -> Response:
 
 
 async def picture(request: Request) -> Response:
-    """One forward pass, or what one training step changes; an error is a sentence for people."""
+    """One forward pass, or what one training step changes; an error is a sentence for the page."""
     channel = await _admitted(request)
     if channel is None:
         return Response(status_code=403)

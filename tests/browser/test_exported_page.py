@@ -364,8 +364,8 @@ def only(view: RunView, steps: Collection[int]) -> RunView:
     for one in view.frames.records:
         if not isinstance(one, Chunk):
             records += [one] * (one.step in steps)
-        elif some := [i for i, step in enumerate(one.steps) if step in steps]:
-            records.append(one.at(some))
+        elif some := one.only(steps.__contains__):
+            records.append(some)
     return replace(view, frames=Frames(records, numbers=view.metrics.at, aim=view.frames[-1].aim))
 
 

@@ -76,7 +76,7 @@ def test_keys_walk_through_the_steps_lose_none_and_play_shows_them_all_in_order(
     watch.step_by("End")  # who goes to the end wants to follow
     watch.until(lambda: watch.stands_at(30))
     expect(badge).to_have_text("newest step")
-    assert "step=" not in watch.page.url
+    watch.until(lambda: "step=" not in watch.page.url, what="an address without a step")
     watch.page.evaluate(FILM, "live_map")
     play = watch.page.locator(".st-key-time_play button")
     play.click()

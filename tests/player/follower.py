@@ -97,8 +97,8 @@ def together(records):
             continue
         by_step = {}
         for chunk in some:
-            for i, step in enumerate(chunk.steps):
-                by_step.setdefault(step, []).append(chunk.at([i]))
+            for step in chunk.steps:
+                by_step.setdefault(step, []).append(chunk.only({step}.__contains__))
         yield from (by_step[step] for step in sorted(by_step))
 
 

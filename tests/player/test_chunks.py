@@ -89,7 +89,7 @@ def test_wrong_predictions_are_told_of_each_step_with_what_the_row_would_write(c
     """The decoder writes t, a, c and [EOS] to "cat"."""
     vocabulary = ("t", "a", "c", "[EOS]", "<x>")
     predicted = np.array([[0, 1, 2, 3], [0, 0, 2, 3], [4, 1, 2, 0]], dtype=np.uint16)
-    three = replace(chunk.at([0, 1, 2]), vocabulary=vocabulary, predicted=predicted)
+    three = replace(chunk.only({*chunk.steps[:3]}.__contains__), vocabulary=vocabulary, predicted=predicted)
     assert decoded(encoded(three))[0]["wrong"] == [{}, {"1": "t"}, {"0": "&lt;x&gt;", "3": "t"}]
     assert decoded(encoded(three, [2, 0]))[0]["wrong"] == [{"0": "&lt;x&gt;", "3": "t"}, {}]
 
@@ -181,7 +181,7 @@ def another_prediction(chunk):
 CHANGES = {
     "a code": one_code_more,
     "a step": lambda chunk: replace(chunk, steps=(*chunk.steps[:-1], chunk.steps[-1] + 1)),
-    "a step less": lambda chunk: chunk.at(range(len(chunk.steps) - 1)),
+    "a step less": lambda chunk: chunk.only(lambda step: step < chunk.steps[-1]),
     "a prediction": another_prediction,
     "what was predicted": lambda chunk: replace(chunk, vocabulary=(*chunk.vocabulary[:-1], "another")),
     "the word": lambda chunk: replace(chunk, word=replace(chunk.word, text="dog")),

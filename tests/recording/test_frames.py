@@ -238,6 +238,6 @@ def test_chunks_that_continue_each_other_are_one():
     one = joined([a, b])
     assert one.steps == (3, 4, 6)
     assert [one.predictions(i)[0] for i in range(3)] == ["x", "o", "x"]
-    same(one.at([0, 1]), replace(a, vocabulary=one.vocabulary, looked_up_to=6))
+    same(one.only(lambda step: step < 6), replace(a, vocabulary=one.vocabulary, looked_up_to=6))
     assert not chunk([6], taken=Interventions(ablated=(("decoder.0.self", 1),))).continues(a)
     assert not chunk([6], "cab").continues(a)

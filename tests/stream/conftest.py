@@ -22,7 +22,7 @@ from pages.stream import channel, news
 from pages.stream.routes import routes
 from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.interventions import Interventions
-from transformer.recording.frames import Frames
+from transformer.recording.frames import Frames, up_to
 from transformer.recording.view import RunView
 from transformer.runs.run import Run
 from transformer.tasks import task_of
@@ -83,13 +83,7 @@ class Played:
     def at(self, step: int, **changes: Any) -> None:
         """Let it stand there, training: of what comes later nothing is known yet; at -1 of anything."""
         frames = self.whole.frames
-        records = []
-        for one in frames.records:
-            steps = getattr(one, "steps", None)
-            if steps is None:
-                records += [one] * (one.step <= step)
-            elif inside := [i for i, at in enumerate(steps) if at <= step]:
-                records.append(one.at(inside))
+        records = [early for one in frames.records if (early := up_to(one, step)) is not None]
         known = Frames(records, numbers=self.whole.metrics.at, aim=frames[-1].aim)
         self.view = replace(self.whole, frames=known, step=max(0, step), **{"state": "training"} | changes)
 

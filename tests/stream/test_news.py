@@ -149,8 +149,8 @@ def test_a_word_that_came_while_the_run_stands_still_is_shown(watched, run):
     page = watched()
     page.say(look=["sheep", "decoder.0.cross", 0])
     assert page.drawn().maps == b""
-    chunk, place = run.view.frames.place_of("cat", 3)
-    sheep = replace(chunk.at([place]), word=replace(chunk.word, text="sheep"))
+    chunk, _ = run.view.frames.place_of("cat", 3)
+    sheep = replace(chunk.only({3}.__contains__), word=replace(chunk.word, text="sheep"))
     run.view = replace(run.view, frames=run.view.frames.extended([sheep]))
     assert page.until(lambda one: one.maps).word == "sheep"
 

@@ -19,7 +19,7 @@ TEXTS = [
 ]
 
 
-def brought(kind):
+def own_data(kind):
     """A tokenizer.json as others make them, knowing much that no text here uses."""
     texts = [*TEXTS, "zebras quack", "quick zebras"] * 3
     if kind == "word-level":
@@ -50,7 +50,7 @@ def brought(kind):
 @pytest.mark.parametrize("separator", [False, True])
 @pytest.mark.parametrize("kind", ["word-level", "bytes", "word-pieces"])
 def test_a_file_keeps_its_way_to_split_and_only_the_tokens_that_are_used(kind, separator):
-    backend = brought(kind)
+    backend = own_data(kind)
     tokenizer = from_file(backend.to_str(), TEXTS, separator=separator)
     backend.no_padding()
     backend.no_truncation()
@@ -69,7 +69,7 @@ def test_a_file_keeps_its_way_to_split_and_only_the_tokens_that_are_used(kind, s
 
 
 def test_text_of_a_file_of_bytes_comes_back_whole_though_a_letter_is_several_tokens():
-    tokenizer = from_file(brought("bytes").to_str(), ["é tu, brute?", "naïve"])
+    tokenizer = from_file(own_data("bytes").to_str(), ["é tu, brute?", "naïve"])
     for text in ("é tu, brute?", "naïve"):
         (ids,) = tokenizer.encode([text])
         assert tokenizer.text(ids[1:]) == (text, True)
@@ -78,16 +78,16 @@ def test_text_of_a_file_of_bytes_comes_back_whole_though_a_letter_is_several_tok
 
 def test_of_a_file_the_most_frequent_tokens_are_kept_and_the_others_are_unknown():
     texts = ["the cat sees the dog", "the cat", "the hat"]
-    tokenizer = from_file(brought("word-level").to_str(), texts, 4 + 2)
+    tokenizer = from_file(own_data("word-level").to_str(), texts, 4 + 2)
     assert tokenizer.tokens(range(6)) == ("[PAD]", "[SOS]", "[EOS]", "[UNK]", "the", "cat")
     assert tokenizer.encode(["the dog", "cat"]) == [[1, 4, 3, 2], [1, 5, 2]]
-    separated = from_file(brought("word-level").to_str(), texts, 7, separator=True)
+    separated = from_file(own_data("word-level").to_str(), texts, 7, separator=True)
     assert separated.tokens(range(7)) == (*tokenizer.tokens(range(6)), "[SEP]")
 
 
 def test_a_file_s_own_special_tokens_are_not_ours():
     """Here "[PAD]" has an id that is not 0, and stands in a text; "[UNK]" is what an unknown word gives."""
-    backend = brought("word-level")
+    backend = own_data("word-level")
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = from_file(backend.to_str(), ["the [PAD] cat", "quokka the"])
     (ids,) = tokenizer.encode(["the [PAD] quokka cat"])
@@ -107,7 +107,7 @@ def test_content_that_is_no_tokenizer_is_refused_with_what_to_do(content):
 
 def test_a_file_that_knows_nothing_of_the_texts_is_refused():
     with pytest.raises(InputError, match="has no token"):
-        from_file(brought("word-level").to_str(), ["日本", "中国"])
+        from_file(own_data("word-level").to_str(), ["日本", "中国"])
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_tokenizer_that_cannot_be_fetched_is_refused_with_what_to_do(monkeypat
 
 def test_a_tokenizer_that_was_fetched_is_used_as_a_file(monkeypatch, tmp_path):
     path = tmp_path / "tokenizer.json"
-    brought("word-pieces").save(str(path))
+    own_data("word-pieces").save(str(path))
     monkeypatch.setattr(Tokenizer, "from_pretrained", lambda name: Tokenizer.from_file(str(tmp_path / name)))
     content = from_hub("tokenizer.json")
     assert json.loads(content) == json.loads(path.read_text())

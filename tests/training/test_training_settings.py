@@ -84,7 +84,7 @@ def test_a_setting_changes_what_it_governs(name, value, tiny, monkeypatch):
         **GIVEN.get(name, {})
     )
     after = before.with_changes(**{name: value})
-    if shown_by == "refused":  # what a person brought is found by its digest, and this is nobody's
+    if shown_by == "refused":  # what a user uploaded is found by its digest, and this is nobody's
         for config, message in ((before, "There (is|are) no .* yet"), (after, "no longer")):
             with pytest.raises(InputError, match=message):
                 TrainState.begin(config)

@@ -1,4 +1,4 @@
-"""`data`: what a task's examples are, with their alignment; or what was read of a person's own pairs."""
+"""`data`: what a task's examples are, with their alignment; or what was read of the user's own pairs."""
 
 from __future__ import annotations
 

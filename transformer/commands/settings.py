@@ -1,4 +1,4 @@
-"""What the arguments of `train` mean: what a person brings, and the configuration."""
+"""What the arguments of `train` mean: the user's own data, and the configuration."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from transformer.config import TOKENIZERS, RunConfig
 from transformer.errors import InputError
 from transformer.fitting import for_pairs, with_task
 from transformer.recipes import RECIPES, beginning, with_topology
-from transformer.storage.brought import Brought
+from transformer.storage.own_data import OwnData
 
 
-def brought(arguments: argparse.Namespace) -> tuple[dict[str, Any], Brought]:
-    """How many pairs a person has brought, and these with the tokenizer. Raises InputError."""
+def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:
+    """How many pairs the user gave, and these with the tokenizer. Raises InputError."""
     counts: dict[str, Any] = {"pairs_read": None, "pairs_used": None, "pairs_skipped": None}
     pairs, tokenizer = None, None
     if arguments.pairs:
@@ -51,10 +51,10 @@ def brought(arguments: argparse.Namespace) -> tuple[dict[str, Any], Brought]:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"The tokenizer {path} cannot be read ({error}).") from error
         tokenizer = keep_tokenizer(content)
-    return counts, Brought(pairs=pairs, tokenizer=tokenizer)
+    return counts, OwnData(pairs=pairs, tokenizer=tokenizer)
 
 
-def configuration(arguments: argparse.Namespace, held: Brought) -> RunConfig:
+def configuration(arguments: argparse.Namespace, held: OwnData) -> RunConfig:
     """The configuration that the arguments mean. Raises InputError."""
     if arguments.config is None:
         if arguments.paper and arguments.recipe in (None, "default"):

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from transformer.commands.launch import place
 from transformer.commands.line import answer, complain
-from transformer.commands.settings import brought, configuration
+from transformer.commands.settings import configuration, own_data
 from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
 from transformer.errors import LEFT_ALONE, InputError, explained
 from transformer.recipes import RECIPES
@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if arguments.resume is not None:
             return _resumed(arguments)
-        counts, held = brought(arguments)  # held: it keeps what a person brought alive
+        counts, held = own_data(arguments)  # held: it keeps what the user gave alive
         config = configuration(arguments, held)
         from transformer.training.device import resolve_device  # brings torch: only once arguments are good
 

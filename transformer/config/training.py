@@ -13,7 +13,7 @@ LETTER_TASKS = ("reverse", "copy", "sort", "caesar")
 GRAMMARS = ("en-fr", "en-it", "zh-en")
 """Tasks on sentences that a grammar makes."""
 TASKS = (*LETTER_TASKS, "dates", *GRAMMARS, "pairs")
-"""Everything that can be learned; pairs are a person's own."""
+"""Everything that can be learned; pairs are the user's own."""
 TOKENIZERS = ("auto", "characters", "words", "bpe", "file")
 """How text becomes tokens."""
 PRECISIONS = ("float32", "bfloat16")
@@ -37,12 +37,12 @@ class TrainConfig(Settings):
     adjectives: Annotated[int, Whole(0, 4)] = 1
     """Most adjectives in a sentence of a grammar."""
     pairs: str | None = None
-    """Digest of a person's own pairs, which the server holds as long as a run or a page needs them."""
+    """Digest of the user's own pairs, which the server holds as long as a run or a page needs them."""
     examples: Annotated[int | None, Whole(1, 1_000_000)] = None
     """Size of a finite training set, seen again and again in other orders; none: an endless supply."""
     tokenizer: Annotated[str, OneOf(TOKENIZERS)] = "auto"
     """How text becomes tokens: characters, words, bpe, file (a tokenizer.json), or auto, as the task has it:
-    words for sentences, characters otherwise; of a person's own pairs by what is measured on them."""
+    words for sentences, characters otherwise; of the user's own pairs by what is measured on them."""
     tokenizer_file: str | None = None
     """Digest of that tokenizer.json, which the server holds as long as a run or a page needs it."""
     vocabulary: Annotated[int | None, Whole(10, 50_000)] = None

@@ -51,7 +51,7 @@ class Moment:
 class Moments:
     """Finds the moments of one run while it goes on; for the run's own thread.
 
-    Every method is told what is new, returns the moments that this has brought, and finds nothing twice.
+    Every method is told what is new, returns the new moments, and finds nothing twice.
     """
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class Moments:
         return self._add(new)
 
     def intervention(self, step: int, text: str) -> tuple[Moment, ...]:
-        """A person changed something in mid-run; the text says what."""
+        """A user changed something in mid-run; the text says what."""
         return self._add([Moment(step, INTERVENTION, text)])
 
     def _of_kind(self, kind: str) -> list[Moment]:

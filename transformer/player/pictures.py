@@ -16,7 +16,7 @@ from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, RunView
 
 SCORES = {**ROLES, "focus": "focus (highest weight of a row)", "entropy": "entropy (how even)"}
-"""Every score by the name that people read."""
+"""Every score by the name that is shown."""
 MOST_LINES = 48
 """Heads whose score is drawn: of more, those with the highest."""
 

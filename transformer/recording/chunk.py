@@ -6,7 +6,7 @@ for all of its steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import inf, isfinite, prod
@@ -65,14 +65,20 @@ class Chunk(ChunkFacts):
         """What each position would write at its i-th step."""
         return tuple(self.vocabulary[code] for code in self.predicted[i].tolist())
 
-    def at(self, places: Sequence[int]) -> Chunk:
-        """The same of some of its steps alone, with numbers of their own."""
-        chosen = list(places)
-        return replace(
-            self,
-            steps=tuple(self.steps[i] for i in chosen),
-            predicted=self.predicted[chosen],
-            maps={site: codes[chosen] for site, codes in self.maps.items()},
+    def only(self, stays: Callable[[int], bool]) -> Chunk | None:
+        """The same of some of its steps alone, with numbers of their own; None where none stays."""
+        places = [i for i, step in enumerate(self.steps) if stays(step)]
+        if len(places) == len(self.steps):
+            return self
+        return (
+            replace(
+                self,
+                steps=tuple(self.steps[i] for i in places),
+                predicted=self.predicted[places],
+                maps={site: codes[places] for site, codes in self.maps.items()},
+            )
+            if places
+            else None
         )
 
     def continues(self, other: Chunk) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from copy import copy
 from itertools import pairwise
 from typing import Any, TypeVar, overload
 
 from transformer.evaluation import Evaluation
-from transformer.recording.chunk import Chunk, joined
+from transformer.recording.chunk import Chunk, together
 from transformer.recording.frame import Frame, Measurement, Output, Outputs, Probe
 
 MEMORY_LIMIT = 32 * 2**20
@@ -58,7 +58,6 @@ class Frames(Sequence[Frame]):
         self.steps: tuple[int, ...] = ()
         """The steps of all frames, ascending."""
         self.generation, self._numbers, self._aim = generation, numbers, aim
-        self._every = 1  # so many steps older ones were thinned to
         self._chunks: dict[str, tuple[Chunk, ...]] = {}  # of each word, in order of step
         self._costly: dict[type, dict[int, Any]] = {Measurement: {}, Outputs: {}, Evaluation: {}}  # by step
         self._built: dict[int, Frame] = {}
@@ -165,63 +164,38 @@ class Frames(Sequence[Frame]):
 
     def without(self, text: str) -> Frames:
         """Without one word."""
-        kept = [one for one in self.records if not isinstance(one, Chunk) or one.word.text != text]
-        return self._reduced(kept, self._every)
+        return self._reduced(
+            one for one in self.records if not isinstance(one, Chunk) or one.word.text != text
+        )
 
     def until(self, step: int) -> Frames:
         """Up to a step."""
-        kept: list[Recorded] = []
-        for one in self.records:
-            if not isinstance(one, Chunk):
-                kept += [one] if one.step <= step else []
-            elif inside := [i for i, at in enumerate(one.steps) if at <= step]:
-                kept.append(one.at(inside))
-        return self._reduced(kept, self._every)
+        return self._reduced(early for one in self.records if (early := up_to(one, step)) is not None)
 
     def thinned(self, protected: Set[int], limit: int) -> Frames:
-        """Within the limit, evenly, and with room for more: of all but the newest steps one in so many stays.
+        """Within the limit, and with room for more.
 
         Args:
-            protected: steps that stay, beside the first and the last.
+            protected: steps that stay.
         """
         if self.nbytes <= limit:
             return self
-        dense = min(DENSE, int(FILLED * limit / 4 * len(self.steps) / self.nbytes))
-        always = {*self.steps[len(self.steps) - dense :], *protected}
-        every = self._every
-        found = self._thinned_to(every, always)
-        while found.nbytes > FILLED * limit and every <= self.steps[-1]:
-            every *= 2
-            found = self._thinned_to(every, always)
-        return found
-
-    def _thinned_to(self, every: int, always: Set[int]) -> Frames:
-        """Of all steps one in so many, and those that always stay."""
-        stay = thinned_steps(self.steps, every) | always
+        room = int(FILLED * limit * len(self.steps) / self.nbytes)
+        stay = staying_steps(self.steps, room + 2 + len(protected), protected)
+        apart = SPARSE * (self.steps[-1] // len(stay) + 1)
         kept: list[Recorded] = []
         for by_step in self._costly.values():
-            first: dict[int, int] = {}  # step among those that share one
+            first: dict[int, int] = {}  # of all that are as near to each other
             for step in sorted(by_step):
-                first.setdefault(step // (SPARSE * every), step)
+                first.setdefault(step // apart, step)
             kept += [by_step[step] for step in sorted(by_step) if step in {*first.values()} | stay]
         for chunks in self._chunks.values():
-            series: list[list[Chunk]] = []
-            for chunk in chunks:
-                inside = [i for i, step in enumerate(chunk.steps) if step in stay]
-                if not inside:
-                    continue
-                part, newest = chunk.at(inside), series[-1] if series else []
-                if newest and part.continues(newest[0]) and sum(len(one.steps) for one in newest) < DENSE:
-                    newest.append(part)
-                else:
-                    series.append([part])
-            kept += [joined(some) for some in series]
-        return self._reduced(kept, every)
+            parts = (chunk.only(stay.__contains__) for chunk in chunks)
+            kept += together((part for part in parts if part is not None), DENSE)
+        return self._reduced(kept)
 
-    def _reduced(self, records: Sequence[Recorded], every: int) -> Frames:
-        made = Frames(records, numbers=self._numbers, aim=self._aim, generation=self.generation + 1)
-        made._every = every
-        return made
+    def _reduced(self, records: Iterable[Recorded]) -> Frames:
+        return Frames(records, numbers=self._numbers, aim=self._aim, generation=self.generation + 1)
 
     # What is inside.
 
@@ -283,9 +257,27 @@ def _probe(chunk: Chunk, i: int, newest: Outputs | None) -> Probe:
     )
 
 
-def thinned_steps(steps: Sequence[int], every: int) -> set[int]:
-    """Of ascending steps the multiples of a number, the first and the last: the same each time it is done."""
-    return {step for step in steps if step % every == 0} | {*steps[:1], *steps[-1:]}
+def up_to(record: Recorded, step: int) -> Recorded | None:
+    """What of it is of no later step; None where nothing is."""
+    if isinstance(record, Chunk):
+        return record.only(lambda at: at <= step)
+    return record if record.step <= step else None
+
+
+def staying_steps(steps: Sequence[int], room: int, protected: Collection[int] = ()) -> set[int]:
+    """Of ascending steps as many as there is room for: multiples of a power of 2, the same each time.
+
+    Beside them stay the first, the newest (up to `DENSE`, a quarter of the room), and the protected ones, the
+    newest first.
+    """
+    if len(steps) <= room:
+        return {*steps}
+    always = {steps[0], *steps[len(steps) - max(1, min(DENSE, room // 4)) :]}
+    always.update(sorted({*protected} & {*steps}, reverse=True)[: max(0, room - len(always))])
+    every = 1
+    while len(stay := {step for step in steps if step % every == 0} | always) > room and every <= steps[-1]:
+        every *= 2
+    return stay
 
 
 def nearest_step(steps: Sequence[int], step: int) -> int | None:
@@ -297,9 +289,6 @@ def _placed(chunks: tuple[Chunk, ...], new: Chunk) -> tuple[Chunk, ...]:
     """Chunks of a word with a new one at its place; where both have a step, the new one's stays."""
     if not chunks or chunks[-1].steps[-1] < new.steps[0]:
         return (*chunks, new)
-    every = [new]
-    for chunk in chunks:
-        left = [i for i, step in enumerate(chunk.steps) if step not in new.steps]
-        if left:
-            every.append(chunk if len(left) == len(chunk.steps) else chunk.at(left))
+    left = (chunk.only(lambda step: step not in new.steps) for chunk in chunks)
+    every = [new, *(chunk for chunk in left if chunk is not None)]
     return tuple(sorted(every, key=lambda chunk: chunk.steps[0]))

@@ -21,7 +21,7 @@ IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
 FINISHED, STOPPED, FAILED, RECORDED = "finished", "stopped", "failed", "recorded"
 ENDED = (FINISHED, STOPPED, FAILED, RECORDED)
 MAX_WORDS = 12
-"""Tracked words of one run; the oldest of a person's own gives way."""
+"""Tracked words of one run; the oldest of the user's own gives way."""
 MAX_NAME = 40
 """Letters of a run's name."""
 PACES = (None, 20.0, 5.0, 1.0)

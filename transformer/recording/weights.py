@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
@@ -15,13 +15,15 @@ import numpy as np
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Interventions
 from transformer.recording.frame import Array
-from transformer.recording.frames import DENSE, FILLED, nearest_step, thinned_steps
+from transformer.recording.frames import FILLED, staying_steps
 from transformer.recording.records import Entry, Record, append, body_of, compact, scan, stands
 
 DISK_LIMIT = 128 * 2**20
 """Bytes that the weights of one run take in its file: those of a default run fit in whole."""
 IN_MEMORY = 32 * 2**20
 """Bytes of them where there is no file."""
+FEW = 8
+"""Steps that stay, beside the first, the last and those of moments, where the server's disk is full."""
 
 Tensors = tuple[tuple[str, tuple[int, ...]], ...]
 """Name and shape of each parameter, in the order of the numbers."""
@@ -73,7 +75,6 @@ class Weights:
         self._path, self._lock = path, threading.RLock()
         self._places: dict[int, Entry | Record] = {}  # step to where its numbers are: in the file, or here
         self._end = 0  # of the file, as far as it is known
-        self._every = 1  # so many steps older ones were thinned to
         self._followed: Entry | None = None  # the last record that was read of another process's file
 
     @property
@@ -125,8 +126,7 @@ class Weights:
     def records(self, limit: int, protected: Collection[int] = ()) -> list[Record]:
         """Evenly chosen steps within a limit, as they are written; what cannot be read is left out."""
         chosen = []
-        stay, _ = self._within([one.step for one in self.snapshots], limit, protected)
-        for step in sorted(stay):
+        for step in sorted(self._staying(limit, protected)):
             with suppress(InputError), self._lock:
                 body = self.body(step)  # refuses a step that was thinned meanwhile
                 chosen.append(Record(self._places[step].facts, body))
@@ -140,11 +140,11 @@ class Weights:
             waiting = [step for step, place in self._places.items() if isinstance(place, Record)]
             if len(waiting) * self.nbytes_each > IN_MEMORY:
                 written = self._places.keys() - {*waiting}
-                stay, self._every = self._within(waiting, FILLED * IN_MEMORY, protected, self._every)
-                self.keep(written | stay)
+                room = int(FILLED * IN_MEMORY / self.nbytes_each)
+                self.keep(written | staying_steps(waiting, room, protected))
 
     def thin(self, protected: Collection[int]) -> None:
-        """Stay within what the file has room for: of all but the newest steps one in so many stays.
+        """Stay within what the file has room for.
 
         Args:
             protected: steps that stay, beside the first and the last, as far as there is room.
@@ -154,26 +154,15 @@ class Weights:
         """
         with self._lock:
             if self.nbytes > DISK_LIMIT:
-                steps = [one.step for one in self.snapshots]
-                stay, self._every = self._within(steps, FILLED * DISK_LIMIT, protected, self._every)
-                self.keep(stay)
+                self.keep(self._staying(FILLED * DISK_LIMIT, protected))
 
-    def _within(
-        self, steps: Sequence[int], limit: float, protected: Collection[int], every: int = 1
-    ) -> tuple[set[int], int]:
-        """The steps that stay within a limit, and so many steps they are apart: at least those given."""
-        room = int(limit // max(1, self.nbytes_each))
-        if len(steps) <= room:
-            return {*steps}, every
-        newest = {*steps[len(steps) - min(DENSE, room // 4) :]}
-        room_beside = max(0, room - len(newest) - 2)
-        always = newest | {*sorted({*protected} & {*steps}, reverse=True)[:room_beside]}
-        while len(stay := thinned_steps(steps, every) | always) > room and every <= steps[-1]:
-            every *= 2
-        return stay, every
+    def _staying(self, limit: float, protected: Collection[int]) -> set[int]:
+        """The steps that stay within a limit."""
+        steps, room = [one.step for one in self.snapshots], int(limit // max(1, self.nbytes_each))
+        return staying_steps(steps, room, protected)
 
     def keep_few(self, few: int, protected: Collection[int]) -> bool:
-        """Let so many evenly chosen steps stay, beside the first, the last and the protected ones.
+        """Let so many steps stay, beside the first, the last and the protected ones.
 
         Returns:
             Whether there were more.
@@ -183,11 +172,10 @@ class Weights:
         """
         with self._lock:
             steps = [one.step for one in self.snapshots]
-            even = {nearest_step(steps, steps[-1] * i // few) for i in range(few)} if steps else set()
-            self.keep({*even, *steps[:1], *steps[-1:], *protected})
+            self.keep(staying_steps(steps, few + 2 + len(protected), protected))
             return len(self.snapshots) < len(steps)
 
-    def keep(self, stay: Set[int | None]) -> None:
+    def keep(self, stay: Set[int]) -> None:
         """Let go of all other steps. Raises OSError."""
         with self._lock:
             before = self._places

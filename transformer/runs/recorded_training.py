@@ -104,7 +104,7 @@ class RecordedTraining:
         """Take one training step.
 
         Args:
-            alone: whether a person asked for this very one.
+            alone: whether a user asked for this very one.
             watched: whether there are viewers.
         """
         state = self.state
@@ -123,7 +123,7 @@ class RecordedTraining:
             self.end(FINISHED, self._how_it_ended())
 
     def _count(self, report: Report, seconds: float) -> None:
-        """Publish what a step has brought; its numbers go into the table as soon as they have been read."""
+        """Publish the results of a step; its numbers go into the table as soon as they have been read."""
         view = self._view
         if report.evaluation is not None:
             self._published.publish(

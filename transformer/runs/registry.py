@@ -20,10 +20,10 @@ from transformer.runs.queue import Lease, Queue
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
 from transformer.runs.watched import Watched, keep_in_folder, reopened
-from transformer.storage.brought import Returning
 from transformer.storage.bundle import FIELD, pack_view
 from transformer.storage.library import AtHand, Library
 from transformer.storage.log import LOG, log_to_terminal, note, refusals
+from transformer.storage.own_data import Returning
 from transformer.storage.tokens import digest_of
 from transformer.tasks import completed
 
@@ -55,7 +55,7 @@ class Registry:
         self.library = library or Library(None)
         self.owners = Owners(lambda id_: self.library.owner(id_))
         self.returning = Returning()
-        """What visitors brought, for a reload."""
+        """What visitors uploaded, for a reload."""
         self.queue = Queue(self.limits.training)
         self._lock = threading.RLock()
         self._opening = threading.Lock()
@@ -225,7 +225,7 @@ class Registry:
             return opened or run
 
     def open_file(self, data: bytes, *, visitor: str, token: str) -> Watched:
-        """Let a run that was brought along in a file be one of this server's.
+        """Let a run from an uploaded file be one of this server's.
 
         Args:
             data: the file.

@@ -87,7 +87,7 @@ class Remote:
         return None
 
     def look(self) -> RunView:
-        """The view, for a person."""
+        """The view, for a viewer."""
         self.lease.look()
         return self.view
 

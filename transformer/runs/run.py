@@ -10,12 +10,12 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import Interventions
 from transformer.recording.view import ENDED, IDLE, PAUSED, QUEUED, Published, RunView, untrained
-from transformer.recording.weights import Weights
+from transformer.recording.weights import FEW, Weights
 from transformer.runs import checks
 from transformer.runs.queue import Lease
 from transformer.runs.runner import Runner
 from transformer.runs.turns import Turns
-from transformer.storage.brought import brought_to
+from transformer.storage.own_data import own_data_of
 from transformer.storage.tokens import new_token
 from transformer.tasks import task_of
 
@@ -65,8 +65,8 @@ class Run:
         words = words if saved is None else saved.words
         self.questions = [self.task.question(word) for word in words or self.task.corpus.probes()]
         """The tracked words; changed by the thread alone."""
-        self.brought = brought_to(config.train) if saved is None else saved.held
-        """What a person brought to it, held as long as the run is."""
+        self.own_data = own_data_of(config.train) if saved is None else saved.held
+        """What a user uploaded to it, held as long as the run is."""
         self.lease = lease or Lease()
         """What it may take of a server, and when it was last viewed."""
         self._weights = Weights() if saved is None else saved.weights
@@ -213,7 +213,7 @@ class Run:
         return self._runner.ask(lambda: self._runner.training.intervene(switched()))  # as it is by then
 
     def add_word(self, text: str) -> str:
-        """Track a person's word, in any state: its newest map is there at once, and its past soon after.
+        """Track the user's word, in any state: its newest map is there at once, and its past soon after.
 
         Returns:
             The word as it will be shown.
@@ -273,7 +273,7 @@ class Run:
         """Say why the run cannot be kept in a folder."""
         self._published.note(unsaved=why)
 
-    def thin_weights(self, few: int) -> bool:
+    def thin_weights(self, few: int = FEW) -> bool:
         """Keep the weights of so few steps, to make room on the disk.
 
         Returns whether there were more. Raises OSError where the file cannot be written.

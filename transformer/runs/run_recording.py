@@ -85,7 +85,7 @@ class RunRecording:
 
         Args:
             ended: whether it is the last one.
-            alone: whether a person asked for this very one.
+            alone: whether a user asked for this very one.
             watched: whether there are viewers.
         """
         spent, view, step = time.thread_time(), self._published.view, report.step
@@ -230,7 +230,7 @@ class RunRecording:
     # Words.
 
     def add_word(self, question: Question) -> None:
-        """Track one more word: its newest map at once, then its past. The oldest of a person's own gives way.
+        """Track one more word: its newest map at once, then its past. The oldest of the user's own gives way.
 
         Where all are examples, the first of these does.
         """

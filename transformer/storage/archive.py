@@ -18,7 +18,6 @@ from transformer.recording.view import RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import as_bytes, write_whole
 from transformer.storage.board import Board
-from transformer.storage.brought import write_brought
 from transformer.storage.claim import LOCK, WRITER, Claim
 from transformer.storage.format import (
     FRAMES,
@@ -32,6 +31,7 @@ from transformer.storage.format import (
     run_file_of,
     to_record,
 )
+from transformer.storage.own_data import write_own_data
 from transformer.tasks import Task
 
 KEPT_SECONDS = 1.0
@@ -212,7 +212,7 @@ class Archive:
                 tokenizers = self._task.src_tokenizer, self._task.tgt_tokenizer
                 for name, tokenizer in zip(TOKENIZERS, tokenizers, strict=True):
                     self._write_text(name, tokenizer.to_json())
-                write_brought(view.config.train, self._write_text)
+                write_own_data(view.config.train, self._write_text)
                 self._board = Board(self.folder) if view.config.train.tensorboard else None
             self._unchanging = True
         self._keep_recording(view)

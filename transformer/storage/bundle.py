@@ -16,7 +16,6 @@ from transformer.recording.records import content
 from transformer.recording.view import ENDED, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import as_bytes, read_arrays, read_facts, write_whole
-from transformer.storage.brought import PAIRS, TOKENIZER, write_brought
 from transformer.storage.format import (
     FRAMES,
     METRICS,
@@ -31,6 +30,7 @@ from transformer.storage.format import (
     run_file_of,
     to_record,
 )
+from transformer.storage.own_data import PAIRS, TOKENIZER, write_own_data
 from transformer.storage.saved import read_training_facts
 from transformer.storage.tokens import new_token
 from transformer.tasks import Task
@@ -76,7 +76,7 @@ def pack_view(view: RunView, task: Task, words: tuple[str, ...]) -> bytes:
     }
     for name, tokenizer in zip(TOKENIZERS, (task.src_tokenizer, task.tgt_tokenizer), strict=True):
         files[name] = tokenizer.to_json().encode()
-    write_brought(view.config.train, lambda name, text: files.update({name: text.encode()}))
+    write_own_data(view.config.train, lambda name, text: files.update({name: text.encode()}))
     weights = view.snapshots[-1].source if view.snapshots else Weights()
     assert isinstance(weights, Weights)
     return _zipped(files, weights, run)

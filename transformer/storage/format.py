@@ -3,8 +3,8 @@
 run.json                version, id, state, configuration, results
 src_tokenizer.json      readable by the `tokenizers` package
 tgt_tokenizer.json
-pairs.tsv               a person's own pairs, where these are learned
-tokenizer.json          and the tokenizer that they brought, where they did
+pairs.tsv               the user's own pairs, where these are learned
+tokenizer.json          and the uploaded tokenizer, if there is one
 metrics.parquet         one row a step
 tensorboard/            the same for TensorBoard, where it was asked for
 frames.bin              everything recorded, appended in the order in which it was made (`recording.records`)
@@ -72,7 +72,7 @@ def run_file_of(view: RunView, words: tuple[str, ...], kept: int) -> RunFile:
 
 
 def as_json(run: RunFile) -> bytes:
-    """Readable by people and by `read_run_file`."""
+    """Readable by eye and by `read_run_file`."""
     return msgspec.json.format(msgspec.json.encode(run), indent=2)
 
 

@@ -17,7 +17,7 @@ from filelock import Timeout
 
 from transformer.errors import InputError
 from transformer.recording.view import ENDED, PAUSED, RunView
-from transformer.recording.weights import Weights
+from transformer.recording.weights import FEW, Weights
 from transformer.storage.arrays import write_whole
 from transformer.storage.bundle import FIELD, LARGER, pack, settle, unpack
 from transformer.storage.claim import Claim, is_held
@@ -36,9 +36,6 @@ ROOM = 200_000_000
 """Bytes of the disk that are left to the runs that train."""
 OPENING, OPENING_SECONDS = ".opening-", 3600.0
 """Where a file is unpacked, and after how long that has surely ended."""
-FEW = (16, 4, 0)
-"""To make room, a run keeps so many evenly chosen steps of its weights, beside the first, the last and those
-of moments; where that does not suffice, fewer."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +46,8 @@ class AtHand:
     """When it was last viewed, in seconds since 1970."""
     busy: bool
     """Whether it trains, or is to: then it is among the last to be thinned."""
-    thin: Callable[[int], bool]
-    """Keeps so many steps of its weights; returns whether there were more."""
+    thin: Callable[[], bool]
+    """Keeps few steps of its weights; returns whether there were more."""
 
 
 class Library:
@@ -214,12 +211,12 @@ class Library:
                 if SHAPE.fullmatch(folder.name):  # a run with a name belongs to another program
                     here = at_hand.get(folder.name)
                     order[folder] = (here.busy, here.seen_at) if here else (False, _written_at(folder))
-            for few, folder in _turns(order):
+            for folder in sorted(order, key=lambda one: order[one]):
                 if sum(sizes.values()) <= most_bytes:
                     return
                 with suppress(OSError, InputError, Timeout):
                     here = at_hand.get(folder.name)
-                    if here.thin(few) if here is not None else _thin(folder, few):
+                    if here.thin() if here is not None else _thin(folder):
                         self.thinned.add(folder.name)
                         LOG.info("thin the weights of %s: the disk's limit is reached", folder.name[:6])
                     sizes[folder] = _size(folder)
@@ -232,19 +229,8 @@ class Library:
         return [path for path in self.folder.iterdir() if (path / RUN).exists()]
 
 
-def _turns(order: Mapping[Path, tuple[bool, float]]) -> list[tuple[int, Path]]:
-    """How few steps are left to which run, in turn: to those that train when the others have hardly any."""
-    return [
-        (few, folder)
-        for train in (False, True)
-        for few in FEW
-        for folder in sorted(order, key=lambda one: order[one])
-        if order[folder][0] is train
-    ]
-
-
-def _thin(folder: Path, few: int) -> bool:
-    """Keep so many steps of a run's weights, beside the first, the last and those of moments.
+def _thin(folder: Path) -> bool:
+    """Keep few steps of a run's weights, beside the first, the last and those of moments.
 
     Returns:
         Whether there were more.
@@ -257,7 +243,7 @@ def _thin(folder: Path, few: int) -> bool:
     try:
         weights = Weights(folder / WEIGHTS)
         weights.follow(run.step)
-        return weights.keep_few(few, {moment.step for moment in run.moments})
+        return weights.keep_few(FEW, {moment.step for moment in run.moments})
     finally:
         claim.release()
 

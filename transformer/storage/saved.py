@@ -14,13 +14,12 @@ from transformer.axes import is_own
 from transformer.errors import InputError
 from transformer.insight.scores import FOCUS
 from transformer.recording.chunk import Chunk
-from transformer.recording.frames import Frames, Recorded
+from transformer.recording.frames import Frames, Recorded, up_to
 from transformer.recording.metrics import Metrics
 from transformer.recording.records import Entry, body_of, scan, stands
 from transformer.recording.view import ENDED, FAILED, PAUSED, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import read_facts
-from transformer.storage.brought import Brought, saved_data
 from transformer.storage.format import (
     FRAMES,
     METRICS,
@@ -32,6 +31,7 @@ from transformer.storage.format import (
     read_run_file,
 )
 from transformer.storage.log import LOG
+from transformer.storage.own_data import OwnData, saved_data
 from transformer.tasks import task_of
 
 MOST_ROWS = 1_000_000
@@ -55,8 +55,8 @@ class Saved:
     """Whether the folder holds what the next training step needs."""
     damage: str
     """What is wrong with it, in words; empty where it is not there, or whole."""
-    held: Brought
-    """What a person brought; the run's task can be made for as long as this is held."""
+    held: OwnData
+    """What a user uploaded; the run's task can be made for as long as this is held."""
 
 
 class Reader:
@@ -74,7 +74,7 @@ class Reader:
         self._last: Entry | None = None  # the last record that was read
         self._end, self._whole = 0, True
         self._metrics: tuple[int, Metrics] = (-1, Metrics())
-        self._held: Brought | None = None
+        self._held: OwnData | None = None
 
     def read(self) -> Saved:
         """The run as it was when its folder was last brought up to date; what is damaged is left out.
@@ -84,7 +84,7 @@ class Reader:
         """
         run, damage = _newest(self.folder)
         if self._held is None:
-            self._held = Brought() if run.own else saved_data(self.folder, run.config)
+            self._held = OwnData() if run.own else saved_data(self.folder, run.config)
         metrics = self._read_metrics(run)
         state, reason = run.state, run.reason
         if state not in ENDED:
@@ -204,14 +204,9 @@ def read_training_facts(folder: Path, types: dict[str, Any]) -> dict[str, Any]:
 
 def _as_of(record: Recorded, run: RunFile) -> Recorded | None:
     """What of it is of the past that is kept: a process that was killed may have recorded more."""
-    if not isinstance(record, Chunk):
-        return record if record.step <= run.step else None
-    if record.word.text not in run.words:
+    if isinstance(record, Chunk) and record.word.text not in run.words:
         return None
-    if record.steps[-1] <= run.step:
-        return record
-    early = [i for i, step in enumerate(record.steps) if step <= run.step]
-    return record.at(early) if early else None
+    return up_to(record, run.step)
 
 
 def _shows(frames: Frames, *, own: bool) -> bool:

@@ -96,7 +96,7 @@ def make_task(config: TrainConfig, topology: str, *, one_vocabulary: bool = Fals
     if task is None:
         task = Task(corpus, config, topology, one_vocabulary=one_vocabulary)
         _TASKS[key] = task
-    if config.task != "pairs":  # a person's own stay no longer than they are needed
+    if config.task != "pairs":  # the user's own stay no longer than they are needed
         _NEWEST.append(task)
     return task
 

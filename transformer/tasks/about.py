@@ -1,4 +1,4 @@
-"""What the tasks are called, and what they are, wherever people read of them."""
+"""What the tasks are called, and what they are, wherever they are shown."""
 
 from __future__ import annotations
 

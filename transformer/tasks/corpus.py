@@ -69,11 +69,11 @@ class Corpus:
         raise NotImplementedError
 
     def everyday(self) -> Sequence[str]:
-        """What a person would ask first, where that is not what training draws; often nothing."""
+        """What a user would ask first, where that is not what training draws; often nothing."""
         return ()
 
     def read(self, text: str) -> str:
-        """Check and clean what a person typed. Raises InputError, with an offer where there is one."""
+        """Check and clean what a user typed. Raises InputError, with an offer where there is one."""
         raise NotImplementedError
 
     def find(self, source: str) -> Pair | None:

@@ -66,7 +66,7 @@ class Form:
 
     @cached_property
     def name(self) -> str:
-        """What a person sees of it: an example."""
+        """What a user sees of it: an example."""
         return self.write(date(2021, 3, 12))
 
     @cached_property

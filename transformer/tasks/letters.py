@@ -18,7 +18,7 @@ from transformer.tasks.writing import LETTERS
 HOLD_OUT_FROM = 3
 """Shorter words are too few to keep any from training."""
 EVERYDAY_WORDS = tuple((Path(__file__).parent / "everyday.txt").read_text(encoding="utf-8").split())
-"""Written for this project: what a person would type first."""
+"""Written for this project: what a user would type first."""
 _PROBES = ("playground", "banana", "strawberry", "kayak", "cat")
 _UNSPLIT = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"})
 """Letters that Unicode does not decompose into one of a to z and an accent."""

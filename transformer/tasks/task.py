@@ -26,7 +26,7 @@ _FINITE = 50_021
 
 @dataclass(frozen=True)
 class Question:
-    """What a person asked, with what is true about it."""
+    """What a user asked, with what is true about it."""
 
     text: str
     answer: str | None
@@ -147,7 +147,7 @@ class Task:
         return () if answer is None else (answer,)
 
     def question(self, text: str) -> Question:
-        """Check and clean what a person typed.
+        """Check and clean what a user typed.
 
         Raises:
             InputError: a text that this task cannot be asked.

@@ -153,7 +153,7 @@ def byte_pairs(texts: Sequence[str], size: int | None = None, *, separator: bool
 def from_file(
     content: str, texts: Sequence[str], most: int | None = None, *, separator: bool = False
 ) -> TextTokenizer:
-    """A person's own `tokenizer.json`, with those of its tokens that these texts use.
+    """The user's own `tokenizer.json`, with those of its tokens that these texts use.
 
     Args:
         most: tokens to keep, special ones included, the most frequent first; None: all that are used.

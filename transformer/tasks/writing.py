@@ -53,7 +53,7 @@ class Writing:
 
     @property
     def named(self) -> str:
-        """What its units are called, for a person to read."""
+        """What its units are called, as text on the page."""
         return "characters" if self.unit == CHARACTERS else "words"
 
     @cached_property

@@ -29,7 +29,7 @@ class Progress:
     first_step_at: dict[str, int]
     goal_reached: bool
     interventions: list[tuple[int, str, Any]]
-    """The log of what a person changed."""
+    """The log of what a user changed."""
     in_force: Interventions
     """What is taken away from the model now."""
 

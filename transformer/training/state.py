@@ -48,7 +48,7 @@ class TrainState:
     distributed: Distributed | None = None
     """The place of this process among those that train the model together; None: it trains alone."""
     interventions: list[tuple[int, str, Any]] = field(default_factory=list)
-    """What a person changed in mid-run: (after which step, what, new value)."""
+    """What a user changed in mid-run: (after which step, what, new value)."""
 
     @classmethod
     def begin(cls, config: RunConfig, distributed: Distributed | None = None) -> TrainState:

@@ -7,7 +7,7 @@ import streamlit as st
 from pages.shared.session import DRAFTS, heard, session
 from pages.stream.files import loading
 from transformer.runs.registry import REGISTRY
-from transformer.storage.brought import Brought
+from transformer.storage.own_data import OwnData
 
 _KEY = "keyring"
 MOST = 50
@@ -34,9 +34,9 @@ def hold(id_: str, token: str) -> bool:
     return id_ in session.tokens
 
 
-def remember(brought: Brought) -> None:
-    """Let the browser find again what the visitor brought."""
-    session.brought_name = REGISTRY.returning.keep(brought, session.brought_name)
+def remember(own_data: OwnData) -> None:
+    """Let the browser find again what the visitor uploaded."""
+    session.own_data_name = REGISTRY.returning.keep(own_data, session.own_data_name)
 
 
 def keyring() -> None:
@@ -48,7 +48,7 @@ def keyring() -> None:
         _component(
             key=_KEY,
             height="content",
-            data=(tuple(own_runs().items()), session.brought_name, session.keys_told, _draft()),
+            data=(tuple(own_runs().items()), session.own_data_name, session.keys_told, _draft()),
             on_found_change=_found,
         )
 
@@ -72,5 +72,5 @@ def _found() -> None:
                 match one:
                     case [str(id_), str(token), *_]:
                         hold(id_, token)
-            if session.brought is None and (found := REGISTRY.returning.get(name)) is not None:
-                session.brought, session.brought_name = found, name
+            if session.own_data is None and (found := REGISTRY.returning.get(name)) is not None:
+                session.own_data, session.own_data_name = found, name

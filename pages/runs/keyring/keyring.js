@@ -1,8 +1,8 @@
 // Keeps the tokens of this browser's own runs where they outlive a reload: in its local storage, and in no link.
-// Beside them stands the name under which the server holds what the visitor brought (pairs, a tokenizer).
+// Beside them stands the name under which the server holds what the visitor uploaded (pairs, a tokenizer).
 
 const PLACE = "headlight-runs";
-const BROUGHT = "headlight-brought";
+const OWN_DATA = "headlight-brought";
 const DRAFT = "headlight-draft"; // of the model that Start would train: a reload may overtake what comes after Start
 const MOST = 50; // the newest
 
@@ -16,7 +16,7 @@ function kept() {
 
 function keptName() {
   try {
-    return localStorage.getItem(BROUGHT) ?? "";
+    return localStorage.getItem(OWN_DATA) ?? "";
   } catch {
     return "";
   }
@@ -43,7 +43,7 @@ function afterFirstPicture(tell) {
   window.addEventListener("headlight-drawn", once);
 }
 
-export default function keyring({ data: [runs, brought, told, draft], setTriggerValue }) {
+export default function keyring({ data: [runs, ownData, told, draft], setTriggerValue }) {
   const own = kept();
   const name = keptName();
   const unknown = Object.entries(own).filter(([id]) => !runs.some(([known]) => known === id));
@@ -52,12 +52,12 @@ export default function keyring({ data: [runs, brought, told, draft], setTrigger
   try {
     localStorage.setItem(PLACE, JSON.stringify(Object.fromEntries(newest)));
     if (draft) sessionStorage.setItem(DRAFT, JSON.stringify(draft));
-    if (brought) localStorage.setItem(BROUGHT, brought);
+    if (ownData) localStorage.setItem(OWN_DATA, ownData);
   } catch {
     // full or forbidden: the session knows its tokens, and a reload only watches
   }
   // A server that has been started again has not been told, whatever this page has told the one before.
-  if ((unknown.length || (before && !own[before[0]]) || (name && !brought)) && !told) {
+  if ((unknown.length || (before && !own[before[0]]) || (name && !ownData)) && !told) {
     const tell = () => setTriggerValue("found", [unknown.map(([id, { token, at }]) => [id, token, at]), name, before]);
     afterFirstPicture(tell);
   }

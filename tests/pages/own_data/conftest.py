@@ -34,11 +34,11 @@ def data(visit):
 def bring(data):
     """The page with these files uploaded, or a text pasted."""
 
-    def brought(*files, text=None, **link):
+    def uploaded(*files, text=None, **link):
         visitor = data(**link, task="pairs")
         return upload(visitor, *files) if files else paste(visitor, TSV if text is None else text)
 
-    return brought
+    return uploaded
 
 
 def upload(visitor, *files):

@@ -1,4 +1,4 @@
-"""One's own pairs: brought, capped, trained on, and seen by nobody else."""
+"""The user's own pairs: uploaded, capped, trained on, and seen by nobody else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_pasted_pairs_are_counted_and_become_the_examples(bring):
     page = bring(text=TSV + "\n\t\nalone\t\n" + TSV.splitlines()[0])
     assert page.errors == []
     n = len(PAIRS)
-    own = page.value("brought").pairs
+    own = page.value("own_data").pairs
     kept = len(own.capped.pairs)
     assert page.says(f"**TSV, 2 columns**, pasted text: **{n}** pairs read, **{kept}** kept")
     assert page.says("Lines skipped: 1 × an empty line; 1 × an empty side; 1 × a repeated pair.")
@@ -40,11 +40,11 @@ def test_pasted_pairs_are_counted_and_become_the_examples(bring):
 def test_the_newest_of_the_uploaded_files_are_read_as_two_sides_or_by_itself(bring):
     page = bring(("both.tsv", TSV.encode()))
     assert page.says("“both.tsv”")
-    digest = page.value("brought").pairs.digest
+    digest = page.value("own_data").pairs.digest
     sides = ["\n".join(side).encode() for side in zip(*PAIRS, strict=True)]
     upload(page, ("a.en", sides[0]), ("a.fr", sides[1]))
     assert page.says("two aligned files**, “a.en” and “a.fr”")
-    assert page.value("brought").pairs.digest == digest  # the same pairs by another way
+    assert page.value("own_data").pairs.digest == digest  # the same pairs by another way
     newest = "\n".join(TSV.splitlines()[:120]).encode()
     upload(page, ("both.tsv", TSV.encode()), ("newest.tsv", newest))
     assert page.errors == []
@@ -55,12 +55,12 @@ def test_the_newest_of_the_uploaded_files_are_read_as_two_sides_or_by_itself(bri
 
 def test_a_file_that_cannot_be_used_is_refused_in_place_and_the_last_good_pairs_stay(bring):
     page = bring()
-    own = page.value("brought").pairs
+    own = page.value("own_data").pairs
     upload(page, PICTURE)
     assert len(page.errors) == 1
     assert "“picture.png” is not UTF-8 text" in page.errors[0]
     assert page.says("The pairs of pasted text stay in use.")
-    assert page.value("brought").pairs is own
+    assert page.value("own_data").pairs is own
     assert page.enabled("pairs_train")
     upload(page)
     assert page.errors == []  # taken off the list
@@ -69,7 +69,7 @@ def test_a_file_that_cannot_be_used_is_refused_in_place_and_the_last_good_pairs_
 def test_more_than_may_be_pasted_is_refused_whatever_the_browser_says(bring):
     page = bring(text="The cat sees it.\tLe chat le voit.\n" * 4000)
     assert "The pasted text has" in page.errors[0]
-    assert "brought" not in page.at.session_state
+    assert "own_data" not in page.at.session_state
 
 
 def test_a_refused_file_does_not_touch_a_run_that_is_training(bring, slow):
@@ -83,33 +83,33 @@ def test_a_refused_file_does_not_touch_a_run_that_is_training(bring, slow):
 
 def test_each_cap_works_at_once_and_one_that_cannot_be_leaves_the_last_pairs(bring):
     page = bring()
-    before = page.value("brought").pairs
+    before = page.value("own_data").pairs
     page.set("pairs_most", 150)
-    assert len(page.value("brought").pairs.capped.pairs) == 150
+    assert len(page.value("own_data").pairs.capped.pairs) == 150
     assert page.says("**180** pairs read, **150** kept; loosen the limits below to keep more.")
     page.set("pairs_most", None).set("pairs_longest_source", 5)
     assert page.says("**180** pairs read.")
     assert page.says("at least 5 are needed")  # nothing is left
     assert not page.enabled("pairs_train")
     page.set("pairs_longest_source", 8).set("pairs_swap", True)
-    swapped = page.value("brought").pairs.capped
+    swapped = page.value("own_data").pairs.capped
     assert {(t, s) for s, t in swapped.pairs} == set(before.capped.pairs)
     page.set("pairs_lower", False)
-    own = page.value("brought").pairs
+    own = page.value("own_data").pairs
     assert all(source.startswith("Le ") for source, _ in own.capped.pairs)
     page.set("pairs_min_frequency", 0)
     assert len(page.errors) == 1
     assert "min_frequency=0" in page.errors[0]
-    assert page.value("brought").pairs is own
+    assert page.value("own_data").pairs is own
     assert not page.enabled("pairs_train")
 
 
-def test_what_was_brought_and_its_caps_outlive_a_visit_to_another_page(bring):
+def test_what_was_uploaded_and_its_caps_outlive_a_visit_to_another_page(bring):
     page = bring().set("pairs_longest_target", 9).set("pairs_swap", True)
-    own = page.value("brought").pairs
+    own = page.value("own_data").pairs
     page.go("masks").go("data")
     assert (page.value("pairs_longest_target"), page.value("pairs_swap")) == (9, True)
-    assert page.value("brought").pairs is own
+    assert page.value("own_data").pairs is own
     assert page.says("pasted text")
 
 
@@ -118,7 +118,7 @@ def test_text_of_a_file_is_shown_as_text(bring):
     page = bring(("*my* $x$.tsv", "\n".join("\t".join(pair) for pair in marked).encode()))
     assert any(r"“\*my\* \$x\$\.tsv”" in element.value for element in page.at.markdown)
     page.set("pairs_longest_source", None).set("pairs_longest_target", None).set("pairs_min_frequency", 1)
-    known = dict(page.value("brought").pairs.capped.pairs)
+    known = dict(page.value("own_data").pairs.capped.pairs)
     assert all(known[source] == target for source, target in examples(page, "data_trained"))
     for option in page.at.radio(key="data_trained").options:
         assert "](" not in option
@@ -127,7 +127,7 @@ def test_text_of_a_file_is_shown_as_text(bring):
 
 def test_train_on_these_trains_on_them_and_goes_to_watch(bring):
     page = bring(steps=3)
-    own = page.value("brought").pairs
+    own = page.value("own_data").pairs
     page.press("pairs_train")
     assert (
         "run_pause" in page.keys or "run_start" in page.keys
@@ -165,24 +165,24 @@ def reloaded(visit, page, link, path="train"):
     session = page.at.session_state
     runs = [[id_, token, 0] for id_, token in session["tokens"].items() if id_ != session.get("draft")]
     visitor = visit(link).go(path)
-    return visitor.send("keyring", "found", [runs, session["brought_name"]])
+    return visitor.send("keyring", "found", [runs, session["own_data_name"]])
 
 
 def test_uploaded_pairs_are_there_again_after_a_reload(bring, visit):
     page = bring()
     again = reloaded(visit, page, {"task": "pairs"}, "data")
     assert again.errors == []
-    assert again.value("brought").pairs is page.value("brought").pairs
-    assert again.says(f"**{len(page.value('brought').pairs.capped.pairs)}** kept.")
+    assert again.value("own_data").pairs is page.value("own_data").pairs
+    assert again.says(f"**{len(page.value('own_data').pairs.capped.pairs)}** kept.")
     again.press("pairs_train")
     assert again.errors == []
-    assert again.go("train").until("finished").run.config.train.pairs == page.value("brought").pairs.digest
+    assert again.go("train").until("finished").run.config.train.pairs == page.value("own_data").pairs.digest
 
 
 def test_a_run_on_uploaded_pairs_goes_on_after_a_reload_as_if_nothing_had_happened(bring, visit):
     page = bring().press("pairs_train").go("train").set("steps", 2).press("run_start").until("finished")
-    del page.at.session_state["brought_name"]  # held for the run alone
-    page.at.session_state["brought_name"] = "another"
+    del page.at.session_state["own_data_name"]  # held for the run alone
+    page.at.session_state["own_data_name"] = "another"
     again = reloaded(visit, page, {"run": page.run.id})
     assert again.errors == []
     assert not again.says("**Changed:**")
@@ -200,8 +200,8 @@ def test_a_viewer_sees_a_run_on_uploaded_pairs_without_an_error_and_without_the_
     assert next(b for b in viewer.at.get("download_button") if b.key == "run_download").proto.disabled
     viewer.go("data")
     assert viewer.errors == []
-    assert "brought" not in viewer.at.session_state
+    assert "own_data" not in viewer.at.session_state
     assert not any(source in text for text in viewer.texts for source, _ in PAIRS)
     forged = visit({"task": "pairs", "pairs": page.run.config.train.pairs}).go("data")
     assert forged.says("Upload sentences with their translations")
-    assert "brought" not in forged.at.session_state
+    assert "own_data" not in forged.at.session_state

@@ -1,4 +1,4 @@
-"""Markup in what a person typed or a file brought is shown as text, wherever a page draws it."""
+"""Markup in what a user typed or a file contains is shown as text, wherever a page draws it."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Grammar(Corpus):
         return self._to_begin_with
 
     def read(self, text: str) -> str:
-        """Clean what a person typed. Words have to be known; the order of words is free.
+        """Clean what a user typed. Words have to be known; the order of words is free.
 
         Raises:
             InputError: there is no word, or one that the grammar never uses.

@@ -1,4 +1,4 @@
-"""One sentence while it is made: the same rules draw it, and recognise it in what a person typed."""
+"""One sentence while it is made: the same rules draw it, and recognise it in what a user typed."""
 
 from __future__ import annotations
 
@@ -122,18 +122,17 @@ class Following(Telling):
 
     def __init__(self, src: Writing, units: Sequence[str], path: Sequence[int]) -> None:
         super().__init__(src)
-        self._units, self._path, self._taken = tuple(units), path, 0
+        self._units, self._path = tuple(units), path
         self.turns: list[tuple[int, ...]] = []
         """Other ways, each the choices up to there."""
         self._way: tuple[int, ...] = ()
 
     def _choose(self, options: Sequence[T], says: Callable[[T], str]) -> T:
-        if self._taken < len(self._path):
-            turn = self._path[self._taken]
+        if len(self._way) < len(self._path):
+            turn = self._path[len(self._way)]
         else:
             turn, *others = self._fitting(options, says)
             self.turns += [(*self._way, other) for other in others]
-        self._taken += 1
         self._way = (*self._way, turn)
         return options[turn]
 

@@ -26,7 +26,7 @@ class Layout:
     """What the lines of a file are."""
 
     format: str
-    """For a person to read."""
+    """As text on the page."""
     sides: Callable[[str], Sides | None]
     """The sentence and its translation on a line; None where it has another form."""
 

@@ -1,4 +1,4 @@
-"""A person's own pairs as a corpus: what is trained on, what is held out, and what may be asked."""
+"""The user's own pairs as a corpus: what is trained on, what is held out, and what may be asked."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class OwnPairs(Corpus):
         return sorted(units, key=oddity)[:N_PROBES]
 
     def read(self, text: str) -> str:
-        """Clean what a person typed.
+        """Clean what a user typed.
 
         Raises:
             InputError: it is empty, or more than twice as long as the longest source.

@@ -28,7 +28,7 @@ class Reading:
     pairs: tuple[Sides, ...]
     """Sentences and their translations, in the order of the file, spelled as there but for spaces."""
     format: str
-    """What the files turned out to be, for a person to read."""
+    """What the files turned out to be, as text on the page."""
     skipped: tuple[tuple[str, int], ...] = ()
     """Why lines gave no pair, and how many; the most frequent reason first."""
 

@@ -1,4 +1,4 @@
-"""Tokenizer files that people brought, by digest: held only as long as a run or a page holds them."""
+"""Tokenizer files that users uploaded, by digest: held only as long as a run or a page holds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is one token of a person's own pairs, a word or a character: by what is measured on them."""
+"""What is one token of the user's own pairs, a word or a character: by what is measured on them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LETTER = re.compile(r"[^\W_]")
 def is_held_out(source: str) -> bool:
     """Whether a source, with all its targets, is kept from training: one in ten, the same in every run.
 
-    Without the memory of `held_out_by_hash`: a person's sentences are not kept after their run.
+    Without the memory of `held_out_by_hash`: the user's sentences are not kept after their run.
     """
     return chosen_by_hash("pairs", source, one_in=ONE_IN)
 

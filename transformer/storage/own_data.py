@@ -1,4 +1,4 @@
-"""What a person brought, their own pairs and their own tokenizer: in a run's folder, and for a reload."""
+"""What a user uploaded, pairs and a tokenizer: in a run's folder, and for a reload."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ RELOAD_BYTES, RELOAD_SECONDS = 64_000_000, 3_600.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Brought:
-    """What one person brought, as far as they did. Whoever holds this keeps it on the server."""
+class OwnData:
+    """What one user uploaded. It stays on the server as long as this object exists."""
 
     pairs: OwnPairs | None = None
     tokenizer: TokenizerFile | None = None
@@ -37,39 +37,39 @@ class Brought:
         return len(text) + (0 if self.pairs is None else self.pairs.nbytes)
 
 
-def brought_to(config: TrainConfig) -> Brought:
+def own_data_of(config: TrainConfig) -> OwnData:
     """What a configuration names by digest.
 
     Raises:
         InputError: it is not on this server any more.
     """
-    return Brought(
+    return OwnData(
         pairs=kept(config.pairs or "") if config.task == "pairs" else None,
         tokenizer=kept_file(config.tokenizer_file) if config.tokenizer == "file" else None,
     )
 
 
 class Returning:
-    """Holds what visitors brought for their browsers to come back to. Safe to use from any thread.
+    """Holds what visitors uploaded for their browsers to come back to. Safe to use from any thread.
 
-    A browser keeps the secret name, and no link does: what a person brought is seen by no other visitor.
+    A browser keeps the secret name, and no link does: what a user uploaded is seen by no other visitor.
     """
 
     def __init__(self, most_bytes: int = RELOAD_BYTES, seconds: float = RELOAD_SECONDS) -> None:
         self._most_bytes, self._seconds = most_bytes, seconds
         self._lock = threading.Lock()
-        self._held: dict[str, tuple[Brought, float]] = {}  # by secret name, the oldest first
+        self._held: dict[str, tuple[OwnData, float]] = {}  # by secret name, the oldest first
 
-    def keep(self, brought: Brought, name: str = "") -> str:
+    def keep(self, own: OwnData, name: str = "") -> str:
         """Hold it, in place of what had this name; returns the name."""
         name = name or new_token()
         with self._lock:
             self._held.pop(name, None)
-            self._held[name] = brought, time.monotonic()
+            self._held[name] = own, time.monotonic()
             self._forget()
         return name
 
-    def get(self, name: str) -> Brought | None:
+    def get(self, name: str) -> OwnData | None:
         """What has this name; None where it is no longer here."""
         with self._lock:
             self._forget()
@@ -78,15 +78,15 @@ class Returning:
 
     def _forget(self) -> None:
         now = time.monotonic()
-        total = sum(brought.nbytes for brought, _ in self._held.values())
-        for name, (brought, at) in list(self._held.items()):
+        total = sum(own.nbytes for own, _ in self._held.values())
+        for name, (own, at) in list(self._held.items()):
             if total <= self._most_bytes and now - at <= self._seconds:
                 break
-            total -= brought.nbytes
+            total -= own.nbytes
             del self._held[name]
 
 
-def write_brought(config: TrainConfig, write: Callable[[str, str], None]) -> None:
+def write_own_data(config: TrainConfig, write: Callable[[str, str], None]) -> None:
     """Write what a configuration names by digest alone.
 
     Args:
@@ -98,7 +98,7 @@ def write_brought(config: TrainConfig, write: Callable[[str, str], None]) -> Non
         write(TOKENIZER, kept_file(config.tokenizer_file).content)
 
 
-def saved_data(folder: Path, config: RunConfig) -> Brought:
+def saved_data(folder: Path, config: RunConfig) -> OwnData:
     """Read it again; the run's task can be made for as long as what is returned is held.
 
     Raises:
@@ -119,4 +119,4 @@ def saved_data(folder: Path, config: RunConfig) -> Brought:
         raise InputError(
             f"{folder} does not hold the pairs or the tokenizer of its run ({error})."
         ) from error
-    return Brought(pairs=own, tokenizer=file)
+    return OwnData(pairs=own, tokenizer=file)

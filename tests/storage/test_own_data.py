@@ -1,4 +1,4 @@
-"""What visitors brought is found again by its secret name, within limits of bytes and of time."""
+"""What visitors uploaded is found again by its secret name, within limits of bytes and of time."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import time
 
 import pytest
 
-from transformer.storage.brought import Brought, Returning
+from transformer.storage.own_data import OwnData, Returning
 from transformer.tasks.pairs.tokenizer_files import TokenizerFile
 
 
-def of(size: int) -> Brought:
-    return Brought(tokenizer=TokenizerFile("x" * size, "a digest"))
+def of(size: int) -> OwnData:
+    return OwnData(tokenizer=TokenizerFile("x" * size, "a digest"))
 
 
-def test_what_was_brought_is_found_by_its_name_and_the_newest_is_in_its_place():
+def test_what_was_uploaded_is_found_by_its_name_and_the_newest_is_in_its_place():
     returning, first, second = Returning(), of(10), of(20)
     name = returning.keep(first)
     assert returning.get(name) is first
