@@ -1,4 +1,4 @@
-"""How soon those who follow a talk see the next beat: one Chromium and a hundred viewers.
+"""How soon followers of a talk see the next beat: one Chromium and a hundred viewers.
 
     python -m benchmarks.followers [--seeds N] [--json]
 

@@ -3,7 +3,7 @@
     python -m benchmarks.recording [--seeds N] [--limit SECONDS] [--json]
 
 Cost: with each seed the default preset is trained to the end of its plan three times, with a frame of every
-step where nobody watches and where somebody does, and without any recording (the bare loop, evaluated as
+step with and without viewers, and without any recording (the bare loop, evaluated as
 often). The three take turns of 25 steps in one thread, and what counts is that thread's time on the
 processor. A share is the time that the thread spends inside recording, of all its time: the median over the
 seeds. Beside it stands how much longer the whole takes than the bare loop, of which each turn is the median
@@ -57,7 +57,7 @@ STEPS, LIMIT, SAMPLE_EVERY = 20_000, 240.0, 100
 
 
 class Recorded:
-    """A run's training with its recording; its view is all that anybody would see."""
+    """A run's training with its recording; its view is all that a page would show."""
 
     def __init__(self, config: RunConfig, words: int | None = None) -> None:
         self.published = Published(untrained(config, "benchmark"))
@@ -249,7 +249,7 @@ def main() -> int:
     for name, holds in met.items():
         write(f"{name}: {'yes' if holds else 'no'}\n")
     figures = {
-        "every step recorded, nobody watching": f"{shares['unwatched']:.1%} of the training thread's time",
+        "every step recorded, without viewers": f"{shares['unwatched']:.1%} of the training thread's time",
         "every step recorded, watched at full pace": f"{shares['watched']:.1%} of it",
         f"memory of a run of {long['steps']:,} steps": full,
     }

@@ -1,11 +1,11 @@
-"""What watching costs the training: nobody, one browser, twenty viewers, a hundred.
+"""The cost of watching for the training: no viewer, one browser, twenty viewers, a hundred.
 
     python -m benchmarks.stream [--seeds N] [--json]
 
 One run of the default settings, without a goal, in a server. In N rounds (`--seeds`) it trains for some
 seconds in each of these phases: without a viewer, watched by one headless Chromium, by 20, 100 and 290
 sockets (a server takes 300), each of which asks for the maps of a word and says of every message that it has
-drawn it. The run records as for somebody who watches in every phase, so that the stream alone makes the
+drawn it. The run records as for a viewer in every phase, so that the stream alone makes the
 difference. The medians over the rounds count.
 
 Compared are steps a second as far as the training thread explains them: its share of the time (processor
@@ -160,7 +160,7 @@ def main() -> int:
     met |= {"messages_a_second": messages >= MESSAGES, "kilobytes_a_second": kilobytes <= KILOBYTES}
     who = {"browser": "one Chromium at full rate", **{n: f"{n} viewers" for n in ("20", "100", "290")}}
     figures = {
-        f"training watched by {name}, over the same with nobody": f"{ratios[key]:.2f}"
+        f"training watched by {name}, over the same without viewers": f"{ratios[key]:.2f}"
         for key, name in who.items()
     }
     figures["each viewer gets"] = f"{messages:.0f} messages a second and more, {kilobytes:.0f} kB at most"

@@ -1,4 +1,4 @@
-"""Every task with the settings it brings: does it learn, how much longer than the reversal, and who aligns?
+"""Every task with the settings it brings: does it learn, how much longer than the reversal, and which align?
 
     python -m benchmarks.tasks [--seeds N] [--json]
 

@@ -13,9 +13,10 @@ seed:
 
 After every 25th step each contender is asked the same 200 held-out words, written greedily, and where 90 %
 of these are exact all 1,000. Seconds are those that its thread has spent on the processor in training;
-evaluations count for none of them. Who has not reached 99 % within the limit is compared at the largest share
-of exact words that it did reach. The ratio to a contender is the median over the seeds. The mirror score, of
-the default's best head when it has learned, is measured on ten seeds; with `--seeds 0` that alone is.
+evaluations count for none of them. A model that has not reached 99% within the limit is compared at the
+largest share of exact words that it did reach. The ratio to a contender is the median over the seeds. The
+mirror score, of the default's best head when it has learned, is measured on ten seeds; with `--seeds 0` that
+alone is.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def bare(config: RunConfig) -> Contender:
 
 
 def recorded(config: RunConfig) -> Contender:
-    """A configuration as a run of the app trains it while nobody watches."""
+    """A configuration as a run of the app trains it without viewers."""
     config = config.with_changes(evaluate_every=NEVER, goal=None, device="cpu", threads=1)
     task = task_of(config)
     words = [task.question(word) for word in task.corpus.probes()]
@@ -181,7 +182,7 @@ def measure(name: str, seed: int, words: Sequence[str], limit: float) -> tuple[C
 
 def ratio(default: Contender, peer: Contender) -> float:
     """The default's seconds to what the peer reached over the peer's; infinite where it never got there."""
-    share = max(peer.best, 1 / N_LIVE)  # who got nothing right has taken all its time to the first word
+    share = max(peer.best, 1 / N_LIVE)  # with nothing right, all its time went into the first word
     own, its = default.reached(share), peer.reached(share) or peer.curve[-1]
     return float("inf") if own is None else own[1] / its[1]
 

@@ -1,9 +1,9 @@
-"""What every page goes through: names the pages, asks for the login, and runs the chosen one."""
+"""The frame around every page: names the pages, asks for the login, and runs the chosen page."""
 
 import streamlit as st
 
 from pages.controls.overtaken import overtaken
-from pages.player.own_model import WHY, needs_our_model
+from pages.player.own_model import PAGES_OF_OUR_MODELS, needs_our_model
 from pages.runs.before import before
 from pages.shared.login import login
 from pages.shared.session import session
@@ -31,7 +31,7 @@ if page.title != "Stories":  # which looks at runs of its own
     before()
 if page.title not in ("Watch", "Race", "Masks", "Stories"):
     overtaken()
-if page.title in WHY:
+if page.title in PAGES_OF_OUR_MODELS:
     needs_our_model(page.title)
 page.run()
 st.set_page_config(page_icon="🔦")  # last: Streamlit takes a tenth of a second to know what an emoji is

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.ask.asking import asked_snapshot
 from pages.controls.buttons import buttons_row, controls
-from pages.controls.commands import begin
+from pages.controls.commands import start_if_asked
 from pages.controls.mask_switches import (
     beside,
     mask_problem,
@@ -44,7 +44,7 @@ config = session.settings = to_train(run)
 if beside(run):
     for _ in take("start"):
         race(run, config)
-run = begin(run, config, edited=False)
+run = start_if_asked(run, config, edited=False)
 if session.word is None and "word" not in st.query_params:
     session.word = min((question.text for question in run.questions), key=len)  # with padding
 session.arranged = {}  # here the model is shown as it was trained

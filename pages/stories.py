@@ -1,4 +1,4 @@
-"""Stories: choose one and tell it, follow one that is told, or write one."""
+"""Stories: choose one and present it, follow one, or write one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pages.player import COMPONENT, KEY, stale
 from pages.runs.keyring import keyring, token_of
 from pages.runs.share import link
 from pages.shared.plain import plain, refuse
-from pages.shared.session import ask, heard, session
+from pages.shared.session import ask, sent_value, session
 from pages.shared.style import style
 from pages.stream.channel import seen_of
 from pages.stream.files import plotly
@@ -65,7 +65,7 @@ if tells and not follows:
 def move() -> None:
     """Stand where the teller stands now, and do what the beats up to there ask for, each once."""
     before = REGISTRY.owners.told(id_) or told
-    now = telling.taken(story, before, heard(KEY, "chosen"))
+    now = telling.taken(story, before, sent_value(KEY, "chosen"))
     session.problem = None
     for place in range(now["at"] + 1):
         if place not in now["obeyed"]:
@@ -81,7 +81,7 @@ def start() -> None:
     """Callback: train the runs of the beat that asks for it."""
     now = REGISTRY.owners.told(id_) or told
     try:
-        telling.begin(story.beats[now["at"]], now)
+        telling.train_beat(story.beats[now["at"]], now)
     except InputError as error:
         session.problem = str(error)
 
@@ -115,7 +115,7 @@ with st.container(key="problem"):
 
 @st.fragment
 def watched() -> None:
-    """The story: its keys draw at once, and are then heard here."""
+    """The story: its keys draw at once in the browser, and then arrive here."""
     if stale() or "leave" in session.asked:
         st.rerun()
     data = telling.as_data(story, REGISTRY.owners.told(id_) or told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.controls.buttons import buttons_row, controls
-from pages.controls.commands import begin
+from pages.controls.commands import start_if_asked
 from pages.controls.holding import holding
 from pages.controls.racing import race_against
 from pages.controls.words import chosen_word, probe_words
@@ -45,7 +45,7 @@ fill_once(run)
 offer_tour(run)
 config = settings()
 run = run or drafts.draft(at_once(config)) or drafts.draft(PRESETS[DEFAULT_PRESET].config)
-run = begin(run, config, edited=bool(changed(run, config)))
+run = start_if_asked(run, config, edited=bool(changed(run, config)))
 seen = run.view  # one look for the whole page: what has changed since, the player finds out
 lost_run("Press Start to train your own.")
 with st.sidebar, st.container(key="settings_notice"):

@@ -19,9 +19,9 @@ class ForwardPass:
     """One forward pass of the model of one step: a word and the decoder's input."""
 
     src_tokens: tuple[str, ...]
-    """What the encoder reads."""
+    """Tokens of the encoder."""
     tgt_tokens: tuple[str, ...]
-    """What the decoder reads. Without two stacks both are the same."""
+    """Tokens of the decoder. Without two stacks both are the same."""
     axes: Mapping[str, Axes]
     """Every site of the model, in the order of the forward pass."""
     probabilities: Array

@@ -148,7 +148,7 @@ class Asked:
 
     @cached_property
     def held_out(self) -> dict[str, tuple[str, bool]]:
-        """What the model makes of each held-out word of the live curve, and whether that is right."""
+        """The output for each held-out word of the live curve, and whether it is right."""
         words = self.task.live_words()
         with self._lock:
             result = spell(self._model, self.task, words, decoding=self._decoding)
@@ -240,7 +240,7 @@ def _room(question: Question, batch: Batch) -> int:
 
 
 def _places(writes: Array) -> tuple[int, ...]:
-    """Where a row of (T,) is true."""
+    """The places at which a row of (T,) is true."""
     return tuple(np.flatnonzero(writes).tolist())
 
 

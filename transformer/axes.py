@@ -1,4 +1,4 @@
-"""What the two axes of an attention are: whose positions look at whose, under which masks."""
+"""The two axes of an attention: whose positions look at whose, under which masks."""
 
 from __future__ import annotations
 

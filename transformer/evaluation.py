@@ -1,4 +1,4 @@
-"""How well a model does on words that training never sees, as numbers."""
+"""The results of a model on held-out examples, as numbers."""
 
 from __future__ import annotations
 

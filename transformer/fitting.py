@@ -1,4 +1,4 @@
-"""What model and training each task needs to be learned live on two CPU cores."""
+"""The model and training that each task needs to be learned live on two CPU cores."""
 
 from __future__ import annotations
 

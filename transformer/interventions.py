@@ -1,4 +1,4 @@
-"""What a user takes away from a model: heads, looks, columns, masks. Frozen, free of torch."""
+"""Interventions on a model: heads, cells, columns and masks switched off. Frozen, free of torch."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _place(site: str, head: int | None) -> str:
 def forbidden(
     blocks: Sequence[Block], heads: Any, rows: Any, columns: Any, keys: Any, id_of: Callable[[str], Any] = str
 ) -> Any:
-    """Where looks are forbidden, computed by comparisons alone: for arrays of numpy and tensors alike.
+    """The forbidden cells, computed by comparisons alone: for arrays of numpy and tensors alike.
 
     Args:
         blocks: of one site.

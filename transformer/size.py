@@ -1,4 +1,4 @@
-"""How large a model is and what its training needs, by arithmetic: before anything is built."""
+"""The size of a model and the memory of its training, by arithmetic, before anything is built."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Served:
         return {"step": view.step, "state": view.state, **_clocks(thread)}
 
     def watch(self) -> dict[str, Any]:
-        """Record from now on as for somebody who watches."""
+        """Record from now on as with a viewer."""
         threading.Thread(target=self._watch, daemon=True).start()
         return {}
 
@@ -142,7 +142,7 @@ def _clocks(training: threading.Thread) -> dict[str, float]:
 
 
 def _answer(asked: Served | Plain, answers: TextIO) -> None:
-    """Answer until nobody asks any more, and end with the one who asked."""
+    """Answer until the input ends, then end with the process that asked."""
     for line in sys.stdin:
         name, arguments = json.loads(line)
         answers.write(json.dumps(getattr(asked, name)(**arguments)) + "\n")

@@ -35,7 +35,7 @@ def surroundings() -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A port that nobody listens to."""
+    """A free port."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
@@ -130,7 +130,7 @@ class Server:
         return self._ask("look")
 
     def watch(self) -> None:
-        """Let it record from now on as for somebody who watches."""
+        """Record from now on as with a viewer."""
         self._ask("watch")
 
     def ticket(self, run: str) -> str:

@@ -25,7 +25,7 @@ def as_written(text: str, stopped: bool) -> str:
 
 
 def answered_otherwise(before: Asked, after: Asked) -> str:
-    """How many held-out words have a different output, and some of them, those first that were right."""
+    """The number of held-out words with a different output, and some of them, those first that were right."""
     pairs = [(word, *was, *after.held_out[word]) for word, was in before.held_out.items()]
     changed = sorted((pair for pair in pairs if pair[1] != pair[3]), key=lambda pair: pair[4] - pair[2])
     some = " · ".join(

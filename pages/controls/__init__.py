@@ -1,1 +1,1 @@
-"""What is pressed, chosen or typed on a page, and what is done for it."""
+"""Controls of a run: buttons, words, masks, kinds and heads, and the commands that they give."""

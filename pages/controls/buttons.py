@@ -29,7 +29,7 @@ _KEYS = """
 
 
 def buttons_row() -> DeltaGenerator:
-    """Where the buttons that command a run stand."""
+    """The row of buttons that command a run."""
     return st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall")
 
 
@@ -163,7 +163,7 @@ def _pace(runs: Sequence[Watched], view: RunView) -> float | None:
 
 
 def _changed_settings(run: Watched, state: str, changes: dict[str, tuple[Any, Any]], own: bool) -> None:
-    """What differs from the run on the screen, and what can be done about it."""
+    """The settings that differ from the run on the screen, and how to use or reset them."""
     st.markdown(
         f":material/edit: **Changed:** {differences(changes)}. This run keeps its settings.", width="content"
     )
@@ -178,7 +178,7 @@ def _changed_settings(run: Watched, state: str, changes: dict[str, tuple[Any, An
 
 
 def _menu(run: Watched, view: RunView, own: bool) -> None:
-    """What is needed less often: steps at a time, going on after the end, the keys."""
+    """Controls that are needed less often: steps at a time, training on after the end, the keys."""
     with st.popover("", icon=":material/more_horiz:", help="More", key="run_menu"):
         if own and view.state not in ENDED:
             st.number_input(

@@ -65,7 +65,7 @@ def _tell(asked: str, run: Run) -> Future[None] | None:
     return None
 
 
-def begin(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
+def start_if_asked(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     """Let a run begin if Start was pressed since the last run of the page, or Step before there is one.
 
     Done by the page and not by a callback, which knows the settings as they were drawn last.

@@ -1,10 +1,10 @@
-"""What was asked on a page that the next click led away from, before that page could do it."""
+"""Requests that a page could not carry out because the next click left it."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from pages.controls.commands import begin
+from pages.controls.commands import start_if_asked
 from pages.controls.words import take_up
 from pages.shared import selection
 from pages.shared.session import session
@@ -20,4 +20,4 @@ def overtaken() -> None:
     run = selection.chosen_run() or REGISTRY.get(session.draft)
     if run is not None:
         take_up(run)
-        begin(run, session.settings, edited=bool(changed(run, session.settings)))
+        start_if_asked(run, session.settings, edited=bool(changed(run, session.settings)))

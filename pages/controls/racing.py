@@ -202,7 +202,7 @@ def _prepare(name: str) -> None:
 
 
 def names_of(left: RunConfig, right: RunConfig) -> list[str]:
-    """What each run is called."""
+    """The name of each run."""
     names = told_apart([left, right])
     if left.recipe != right.recipe and len(distinct(left, right)) > 2:
         names = [left.recipe, right.recipe]
@@ -214,7 +214,7 @@ def _by_side(names: Sequence[str]) -> list[str]:
 
 
 def differs_in(left: RunConfig, right: RunConfig) -> str:
-    """What differs between two runs, in one line."""
+    """The difference between two runs, in one line."""
     found = distinct(left, right)
     batches = "the same batches" if left.sees_batches_of(right) else "other batches"
     line = differences(found, most=4 if len(found) <= 4 else 2)
@@ -222,7 +222,7 @@ def differs_in(left: RunConfig, right: RunConfig) -> str:
 
 
 def look(left: Watched, right: Watched) -> dict[str, Any]:
-    """What a player needs to show two runs beside each other."""
+    """The data with which a player shows two runs beside each other."""
     examples = None
     if left.view.own or right.view.own:
         views = left.view, right.view

@@ -81,7 +81,7 @@ def chosen_word(run: Watched) -> str:
 
 
 def what_to_type(run: Watched) -> str:
-    """What this run can be asked, for the help of a box."""
+    """The words that this run can be asked, for the help of a box."""
     train = run.config.train
     if train.task in LETTER_TASKS:
         return (

@@ -1,4 +1,4 @@
-"""How much of the user's pairs is kept: the widgets of the caps."""
+"""The widgets of the caps: how much of the user's pairs is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task's data are, in sentences: how many there are, and what is kept from training."""
+"""Facts about a task's data, in sentences: the number of examples, and what is kept from training."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _COMBINATIONS = (
 
 
 def what_it_is(task: str) -> str:
-    """What a task is, and one sentence on what to look for in attention."""
+    """A description of a task, and one sentence on what to look for in attention."""
     preset = OF_TASK[task]
     return f"**{preset}**: {ABOUT[task].what}. **Look for:** {PRESETS[preset].look_for}"
 
 
 def supply(corpus: Corpus, settings: TrainConfig) -> str:
-    """How many examples there are."""
+    """The number of examples."""
     n_held_out = len(corpus.held_out())
     if corpus.size is not None:
         trained = f"**{corpus.size:,}** training pairs, reshuffled in every epoch"
@@ -35,7 +35,7 @@ def supply(corpus: Corpus, settings: TrainConfig) -> str:
 
 
 def held_out(settings: TrainConfig) -> str:
-    """What is kept from training, and by which rule."""
+    """The examples that are kept from training, and the rule."""
     task = settings.task
     if task in LETTER_TASKS:
         return (

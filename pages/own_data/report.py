@@ -74,7 +74,7 @@ def _invite() -> None:
 
 
 def _made(reading: Reading, caps: Caps) -> OwnPairs | None:
-    """What these caps leave, made once and not at every turn of the page; None where that is too little."""
+    """The pairs that these caps leave, made once and not at every run of the page; None if too few."""
     kept = st.session_state.get("pairs_made")
     if kept is None or kept[0] is not reading or kept[1] != caps:
         made: OwnPairs | InputError
@@ -91,7 +91,7 @@ def _made(reading: Reading, caps: Caps) -> OwnPairs | None:
 
 
 def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
-    """How many pairs were read and how many are kept; of pairs found again only the latter is known."""
+    """The numbers of pairs read and kept; of pairs found again only the latter is known."""
     kept = "" if own is None else f"**{len(own.capped.pairs):,}** kept"
     if upload is None:
         return f"{kept}."

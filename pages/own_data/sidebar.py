@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.settings.beginnings import base, begin, task_chosen, values_of
+from pages.settings.beginnings import default_settings, fill_defaults, task_chosen, values_of
 from pages.settings.form import Form
 from pages.settings.task_settings import task_choice, task_settings, tokenizer_settings
 from transformer.config import RunConfig
@@ -17,7 +17,7 @@ from transformer.tasks.corpus import Corpus
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is chosen in the sidebar. A field is None if a value is invalid; its widget shows the message."""
+    """The choices of the sidebar. A field is None if a value is invalid; its widget shows the message."""
 
     task: str
     config: RunConfig | None
@@ -28,8 +28,8 @@ class Chosen:
 
 def data_settings() -> Form:
     """Draw the widgets, and return their form."""
-    begin()
-    defaults = values_of(base())
+    fill_defaults()
+    defaults = values_of(default_settings())
     for key in ("preset", *defaults):
         # Streamlit deletes a widget's value on another page; assigning the value keeps it.
         if key in st.session_state:
@@ -49,7 +49,7 @@ def chosen(form: Form) -> Chosen:
     values = form.values
     config, corpus, task = None, None, None
     try:
-        config = base().with_changes(**values)
+        config = default_settings().with_changes(**values)
         if values["task"] != "pairs" or values["pairs"]:
             corpus = corpus_of(config.train)
             task = task_of(config)

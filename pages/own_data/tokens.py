@@ -1,4 +1,4 @@
-"""How text becomes tokens: any text as both sides read it, and the two vocabularies."""
+"""From text to tokens: any text as both sides read it, and the two vocabularies."""
 
 from __future__ import annotations
 

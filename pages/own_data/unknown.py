@@ -1,4 +1,4 @@
-"""How own pairs are split into tokens and why, and a warning if too many tokens are unknown."""
+"""The split of own pairs into tokens with its reason, and a warning if too many tokens are unknown."""
 
 from __future__ import annotations
 

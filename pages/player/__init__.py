@@ -1,4 +1,4 @@
-"""The player of a recording on a page: what is looked at is decided in the browser, and told here."""
+"""The player of a recording on a page: the browser decides what is shown, and reports it here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from pages.shared import ownership, selection
-from pages.shared.session import Place, heard, session
+from pages.shared.session import Place, sent_value, session
 from pages.stream.channel import seen_of
 from pages.stream.files import PLAYER, loading, plotly, styles
 from pages.stream.tickets import ticket
@@ -52,7 +52,7 @@ def player(
     kinds = view.kinds
 
     def chosen() -> None:
-        sent = heard(KEY, "chosen")
+        sent = sent_value(KEY, "chosen")
         if isinstance(sent, dict):
             picked = sent.get("picked") is True
             if "parts" not in data or "race" in data or picked:
@@ -63,7 +63,7 @@ def player(
             session.heard = number if isinstance(number, int) else 0
 
     def clicked() -> None:
-        match heard(KEY, "cell"):
+        match sent_value(KEY, "cell"):
             case {
                 "at": {"kind": str(kind)},
                 "head": [str(site), int(head)],

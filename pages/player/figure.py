@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.shared.session import heard
+from pages.shared.session import sent_value
 from pages.stream.files import loading, plotly
 from transformer.figures.picture import Array, Picture
 
@@ -60,7 +60,7 @@ def live_figure(
     """
 
     def clicked() -> None:
-        found = point_of(picture, heard(key, "clicked"))
+        found = point_of(picture, sent_value(key, "clicked"))
         if on_click is not None and found is not None:
             on_click(*found)
 

@@ -21,7 +21,7 @@ from transformer.insight.aims import AIMS
 from transformer.insight.scores import FOCUS
 from transformer.runs.watched import Watched
 
-WHY = {
+PAGES_OF_OUR_MODELS = {
     "Ask": "The page Ask runs the model on any word",
     "Look inside": "The page Look inside shows every number of a forward pass",
     "Masks": "The page Masks switches the model's masks on and off",
@@ -86,8 +86,8 @@ def needs_our_model(title: str) -> None:
         return
     style()
     st.info(
-        f"{WHY[title]}. Only the attention of {plain(run.view.own.name)} was recorded: the pages Watch and "
-        "Race show it."
+        f"{PAGES_OF_OUR_MODELS[title]}. Only the attention of {plain(run.view.own.name)} was recorded: "
+        "the pages Watch and Race show it."
     )
     st.page_link("train.py", label="Back to Watch", icon=":material/arrow_back:", query_params={})
     with st.sidebar:

@@ -1,4 +1,4 @@
-"""What an idle page shows: a run that was recorded before with the settings that stand beside it."""
+"""The recording that an idle page shows: a run recorded earlier with the settings on the screen."""
 
 from __future__ import annotations
 

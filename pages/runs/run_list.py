@@ -67,7 +67,7 @@ def _button(label: str, run: RunFacts, current: Watched) -> None:
 
 
 def _name(run: Watched) -> None:
-    """What the run on the screen is called."""
+    """The name of the run on the screen."""
     st.session_state["run_name"] = run.view.name
     st.text_input(
         "Name of this run",

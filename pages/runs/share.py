@@ -18,7 +18,7 @@ from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
 ALONE = ("localhost", "127.0.0.1", "::1")
-"""How a machine calls itself."""
+"""Names by which a machine refers to itself."""
 
 
 def share(run: Watched, config: RunConfig | None, *, race: Watched | None = None) -> None:
@@ -51,7 +51,7 @@ def share(run: Watched, config: RunConfig | None, *, race: Watched | None = None
 
 
 def _settings(config: RunConfig) -> dict[str, str]:
-    """What a link says of the settings that are not those of its preset."""
+    """The parameters of a link for the settings that differ from its preset."""
     begun = values_of(base_of(config))  # the page that opens the link fills in the same
     query = {key: str(value) for key, value in values_of(config).items() if value != begun[key]}
     own = values_of(PRESETS[DEFAULT_PRESET].config)

@@ -1,4 +1,4 @@
-"""Where settings begin: a preset of the app's own, or a published recipe, in a topology."""
+"""The settings to start from: a preset of the app's own, or a published recipe, in a topology."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWN = "default"
 
 
 def values_of(config: RunConfig) -> dict[str, Any]:
-    """What the widgets show for a configuration."""
+    """The values of the widgets for a configuration."""
     values = config.flat()
     return {key: values[name] for key, name in SETS.items()} | {
         "goal": next((name for name, share in GOALS.items() if share == config.train.goal), "99%"),
@@ -56,12 +56,12 @@ def fill_once(run: Watched | None) -> None:
 
 
 def _state(key: str, known: Any, otherwise: Any) -> Any:
-    """What a widget says, where that exists: any client may send anything."""
+    """The value of a widget, if it is a choice: any client may send anything."""
     value = st.session_state.get(key, st.query_params.get(key))
     return value if value in known else otherwise
 
 
-def base() -> RunConfig:
+def default_settings() -> RunConfig:
     """The settings that the boxes begin with: a preset of the app's own, or a recipe in a topology."""
     recipe = _state("recipe", RECIPES, OWN)
     topology = _state("topology", KINDS_OF, RECIPES[recipe].model.topology)
@@ -77,7 +77,7 @@ def base() -> RunConfig:
 
 
 def reset() -> None:
-    st.session_state.update(values_of(base()))
+    st.session_state.update(values_of(default_settings()))
 
 
 def _preset_chosen() -> None:
@@ -105,10 +105,10 @@ def task_chosen() -> None:
     st.session_state["task"] = task
 
 
-def begin() -> None:
+def fill_defaults() -> None:
     """On the first run of a session: what the link does not say follows from what it says."""
     if "preset" not in st.session_state:
-        for key, value in values_of(base()).items():
+        for key, value in values_of(default_settings()).items():
             if key not in st.query_params or key == "task":
                 st.session_state.setdefault(key, value)
 
@@ -133,7 +133,7 @@ def _short_preset_chosen() -> None:
     _preset_chosen()
 
 
-def beginnings(form: Form) -> None:
+def draw_beginnings(form: Form) -> None:
     """Draw all presets, recipe, task and topology."""
     st.selectbox(
         "Preset",

@@ -1,4 +1,4 @@
-"""How long a run of the settings will take on this machine: said before it is started."""
+"""The estimated time of a run on this machine, before it is started."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transformer.config import RunConfig
 from transformer.runs import calibration
 
 TALK_SECONDS = 180.0
-"""Nobody on a stage waits longer for a picture."""
+"""The longest wait for a picture in a live talk."""
 
 
 def expected(config: RunConfig | None, pace: float | None = None) -> tuple[str, bool]:

@@ -36,7 +36,7 @@ SETS = {
 
 
 class Form:
-    """Draws widgets of settings; knows what they say, and where a message about each of them goes.
+    """Draws widgets of settings; has their values, and the place of a message about each of them.
 
     A box has no limits of its own: they are said by the configuration, in words, to any value that is sent.
     """
@@ -48,9 +48,9 @@ class Form:
         """
         self._begun = begun
         self.values: dict[str, Any] = {}
-        """What the widgets say, by the configuration's names."""
+        """The values of the widgets, by the configuration's names."""
         self.places: dict[str, DeltaGenerator] = {}
-        """Where a message about a setting goes."""
+        """The place of a message about a setting."""
         self._placeless: list[str] = []
 
     def number(self, key: str, label: str, text: str, *, at: Any = st, step: float = 1, **more: Any) -> None:
@@ -111,7 +111,7 @@ def differs(key: str, begun: Any) -> bool:
 
 
 def _of(key: str, text: str) -> dict[str, Any]:
-    """What all widgets have: a key that stands in links, and a help."""
+    """The arguments that all widgets share: a key that stands in links, and a help."""
     return {"key": key, "bind": "query-params", "help": text}
 
 

@@ -1,4 +1,4 @@
-"""How large the model of the settings is: said before it is built."""
+"""The size of the model of the settings, before it is built."""
 
 from __future__ import annotations
 

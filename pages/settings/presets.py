@@ -15,7 +15,7 @@ class Preset:
 
     config: RunConfig
     shows: str
-    """What there is to see, in a few words."""
+    """A few words on what it shows."""
     look_for: str
     """The same in a sentence, for the untrained model."""
     reaches: int | None = None
@@ -152,7 +152,7 @@ _TOPOLOGIES = {
 
 
 def look_for(config: RunConfig) -> str:
-    """What to look for in a run of these settings, by the name with which they began."""
+    """A sentence on what to look for in a run of these settings, by the name of their preset."""
     if config.recipe in PRESETS:
         return PRESETS[config.recipe].look_for
     if config.published:

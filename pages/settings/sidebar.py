@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.settings.beginnings import GOALS, base, begin, beginnings, preset_choice, reset, values_of
+from pages.settings.beginnings import (
+    GOALS,
+    default_settings,
+    draw_beginnings,
+    fill_defaults,
+    preset_choice,
+    reset,
+    values_of,
+)
 from pages.settings.form import SETS, Form, differs
 from pages.settings.model_size import model_size
 from pages.settings.task_settings import task_settings, tokenizer_settings
@@ -26,14 +34,14 @@ def settings() -> RunConfig | None:
     Returns:
         The configuration, or None where a setting cannot be used: a message then stands beside it.
     """
-    begin()
-    form = Form(values_of(base()))
+    fill_defaults()
+    form = Form(values_of(default_settings()))
     with st.sidebar:
         preset_choice()
         layers = st.container(key="model_settings")
         problems = st.container(key="settings_problem")
         with st.expander(_all_settings(), key="more_settings"):
-            beginnings(form)
+            draw_beginnings(form)
             task_settings(form)
             size = st.container(key="model_size")
             _training(form)
@@ -71,7 +79,7 @@ def settings() -> RunConfig | None:
 
 def _all_settings() -> str:
     """The title of the folded settings, with the number of those that differ from the preset."""
-    begun = values_of(base())
+    begun = values_of(default_settings())
     n = sum(differs(key, begun[key]) for key in SETS)
     return "All settings" if not n else f"All settings: **{n} changed**"
 
@@ -183,8 +191,8 @@ def _machine(form: Form) -> None:
 
 
 def _checked(form: Form) -> RunConfig:
-    """What the widgets say, within the limits of the server and its machine. Raises InputError."""
-    begun = base()
+    """The configuration of the widgets, within the limits of server and machine. Raises InputError."""
+    begun = default_settings()
     config = begun.with_changes(**form.values)
     config = config.with_changes(d_ff=begun.model.d_ff // begun.model.d_model * config.model.d_model)
     full = completed(config)

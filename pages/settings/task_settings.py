@@ -1,4 +1,4 @@
-"""Which task is learned, and what is its own to choose: drawn by Watch and by Your data alike."""
+"""The widgets of the task and of its own settings, on Watch and on Your data alike."""
 
 from __future__ import annotations
 

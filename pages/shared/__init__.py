@@ -1,1 +1,1 @@
-"""What every page needs: the selection, words, style."""
+"""The basis of every page: the selection, words, style."""

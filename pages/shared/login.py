@@ -1,4 +1,4 @@
-"""Who may come in: everybody, unless the server asks for login or stands behind a proxy that does."""
+"""Access: open to everybody, unless the server asks for a login or a proxy in front of it does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import streamlit as st
 
 
 def login() -> None:
-    """Where the server asks for a login: show nothing before it, and then the visitor's name.
+    """Ask for the login if the server requires one: nothing is shown before it, then the visitor's name.
 
     An `[auth]` section of the secrets file asks for login by OpenID Connect; `server.trustedUserHeaders`
     names headers in which a proxy passes on the visitor's name.

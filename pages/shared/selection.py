@@ -1,4 +1,4 @@
-"""What a visitor looks at: run, step, word, kind of map, head. One selection, in the link, on every page."""
+"""The selection of a visitor: run, step, word, kind of map, head. One for all pages, kept in the link."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class _HasKinds(Protocol):
 
 
 def kind(model: _HasKinds, opens_on: str | None = None) -> str:
-    """Which kind of attention is shown: the one that was chosen, on any page or in the link.
+    """The kind of attention that is shown: the one that was chosen, on any page or in the link.
 
     Args:
         opens_on: what the page shows as long as none has been chosen; by default the model's first kind.

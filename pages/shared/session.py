@@ -1,4 +1,4 @@
-"""What the app remembers of one visitor's session, beside what stands in its widgets: every entry, once."""
+"""The state of one visitor's session beside its widgets: every entry, once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Entry(Generic[Value]):
 
 @dataclass
 class OnScreen:
-    """What the session stands at, for code outside of it: the files that a visitor takes away."""
+    """The selection of the session, for code outside of it: the files that a visitor downloads."""
 
     step: int | None = None
     kind: str | None = None
@@ -132,7 +132,7 @@ class Session:
     prepared = Entry[str | None]()
     """Name of the prepared race that was chosen last."""
     clock = Entry(first=lambda: "seconds" if st.query_params.get("clock") == "seconds" else "steps")
-    """What the runs of a race are compared at."""
+    """The axis on which the runs of a race are compared: steps or seconds."""
     lost_run = Entry(False)
     """Whether the run that the link names is gone."""
     known_runs = Entry[list[str]](first=list)
@@ -144,7 +144,7 @@ class Session:
     tokens = Entry[dict[str, str]](first=dict)
     """Id to token of the runs that this session may command; the oldest first."""
     keys_told = Entry(False)
-    """Whether the browser has told what it kept."""
+    """Whether the browser has sent what it keeps."""
     own_data = Entry[OwnData | None]()
     """Pairs and tokenizer of the visitor's own."""
     own_data_name = Entry("")
@@ -152,13 +152,13 @@ class Session:
 
     # Stories
     cast = Entry[dict[str, str]](first=dict)
-    """Name to id of the runs of the story that is told."""
+    """Name to id of the runs of the current story."""
     own_story = Entry("")
     """The file of the visitor's own story."""
 
     # What is looked at
     at_step = Entry[int | None](first=_step_of_link)
-    """Where the screen stands; None where it follows the run."""
+    """The step on the screen; None where it follows the run."""
     follow = Entry(first=lambda: "step" not in st.query_params)
     """Whether it stands where the run's owner stands, if that is another visitor."""
     playing = Entry(False)
@@ -177,21 +177,21 @@ class Session:
     outline = Entry(False)
     """Whether the cells that matter are outlined in the large map."""
     box = Entry[Place | None](first=Place.of_link)
-    """Where the picture of the model is opened."""
+    """The open box of the picture of the model."""
     goes_inside = Entry(False)
     """Whether a head was clicked on another page that is to be seen there."""
     arranged = Entry[dict[str, str]](first=dict)
-    """What is arranged there in another way than the model was trained."""
+    """Parts that are arranged there in another way than the model was trained."""
     on_screen = Entry[OnScreen](first=OnScreen)
     """All of this as it was last drawn."""
     heard = Entry(0)
-    """Number of the newest choice that the player has told."""
+    """Number of the newest choice that the player has sent."""
     page_is_stale = Entry(False)
-    """Whether the whole page is to be drawn again: a part of it heard what changes the rest."""
+    """Whether the whole page is to be drawn again: a message to a part of it changes the rest."""
 
     # What is asked for, and why it could not be done
     asked = Entry[dict[str, Any]](first=dict)
-    """What callbacks have noted and no page has taken up yet, the newest last: see `ask` and `take`."""
+    """Requests of callbacks that no page has carried out yet, the newest last: see `ask` and `take`."""
     masks_wanted = Entry[tuple[str | None, dict[str, bool]]]((None, {}))
     """(run, masks) as the switches show them before the run has obeyed."""
     problem = Entry[str | None]()
@@ -251,8 +251,8 @@ def stand_as_linked() -> None:
     session.box = Place.of_link()
 
 
-def heard(key: str, name: str) -> object:
-    """What a component has sent under a name, whatever a visitor sends; None where nothing stands.
+def sent_value(key: str, name: str) -> object:
+    """The value that a component has sent under a name, unchecked; None where there is none.
 
     A message may arrive after its page has been left: its callback runs, but the key is unknown by then.
     """

@@ -1,4 +1,4 @@
-"""What the pages say in words, from the numbers of the run: heads, states, the sentence of the moment."""
+"""The words of the pages, made from the numbers of a run: heads, states, the sentence of the moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer.tasks.about import ABOUT
 MOST_CHANGED = 4
 """Changed settings that are named: more would not fit in two lines."""
 MOST_NAMED = 4
-"""Settings by which runs are told apart: more would not fit."""
+"""Settings that distinguish runs in the list: more would not fit."""
 SETTING_NAMES = {
     "n_encoder_layers": "encoder layers",
     "n_decoder_layers": "decoder layers",
@@ -112,7 +112,7 @@ def said(name: str, value: Any) -> str:
 
 
 def in_words(problem: str) -> str:
-    """What is wrong with a setting, which is called as its widget is: "Width: 7 cannot be split"."""
+    """The mistake in a setting, named as its widget: "Width: 7 cannot be split"."""
 
     def named(found: re.Match[str]) -> str:
         name = SETTING_NAMES[found[1]]

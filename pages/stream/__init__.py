@@ -1,1 +1,1 @@
-"""What the server hands out beside the pages."""
+"""The routes that the server has beside the pages."""

@@ -24,7 +24,7 @@ from transformer.runs.watched import Watched
 TICK, SLOWEST, EACH = 0.055, 0.16, 0.004
 """Seconds between two messages: for one viewer, for a crowd, and what each viewer adds."""
 FOUND_SECONDS = 5.0
-"""So often the run is looked up again: it may have left memory, or been replaced."""
+"""Seconds until the run is looked up again: it may have left memory, or been replaced."""
 MOST_CHUNKS = 64
 """Encoded chunks that are cached; and as many maps, and sentences."""
 SAID_SECONDS = 0.5
@@ -39,21 +39,21 @@ K, V = TypeVar("K"), TypeVar("V")
 
 
 class Now(NamedTuple):
-    """What there is to tell after a look at a run: of one moment, whatever is looked at meanwhile."""
+    """The news after a look at a run: of one moment, whatever is looked at meanwhile."""
 
     view: RunView
     at: int = -1
     """The step that is on the screens of viewers at LIVE; -1 before there is any."""
     said: bytes = b"{}"
-    """The line that tells state, speed and sentences, the same for everybody."""
+    """The line with state, speed and sentences, the same for all viewers."""
     counted: int = 0
     """Counts the lines that said something new."""
     version: int = 0
-    """Of the index that the line tells of."""
+    """Version of the index that the line describes."""
     news: bytes = b"null"
-    """What this version has more than the one before."""
+    """The additions of this version to the one before."""
     beat: object = None
-    """Where the teller of a story stands; followers get it at once."""
+    """The current beat of a story; followers get it at once."""
 
 
 def tick(n_viewers: int) -> float:
@@ -71,14 +71,14 @@ def find(run_id: str) -> Watched | None:
 
 
 def seen_of(view: RunView) -> str:
-    """What the buttons of a page depend on, as text: in another state of the run they are others."""
+    """The state on which the buttons of a page depend, as text."""
     built, pace, known = bool(view.frames), view.pace, speed() is not None
     parts = view.state, built, pace, known, view.unsaved, view.interventions.text()
     return " ".join(map(str, parts))
 
 
 class Channel:
-    """What is known of one run on its way to the browsers. `look` is called by one thread at a time."""
+    """The state of one run on its way to the browsers. `look` is called by one thread at a time."""
 
     def __init__(self, run: Watched, hides: Hides = ()) -> None:
         self.run, self.hides = run, hides
@@ -128,7 +128,7 @@ class Channel:
             )
 
     def _next(self, steps: tuple[int, ...], now: float, seconds: float) -> int:
-        """Which step is shown next: what was developed at once is spread until more is expected."""
+        """The step that is shown next: steps developed at once are spread until more are expected."""
         at = self.now.at
         if not steps or at < 0 or at > steps[-1]:
             return steps[-1] if steps else -1
@@ -197,7 +197,7 @@ class Channel:
         return made
 
     def sentence(self, now: Now, look: Look) -> bytes:
-        """What one head does with a word at the step that is shown, or while it trains a moment ago."""
+        """A sentence about one head and a word at the step that is shown, or while it trains a moment ago."""
         clock = time.monotonic()
         made_at, then, made = self._sentences.get(look, (-math.inf, None, b""))
         same = then is not None and (then.view.frames, then.at) == (now.view.frames, now.at)
@@ -207,7 +207,7 @@ class Channel:
         return made
 
     def narrated(self, look: Look, step: int) -> bytes:
-        """What one head does with a word at the recorded step nearest to one."""
+        """A sentence about one head and a word at the recorded step nearest to one."""
         frame = self.now.view.frame_at(step)
         said = {"step": -1, "text": ""}
         if frame is not None and not hides_word(self.hides, look[0]):

@@ -48,7 +48,7 @@ def plotly() -> str:
 
 
 def loading(script: str) -> str:
-    """What a component is given instead of its script: a few lines that load it, named by its content."""
+    """A few lines that load the script of a component, named by its content."""
     address = next(name for name in files() if name.endswith(f"/{script}.js"))
     # What a script imports is asked for with it, and not after it.
     drawn = [] if script in ("keyring", "before") else files()

@@ -1,4 +1,4 @@
-"""What a ticket withholds until it has been guessed: rows of maps, or all that follows a step."""
+"""The parts that a ticket hides until they are guessed: rows of maps, or all that follows a step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KNOWN: OrderedDict[str, Hides] = OrderedDict()
 
 
 def name_of(hides: Hides) -> str:
-    """What a ticket calls it; empty where nothing is hidden."""
+    """Its name in a ticket; empty where nothing is hidden."""
     if not hides:
         return ""
     name = hashlib.sha256(json.dumps(hides).encode()).hexdigest()[:16]
@@ -44,7 +44,7 @@ def name_of(hides: Hides) -> str:
 
 
 def named(name: str) -> Hides | None:
-    """What a ticket withholds; None where that is not known any more."""
+    """The parts that a ticket hides; None where they are not known any more."""
     return _KNOWN.get(name) if name else ()
 
 

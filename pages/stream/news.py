@@ -25,15 +25,15 @@ from transformer.tasks import task_of
 ON_THE_WAY = 2
 """Messages that a viewer has been sent and has not yet drawn."""
 KEPT_SECONDS = 60.0
-"""What has been made of a run stays for so long after its last viewer."""
+"""Seconds for which the pictures of a run are kept after its last viewer."""
 QUIET_SECONDS = 0.5
-"""Who does not follow the run is told of its state this often at most."""
+"""A page that does not follow the run gets its state this often at most."""
 LONGEST = 2_000
 """Characters that a player says at once."""
 REFUSED, FULL, TOO_LONG, BROKEN = 1008, 1013, 1009, 1011
 """Codes with which a socket is closed."""
 GONE = (WebSocketDisconnect, RuntimeError, OSError)
-"""What is raised where the other end is no longer there."""
+"""Errors raised where the other end is no longer there."""
 
 _channels: dict[tuple[str, Hides], tuple[Channel, set[Viewer]]] = {}
 _looking: dict[Channel, asyncio.Task[None]] = {}
@@ -41,7 +41,7 @@ _sockets: set[WebSocket] = set()
 
 
 class Viewer:
-    """An open page, as far as its socket tells."""
+    """An open page, as its socket describes it."""
 
     def __init__(self, socket: WebSocket) -> None:
         self.socket = socket
@@ -53,8 +53,8 @@ class Viewer:
         """A past step of which a sentence is wanted."""
         self.told = self.shown = -1
         self.beat: object = None
-        """Where the teller of a story stood when it was last sent something."""
-        """What it has been sent: which line on the state, and which step."""
+        """The beat of the story when the page was last sent something."""
+        """The line on the state and the step that it was last sent."""
         self.told_at = 0.0
         self.sent = b""
         """The maps that it was sent last."""
@@ -113,7 +113,7 @@ class Viewer:
 
 
 async def _channel(run_id: str, hides: Hides) -> tuple[Channel, set[Viewer]] | None:
-    """The channel of a run for those from whom the same is hidden, looked up in a worker thread."""
+    """The channel of a run for all viewers with the same hidden parts, looked up in a worker thread."""
     key = run_id, hides
     if key not in _channels:
         run = await asyncio.to_thread(find, run_id)
@@ -243,7 +243,7 @@ async def _admitted(request: Request) -> Channel | None:
 
 
 async def index(request: Request) -> Response:
-    """What there is of a run; never kept by a browser."""
+    """An answer that a browser never caches."""
     channel = await _admitted(request)
     if channel is None:
         return Response(status_code=403)

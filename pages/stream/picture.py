@@ -55,7 +55,7 @@ def forward_pass(run: Watched, view: RunView, step: int, asked: Mapping[str, str
 
 
 def change(run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
-    """What the training step after one changes: a line of JSON, and behind it all attention weights and the
+    """The changes of the training step after one: a line of JSON, and behind it all attention weights and the
     probabilities after the step.
 
     Raises:

@@ -19,7 +19,7 @@ from streamlit import config
 from pages.stream.files import Early, compressed, file, plotly
 
 LEAVING_SECONDS = 1
-"""So long a server that is told to end waits for its connections to close."""
+"""How long a server that is shut down waits for its connections to close."""
 
 # Runs are loaded with the first request: the limits that a secrets file sets are not known before.
 
@@ -68,7 +68,7 @@ def routes() -> list[BaseRoute]:
 
 
 def middleware() -> list[Middleware]:
-    """What every answer goes through."""
+    """The middleware of every answer."""
     return [Middleware(Early, base=_base())]
 
 
@@ -84,10 +84,10 @@ async def lifespan(app: object) -> AsyncIterator[None]:
 
 
 def _hurry_at_the_end() -> None:
-    """Have the server wait for its connections no longer than so, once it is told to end.
+    """Limit how long a server that is shut down waits for its connections.
 
     Uvicorn alone would wait for ever for a browser that is frozen, and let no run end meanwhile. Streamlit
-    has no setting for that; whom a signal is told to is the server.
+    has no setting for that; the server handles the signal.
     """
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     if isinstance(server, uvicorn.Server):

@@ -1,4 +1,4 @@
-"""Who may read a run's recording: a page hands its player a ticket, and the routes answer nothing without."""
+"""Access to a run's recording: a page hands its player a ticket, and the routes answer only with one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamlit import config
 from pages.stream.hidden import Hides, name_of, named
 
 HOURS = 12
-"""So long a ticket is good; a player whose ticket has run out asks its page for another."""
+"""Seconds for which a ticket is valid; a player whose ticket has expired asks its page for another."""
 HEADER = "x-headlight-ticket"
 PROTOCOL = "headlight."
 """Stands before the ticket of a socket, which cannot have headers, in the name of its subprotocol."""
@@ -22,7 +22,7 @@ LONGEST = 100
 
 
 def ticket(run_id: str, hides: Hides = ()) -> str:
-    """What lets its bearer read one run, for some hours.
+    """A permission to read one run for some hours.
 
     Args:
         hides: what it withholds.
@@ -32,7 +32,7 @@ def ticket(run_id: str, hides: Hides = ()) -> str:
 
 
 def admits(ticket: str, run_id: str) -> Hides | None:
-    """What a ticket for this run withholds; None where it is none, or no longer good."""
+    """The parts that a ticket for this run hides; None where it is none, or has expired."""
     says, _, signature = ticket[:LONGEST].partition(".")
     expiry, _, hidden = says.partition("-")
     good = expiry.isascii() and expiry.isdecimal() and int(expiry) > time.time()

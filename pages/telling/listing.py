@@ -1,4 +1,4 @@
-"""The stories that can be told: the offer of the tour, the list, and the visitor's own file."""
+"""The list of stories, the offer of the tour, and the visitor's own file."""
 
 from __future__ import annotations
 

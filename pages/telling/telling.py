@@ -1,4 +1,4 @@
-"""A story that is told: its runs, where its teller stands, its commands, and what is withheld."""
+"""A story that is presented: its runs, its current beat, its commands, and what it hides."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def named(name: str) -> Story:
 
 
 def fitting(story: Story, first: Watched | None) -> tuple[Story, list[str]]:
-    """A story as it can be told, with a run of the visitor's in the place of its first one.
+    """A story ready to be presented, with a run of the visitor's in place of its first one.
 
     Returns:
         The story without the beats that its models cannot show, and why each of these was left out.
@@ -93,7 +93,7 @@ def cast(story: Story, known: Mapping[str, str]) -> dict[str, str]:
 
 
 def leave() -> None:
-    """Let go of the untrained models of the story that was told last."""
+    """Discard the untrained models of the last story."""
     for id_ in session.cast.values():
         run = REGISTRY.get(id_)
         if run is not None and run.view.state == IDLE and ownership.owns(run):
@@ -111,7 +111,7 @@ def obey(story: Story, told: Mapping[str, Any], place: int) -> None:
     run, state = own[0], own[0].view.state
     match beat.command:
         case "start":
-            begin(beat, told)
+            train_beat(beat, told)
         case "pause" | "resume" if state not in (IDLE, *ENDED):
             if beat.command == "resume":
                 run.set_pace(beat.pace)
@@ -131,7 +131,7 @@ def _own(beat: Beat, told: Mapping[str, Any]) -> list[Run]:
     return [ownership.command(run) for run in found if run is not None and ownership.owns(run)]
 
 
-def begin(beat: Beat, told: Mapping[str, Any]) -> None:
+def train_beat(beat: Beat, told: Mapping[str, Any]) -> None:
     """Train the untrained models of a beat at its pace. Raises InputError."""
     for run in _own(beat, told):
         if run.view.state == IDLE:
@@ -142,7 +142,7 @@ def begin(beat: Beat, told: Mapping[str, Any]) -> None:
 
 
 def hides_of(story: Story, name: str, shown: frozenset[int]) -> Hides:
-    """What is withheld of a run of the story, or of its recording: all that no beat has revealed yet."""
+    """The hidden part of a run of the story, or of its recording: all that no beat has revealed yet."""
     found = []
     for place, beat in enumerate(story.beats):
         if beat.hides is None or place in shown or name not in (beat.run, beat.against):
@@ -171,7 +171,7 @@ def _recording(story: Story, name: str) -> Watched:
 
 
 def as_data(story: Story, told: Mapping[str, Any]) -> dict[str, Any]:
-    """What the browser needs to tell it."""
+    """The data with which the browser presents it."""
     shown, runs = frozenset(told["shown"]), told["runs"]
     known, races = {}, {}
     for name, role in story.runs.items():
@@ -192,7 +192,7 @@ def _readable(id_: str | None, hides: Hides) -> dict[str, str | None]:
 
 
 def taken(story: Story, told: Mapping[str, Any], sent: object) -> dict[str, Any]:
-    """Where the teller stands now, whatever a visitor sends."""
+    """The present beat, whatever a visitor sends."""
     match sent:
         case {"at": int(at), "shown": list(shown), "recorded": list(recorded), "by": str(by)}:
             places = range(len(story.beats))

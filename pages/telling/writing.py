@@ -49,7 +49,7 @@ def _add(runs: tuple[Watched, ...], word: str) -> None:
 
 
 def _beat(view: RunView, word: str) -> dict[str, Any]:
-    """What is on the screen, by the names of `Beat`; its sentence is the one about the large head."""
+    """The state of the screen, by the names of `Beat`; its sentence is the one about the large head."""
     kind, kept, frame = selection.kind(view.config.model), selection.pinned(), selection.shown_frame(view)
     found: dict[str, Any] = {"says": "Say here what there is to see."}
     if frame is not None and word in (probe.text for probe in frame.probes):

@@ -43,7 +43,7 @@ def test_where_nobody_knows_there_is_neither_line_nor_sign():
     figure = drawn(Aligned(source=("a",), target=("x", "y"), links=None))
     assert all(shape["opacity"] == 0 for shape in figure["layout"]["shapes"])
     assert [trace["text"] for trace in figure["data"][2:]] == [[], []]
-    assert all("nobody knows" in text for trace in figure["data"][:2] for text in trace["hovertext"])
+    assert all("is not known" in text for trace in figure["data"][:2] for text in trace["hovertext"])
 
 
 def test_tokens_stand_in_their_order_and_leave_room_for_each_other():

@@ -1,4 +1,4 @@
-"""What one training step changed: loss, gradient and update, from the kept weights before and after it."""
+"""The change that one training step made: loss, gradient and update, from the weights before and after it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transformer.tasks import task_of
 from transformer.training.evaluation import sum_of_losses
 
 ROWS = 4
-"""So many rows of the batch are shown, the first ones."""
+"""Number of rows of the batch that are shown, the first ones."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""How one number of a forward pass came about: its formula with symbols, and with the numbers of its cell."""
+"""The derivation of one number of a forward pass: its formula with symbols and with its own numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformer.anatomy.boxes import Box, Table, boxes, plain_weights, scaled_e
 from transformer.anatomy.latex import Digits, Shown, at, number, text, told
 from transformer.anatomy.line_breaks import broken_formula, broken_numbers
 from transformer.errors import InputError
-from transformer.insight.blocking import OPEN, WHY
+from transformer.insight.blocking import OPEN, REASONS
 from transformer.insight.scores import Array
 
 if TYPE_CHECKING:
@@ -330,7 +330,7 @@ def _scale(cell: _Cell) -> Explained:
 
 def _mask(cell: _Cell) -> Explained:
     fill = r"-\infty" if cell.trace.config.model.mask_fill == "-inf" else "-10^9"
-    why = WHY[cell.code] if cell.code else "may be read"
+    why = REASONS[cell.code] if cell.code else "may be read"
     return Explained(
         sentence="The mask is added to the scores: 0 where a position may be read, minus infinity elsewhere.",
         formula=rf"m_{{ij}} = \begin{{cases}} 0 & \text{{where }} i \text{{ may read }} j \\ "

@@ -1,4 +1,4 @@
-"""Where PyTorch's launcher, `torchrun`, has put this process among others that it has started."""
+"""The place of this process among those that PyTorch's launcher, `torchrun`, has started."""
 
 from __future__ import annotations
 

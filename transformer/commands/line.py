@@ -1,4 +1,4 @@
-"""How a command speaks: one clear line for a mistake, one line of JSON for an answer."""
+"""The output of a command: one clear line for a mistake, one line of JSON for an answer."""
 
 from __future__ import annotations
 

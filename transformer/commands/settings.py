@@ -1,4 +1,4 @@
-"""What the arguments of `train` mean: the user's own data, and the configuration."""
+"""From the arguments of `train` to the user's own data and the configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a setting may be, said once in its type: checked, refused in words, and named beside its widget."""
+"""Limits of settings, stated once in their types: checked, refused in words, and named beside widgets."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class _Flag:
 
 
 Limit = Whole | Number | OneOf | Text | _Flag
-"""What a setting may be; as text, its range or its choices."""
+"""The limit of a setting; as text, its range or its choices."""
 
 
 def either(options: Iterable[str]) -> str:

@@ -51,7 +51,7 @@ class ModelConfig(Settings):
     output_bias: bool = True
     """Whether the projection of the concatenated heads back to d_model has a bias."""
     score_scale: Annotated[str, OneOf(("sqrt_d_head", "sqrt_d_model", "none"))] = "sqrt_d_head"
-    """What scores are divided by: sqrt_d_head (the paper), sqrt_d_model (softer) or none (sharper)."""
+    """The divisor of the scores: sqrt_d_head (the paper), sqrt_d_model (softer) or none (sharper)."""
     norm_placement: Annotated[str, OneOf(("pre", "post", "branch"))] = "pre"
     """pre: x + f(norm(x)); post: norm(x + f(x)), the paper's; branch: x + norm(f(x))."""
     final_norm: bool = True
@@ -63,9 +63,9 @@ class ModelConfig(Settings):
     activation: Annotated[str, OneOf(("relu", "leaky_relu", "gelu"))] = "relu"
     """Between the two matrices of the feed-forward part: relu, leaky_relu or gelu."""
     embedding_scale: Annotated[str, OneOf(("none", "encoder", "both"))] = "both"
-    """Which embeddings are multiplied by sqrt(d_model): none, encoder (of two stacks the first) or both."""
+    """Embeddings that are multiplied by sqrt(d_model): none, encoder (of two stacks the first) or both."""
     positions: Annotated[str, OneOf(("sinusoid", "learned", "none"))] = "sinusoid"
-    """How positions enter: sinusoid (the paper), learned or none."""
+    """The positions: sinusoid (the paper), learned or none."""
     embedding_tables: Annotated[str, OneOf(("two", "one"))] = "two"
     """two: source and target have a table each; one: they share it (equal vocabularies needed)."""
     padding_row: bool = False

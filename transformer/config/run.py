@@ -48,7 +48,7 @@ class RunConfig(Settings):
 
     @staticmethod
     def limit_of(name: str) -> Limit:
-        """What a setting of the run, the model or the training may be, by its plain name."""
+        """The limit of a setting of the run, the model or the training, by its plain name."""
         limits = RunConfig.limits | ModelConfig.limits | TrainConfig.limits
         return limits[name][0]
 

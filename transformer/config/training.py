@@ -1,4 +1,4 @@
-"""What is learned, from which examples, and how the weights move."""
+"""Settings of the training: the task, its examples, and how the weights move."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MOST_STEPS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(Settings):
-    """What is learned, from which examples, and how the weights move."""
+    """The task, its examples, and how the weights move."""
 
     task: Annotated[str, OneOf(TASKS)] = "reverse"
-    """What is learned: a name in `TASKS`."""
+    """The task: a name in `TASKS`."""
     min_letters: int = 1
     """Shortest training word."""
     max_letters: Annotated[int, Whole(3, 40)] = 12
@@ -58,11 +58,11 @@ class TrainConfig(Settings):
     learning_rate: Annotated[float, Number(0.0, above=True)] = 5e-3
     """Highest rate, reached at the end of the warm-up."""
     betas: tuple[float, ...] = (0.9, 0.98)
-    """How slowly Adam's two running means forget."""
+    """The decay of Adam's two running means."""
     adam_eps: Annotated[float, Number(0.0, 1.0, above=True)] = 1e-9
     """Keeps Adam from dividing by zero."""
     weight_decay: Annotated[float, Number(0.0, 10.0)] = 0.01
-    """How strongly the optimiser pulls the weights towards zero."""
+    """The weight decay of the optimiser."""
     warmup_steps: Annotated[int, Whole(0, MOST_STEPS)] = 50
     """Steps over which the rate rises from zero."""
     schedule: Annotated[str, OneOf(("linear", "cosine", "constant"))] = "linear"
@@ -81,9 +81,9 @@ class TrainConfig(Settings):
     goal: Annotated[float | None, Number(0.0, 1.0, above=True)] = None
     """Stop as soon as this share of all held-out words is exact; none: run all planned steps."""
     decoding: Annotated[str, OneOf(("greedy", "beam"))] = "greedy"
-    """How outputs are written: greedy, or beam: the best of several tried beside each other."""
+    """The decoding of outputs: greedy, or beam search."""
     beam_width: Annotated[int, Whole(1, 16)] = 4
-    """How many beams."""
+    """Number of beams."""
     length_penalty: Annotated[float, Number(0.0, 2.0)] = 0.6
     """A beam's log-probability is divided by ((5 + length) / 6) to this power (Wu et al., 2016), so that
     longer ones are not left behind; 0: not at all, and short ones are favoured."""

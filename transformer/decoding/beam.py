@@ -29,7 +29,7 @@ _IMPOSSIBLE = -1e9
 
 @dataclass(frozen=True)
 class Decoding:
-    """How an answer is looked for; by default greedily."""
+    """The settings of a search; by default greedy."""
 
     width: int = 1
     """Most beams of a question; one is greedy decoding."""
@@ -79,7 +79,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search has found for B questions."""
+    """The results of a search for B questions."""
 
     levels: tuple[Level, ...]
     """After the first token, the second, and so on."""

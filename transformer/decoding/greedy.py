@@ -14,7 +14,7 @@ from transformer.tasks import Batch
 
 @dataclass(frozen=True)
 class Written:
-    """What a model has written by itself. On the CPU."""
+    """Free-running outputs of a model. On the CPU."""
 
     tokens: Tensor
     """(B, W) token ids, up to the [EOS] of each; [PAD] behind it."""

@@ -1,4 +1,4 @@
-"""What comes next, asked token by token: the model reads on, row by row, what has been written so far."""
+"""The logits of the next token: the model reads on, row by row, what has been written so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model writes by itself, as the run is set, and how right that is."""
+"""Free-running outputs, decoded as the run is set, and whether they are right."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def write(
 
 @dataclass(frozen=True)
 class GenerationResult:
-    """How right a model writes by itself, token by token. On the CPU."""
+    """The correctness of free-running outputs, token by token. On the CPU."""
 
     right: Tensor
     """(B, A) bool, whether each token of the answer, its [EOS] included, is written in its place."""

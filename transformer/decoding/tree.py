@@ -1,4 +1,4 @@
-"""Beam search for one question, told: everything that was tried as a tree, and every answer that ended."""
+"""Beam search for one question as a tree: every hypothesis that was tried, and every answer that ended."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Beams:
-    """What beam search makes of one question."""
+    """The beam search for one question."""
 
     step: int
     """Of the snapshot that answers."""
@@ -106,7 +106,7 @@ class Beams:
     outputs: tuple[Candidate, ...]
     """All that have ended, the answer first; where none has, the answer alone, which is the likeliest."""
     greedy: Candidate
-    """What greedy decoding answers, with the score that it has here."""
+    """The greedy answer, with its score in this search."""
 
     @property
     def found_more(self) -> bool:

@@ -113,7 +113,7 @@ def padded(rows):
 
 
 def as_tensors(words):
-    """What the model reads, src (B, S) and tgt (B, T), and the labels (B, T); a label [PAD] asks for nothing.
+    """A batch: the inputs src (B, S) and tgt (B, T), and the labels (B, T); a label [PAD] asks for nothing.
 
     Of abc, an encoder alone reads no tgt, and a decoder alone no src:
 

@@ -21,7 +21,7 @@ from transformer.figures import colors
 from transformer.insight.blocking import BY_HAND, FUTURE, PADDING
 
 DPI = 72
-"""So that a point of type is a pixel."""
+"""A point of type is then a pixel."""
 INK = "#1f2430"
 SCALE = LinearSegmentedColormap.from_list("weights", colors.VIRIDIS, N=180)
 """The colours of the app's pictures, so many that a GIF has room for all of them."""

@@ -1,4 +1,4 @@
-"""Which words of an answer come from which words of its question: two rows of tokens, joined by lines."""
+"""The alignment of an answer with its question: two rows of tokens, joined by lines."""
 
 from __future__ import annotations
 
@@ -131,14 +131,14 @@ def _signs(places: Sequence[float], height: float, size: float) -> Part:
 def _from(pair: Aligned, row: int) -> str:
     token = f"<b>{escaped(pair.target[row])}</b>"
     if pair.links is None:
-        return f"{token}: nobody knows where it comes from"
+        return f"{token}: its source is not known"
     return f"{token} comes from {_listed([pair.source[i] for i in pair.links[row]]) or 'nothing'}"
 
 
 def _gives(pair: Aligned, column: int, rows: Sequence[int]) -> str:
     token = f"<b>{escaped(pair.source[column])}</b>"
     if pair.links is None:
-        return f"{token}: nobody knows what comes from it"
+        return f"{token}: its translation is not known"
     made = _listed([pair.target[row] for row in rows])
     return f"{token} gives {made}" if made else f"nothing comes from {token}"
 

@@ -1,17 +1,17 @@
-"""How the cells of a table of numbers look: its scale, the numbers in it, and why some cells are blocked."""
+"""The look of the cells of a table of numbers: scale, digits, and why some cells are blocked."""
 
 from __future__ import annotations
 
 from transformer.figures import colors
 from transformer.figures.parts import Part
 from transformer.figures.picture import Array
-from transformer.insight.blocking import BOTH, BY_HAND, FUTURE, PADDING, WHY
+from transformer.insight.blocking import BOTH, BY_HAND, FUTURE, PADDING, REASONS
 
 BLOCKED = {
-    FUTURE: (colors.CAUSAL, "╱", WHY[FUTURE]),
-    PADDING: (colors.PADDING, "•", WHY[PADDING]),
-    BOTH: (colors.PADDING, "╱•", WHY[BOTH]),
-    BY_HAND: (colors.TAKEN, "✕", WHY[BY_HAND]),
+    FUTURE: (colors.CAUSAL, "╱", REASONS[FUTURE]),
+    PADDING: (colors.PADDING, "•", REASONS[PADDING]),
+    BOTH: (colors.PADDING, "╱•", REASONS[BOTH]),
+    BY_HAND: (colors.TAKEN, "✕", REASONS[BY_HAND]),
 }
 """Code of a blocked cell to its colour, its mark and its name."""
 ROLES = {"query": colors.QUERY, "key": colors.KEY, "value": colors.VALUE}

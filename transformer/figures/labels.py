@@ -1,4 +1,4 @@
-"""What stands at the axes of a map: the tokens really attended to, and what each row reads and writes."""
+"""The labels of a map's axes: the tokens really attended to, and what each row reads and writes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMN_TITLES = {
 def map_axes(
     axes: Axes, src_tokens: tuple[str, ...], tgt_tokens: tuple[str, ...], expected: tuple[str, ...]
 ) -> MapAxes:
-    """What stands at the axes of one attention's maps of a word: the tokens really attended to.
+    """The labels of one attention's maps of a word: the tokens really attended to.
 
     Args:
         src_tokens: what the encoder reads.
@@ -51,7 +51,7 @@ def map_axes(
 
 
 def called(tokens: Sequence[str]) -> str:
-    """What one of these is called: letter, where all are letters a to z or special; else token."""
+    """The noun for one of these tokens: letter, where all are letters a to z or special; else token."""
     plain = [token for token in tokens if not (len(token) > 1 and token.startswith("["))]
     return "letter" if all(len(token) == 1 and "a" <= token <= "z" for token in plain) else "token"
 

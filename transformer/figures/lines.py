@@ -19,7 +19,7 @@ WIDEST = 0.34
 
 
 def line_view(weights: Array, axes: MapAxes, *, title: str, step: int, lit_row: int | None = None) -> Picture:
-    """Who looks (left) and what is looked at (right), a line for every cell of the map.
+    """Queries (left) and keys (right), with a line for every cell of the map.
 
     Shape row * columns + column is the line of that cell; "meta" in the layout tells the live figure so.
 

@@ -49,7 +49,7 @@ LOOKS_AT = "%{y} · looks at %{x}<br><b>%{z:.1%}</b><extra></extra>"
 
 @dataclass(frozen=True, kw_only=True)
 class MapAxes:
-    """What stands at the two axes of a map; hashable, so that a layout is made once per word."""
+    """The labels of the two axes of a map; hashable, so that a layout is made once per word."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -288,7 +288,7 @@ def strip_spec(axes: MapAxes, n_layers: int, n_heads: int, numbers: tuple[str, .
 
 
 def _hidden(names: Sequence[str], ends: list[float]) -> Part:
-    """An axis that only the pointer tells of."""
+    """An axis without labels; the hover text names its tokens."""
     labels = {"tickvals": list(range(len(names))), "ticktext": list(names)}
     return BARE | labels | {"showticklabels": False, "range": ends}
 

@@ -1,4 +1,4 @@
-"""How the heads of a run came to do one thing: a score of every head over training, above the loss."""
+"""One score of every head over the training, above the loss."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ LOOKS: dict[str, Part] = {
     FINISHED: {"color": colors.LOOKS, "width": 2.5, "dash": "solid"},
     CHOSEN: {"color": colors.LIT, "width": 5, "dash": "solid"},
 }
-"""Lines of each fate: told apart by width and dashes as well."""
+"""Lines of each outcome, which differ in width and dashes as well."""
 TYPE: dict[str, Part] = {
     "plain": {},
     "faint": {"color": colors.MARKER},

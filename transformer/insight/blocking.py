@@ -4,7 +4,7 @@ from __future__ import annotations
 
 OPEN, FUTURE, PADDING, BOTH, BY_HAND = range(5)
 """Open; blocked by the causal mask, by the padding mask, by both; blocked by hand."""
-WHY = {
+REASONS = {
     FUTURE: "blocked: causal mask",
     PADDING: "blocked: padding mask",
     BOTH: "blocked: causal and padding mask",

@@ -25,7 +25,7 @@ ONE_FALL = DROP_SHARE / 2
 BETWEEN_DROPS = 25
 """Steps from one drop to the next, at least."""
 MAX_ROLES = 30
-"""Heads of a model of the user's own that are told of: there may be hundreds."""
+"""Most heads of a model of the user's own that become moments: there may be hundreds."""
 MAX_DROPS = 5
 """Of one run."""
 
@@ -38,11 +38,11 @@ class Moment:
     kind: str
     """turned, accuracy, drop or intervention."""
     text: str
-    """What happened, in words; the step is not said."""
+    """The event, in words without its step."""
     site: str | None = None
-    """Where a head turned."""
+    """The site of the head that turned."""
     head: int | None = None
-    """Which one turned, counted from 0."""
+    """Its number, from 0."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", self.text.replace(" % of the", "% of the"))  # as in old runs
@@ -60,12 +60,12 @@ class Moments:
         self._below: set[tuple[str, int]] = set()
         """Heads that have been seen below the threshold."""
         self._n_losses = 0
-        """How many losses have been looked at."""
+        """Number of losses that have been looked at."""
         self._falling = False
         """Whether the newest drop still goes on."""
 
     def state(self) -> tuple[list[tuple[str, int]], int, bool]:
-        """What is remembered beside what was found, as plain values: for `restore`."""
+        """The state beside the moments found, as plain values: for `restore`."""
         return sorted(self._below), self._n_losses, self._falling
 
     def restore(self, found: tuple[Moment, ...], state: tuple[list[tuple[str, int]], int, bool]) -> None:

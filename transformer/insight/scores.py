@@ -103,7 +103,7 @@ def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[s
 
 @dataclass(frozen=True, kw_only=True)
 class _Places:
-    """Where to look on the maps of some words."""
+    """The cells to look at on the maps of some words."""
 
     counts: dict[str, int]
     """Cells of each role; of gold its rows."""
@@ -125,7 +125,7 @@ def _places(
     n_rows: int,
     n_columns: int,
 ) -> _Places:
-    """Where to look on the maps of these words."""
+    """The cells to look at on the maps of these words."""
     words = [role_cells(kind, n, answers[b] if answers else None) for b, n in enumerate(lengths)]
     counts = {role: sum(len(cells[role]) for cells in words) for role in words[0]}
     if links is not None:
@@ -160,7 +160,7 @@ def head_scores(
     answers: Sequence[int] | None = None,
     links: Sequence[Links] | None = None,
 ) -> dict[str, Array]:
-    """What each head of one attention does, as shares of weight: a mean over the letter rows of all words.
+    """Scores of each head of one attention, as shares of weight: means over the letter rows of all words.
 
     Args:
         weights: (B, H, Q, K) of one attention, teacher-forced on the right answers.
@@ -209,7 +209,7 @@ def head_scores(
 
 
 def pattern_scores(weights: Sequence[Array]) -> dict[str, Array]:
-    """What each head of any attention does, whatever its tokens are: a mean over the rows of all its maps.
+    """Scores of each head of any attention, whatever its tokens: means over the rows of all its maps.
 
     Args:
         weights: of each input (H, Q, K); NaN where a cell is blocked. Rows with fewer than two open cells,

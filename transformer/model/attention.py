@@ -24,7 +24,7 @@ from transformer.model.packing import REGISTER, Packed, Packing
 
 
 def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
-    """How well each query matches each key: (B, H, Q, K) and (B, H, S, K) to (B, H, Q, S)."""
+    """The scores of queries and keys: (B, H, Q, K) and (B, H, S, K) to (B, H, Q, S)."""
     return (query @ key.transpose(-2, -1)) * scale
 
 
@@ -108,7 +108,7 @@ def fused_attend(
 
 @dataclass
 class KVCache:
-    """What decoding keeps of one attention: keys and values seen so far, (B, H, positions so far, K)."""
+    """The cache of one attention in decoding: keys and values so far, (B, H, positions so far, K)."""
 
     key: Tensor | None = None
     value: Tensor | None = None
@@ -131,7 +131,7 @@ class MultiHeadAttention(nn.Module):
         self.dropout = Dropout(config, "attention_weights")
         self.mask_fill = config.mask_fill
         self.recording: Set[str] = frozenset()
-        """What the next forward pass stores; set by `recording.record` alone."""
+        """Names of the tensors that the next forward pass stores; set by `recording.record` alone."""
         self.recorded: dict[str, Tensor] = {}
         """Of the last recorded forward pass, by name; empty outside a recording."""
         self.head_gain: Tensor | None = None
@@ -197,7 +197,7 @@ class MultiHeadAttention(nn.Module):
     def _store(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, weights: Tensor, mixed: Tensor
     ) -> None:
-        """Keep what the recording wants of one forward pass."""
+        """Keep what the recording asks for of one forward pass."""
         self.recorded = {"query": query, "key": key, "value": value, "weights": weights, "mixed": mixed}
         if "scores" in self.recording:
             self.recorded["scores"] = scaled_scores(query, key, self.scale)  # before the mask

@@ -1,4 +1,4 @@
-"""Who may look at whom: boolean masks, True where attention is allowed."""
+"""Boolean masks of attention, True where a query may look at a key."""
 
 from __future__ import annotations
 

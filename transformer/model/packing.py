@@ -15,11 +15,11 @@ from torch import Tensor
 REGISTER = 16
 """Numbers in the widest vector register of a CPU: maps whose rows fill whole ones are computed faster."""
 NEARLY = 4
-"""Rows that lack at most so many are filled up."""
+"""Most missing tokens of a row that is filled up."""
 
 
 class Packing:
-    """Where the N real tokens of a padded batch stand.
+    """The places of the N real tokens of a padded batch.
 
     Args:
         tokens: (B, S) token ids.
@@ -53,7 +53,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class Packed:
-    """What one attention needs to know where the tokens around it are packed."""
+    """The packing of the queries and keys of one attention."""
 
     queries: Packing
     keys: Packing

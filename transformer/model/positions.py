@@ -1,4 +1,4 @@
-"""How a position enters the residual stream: the paper's sinusoids, or nothing, or a learned table."""
+"""Positions in the residual stream: the paper's sinusoids, a learned table, or nothing."""
 
 from __future__ import annotations
 

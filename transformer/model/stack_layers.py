@@ -30,7 +30,7 @@ class SelfAttentionLayer(nn.Module):
 
 @dataclass
 class LayerKVCache:
-    """What decoding keeps of one decoder layer."""
+    """The keys and values that decoding keeps of one decoder layer."""
 
     own: KVCache = field(default_factory=KVCache)
     cross: KVCache = field(default_factory=KVCache)

@@ -62,7 +62,7 @@ class Transformer(nn.Module):
         self.decoder_norm = norm(config) if config.final_norm and writes else nn.Identity()
         self.to_logits = linear(config.d_model, config.tgt_vocab_size, True)
         self.interventions = NOTHING
-        """What is taken away at present; set by `intervene` alone."""
+        """The present interventions; set by `intervene` alone."""
         self.packs = True
         """Whether training leaves hidden padding out, on a CPU; the results are the same."""
         self._id_of: Callable[[str], int] = int
@@ -122,7 +122,7 @@ class Transformer(nn.Module):
             attention.head_gain = gain
 
     def _mask(self, keys: Tensor, rows: range, *, causal: bool) -> Tensor | None:
-        """Who may look at whom, broadcastable to (B, H, Q, K); None allows everything.
+        """The mask of an attention, broadcastable to (B, H, Q, K); None allows everything.
 
         Args:
             keys: (B, K) token ids.

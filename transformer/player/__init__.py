@@ -1,1 +1,1 @@
-"""What draws a recording in a browser: its modules, and what they are told of a run."""
+"""The player: modules that draw a recording in a browser, and the data they get."""

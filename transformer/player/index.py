@@ -1,4 +1,4 @@
-"""What a player is told of a run before it asks for chunks, and what is new of it while the run goes on."""
+"""The index that a player gets of a run before it asks for chunks, and its changes while the run goes on."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Index:
         self.version = 0
         """Counts changes; a player that has one version less than this needs `news`, and others `whole`."""
         self.news: dict[str, Any] = {}
-        """What is new in this version: more steps and segments, and other parts whole."""
+        """The additions of this version: more steps and segments, and other parts whole."""
         self._config, self._look_for = config, look_for
         self._segments: dict[int, dict[str, Any]] = {}  # by the step at which each begins
         self._texts: dict[str, int] = {}  # each only once: most outputs stay as they are
@@ -127,7 +127,7 @@ class Index:
         return [headline(view, frame, self._look_for, later=later) for later in (False, True)]
 
     def _fixed(self, view: RunView) -> dict[str, Any]:
-        """What stays the same for the whole run."""
+        """The part that stays the same for the whole run."""
         assert view.frame is not None
         task, frame = self._config.train.task, view.frame
         kinds = {}
@@ -217,7 +217,7 @@ class Index:
 
 
 def roles_of(frame: Frame) -> dict[str, list[str]]:
-    """What every head of every site may be called."""
+    """The badge of every head of every site."""
     return {site: [frame.role(site, head) for head in range(frame.n_heads(site))] for site in frame.axes}
 
 

@@ -1,4 +1,4 @@
-"""What a model wrote by itself, as tables in HTML: tracked words, samples, and right by length."""
+"""Free-running outputs of a model as tables in HTML: tracked words, samples, and right by length."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def outputs(frame: Frame, chosen: str) -> str:
 
 
 def remark(probe: Probe) -> tuple[str, str]:
-    """What training knows of this word, in short and in full."""
+    """How this word relates to the training data, in short and in full."""
     if not probe.forced:
         return "unknown", (
-            "nobody here knows the right answer: the maps run over what the model wrote by itself at step "
+            "the right answer is not known: the maps run over what the model wrote by itself at step "
             f"{probe.written_at:,}"
         )
     if probe.too_long:

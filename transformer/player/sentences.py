@@ -1,4 +1,4 @@
-"""What is said of a run and its frames, in sentences made from their numbers. All of it is HTML."""
+"""Sentences about a run and its frames, made from their numbers. All of it is HTML."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def headline(view: RunView, frame: Frame, look_for: str, *, later: bool = False)
 
 
 def _clearest(frame: Frame, later: bool) -> str:
-    """What the head does that is shown large by itself, or that none has a clear pattern."""
+    """A sentence about the head that is shown large, or that none has a clear pattern."""
     (site, head), score, aim = frame.clearest, frame.clearest_score, AIMS[frame.aim]
     name, measured = head_name(without_prefix(site, frame.axes), head), frame.measurement.step
     when = "" if measured == frame.step and not later else f" (step {measured:,})"
@@ -138,7 +138,7 @@ def words_right(frame: Frame, task: str) -> str:
 
 
 def narration(frame: Frame, word: str, site: str, head: int) -> str:
-    """What one head does with one word, in a sentence made from its numbers; empty where not known."""
+    """A sentence about one head and one word, made from its numbers; empty where these are not known."""
     row = next((i for i, probe in enumerate(frame.probes) if probe.text == word), None)
     if row is None or site not in frame.axes or not 0 <= head < frame.n_heads(site):
         return ""

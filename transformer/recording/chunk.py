@@ -27,7 +27,7 @@ ONE, BLOCKED = 65534, 65535
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChunkFacts:
-    """What a chunk says of itself, in a file before its numbers."""
+    """The facts of a chunk, in a file before its numbers."""
 
     word: Word
     axes: Mapping[str, Axes]
@@ -62,7 +62,7 @@ class Chunk(ChunkFacts):
         return {site: decoded(codes[i]) for site, codes in self.maps.items()}
 
     def predictions(self, i: int) -> tuple[str, ...]:
-        """What each position would write at its i-th step."""
+        """The most probable token of each position at its i-th step."""
         return tuple(self.vocabulary[code] for code in self.predicted[i].tolist())
 
     def only(self, stays: Callable[[int], bool]) -> Chunk | None:

@@ -28,7 +28,7 @@ BATCH = 25
 """Steps that are developed together where no viewer waits for them: larger batches are no cheaper, and two
 evaluations of a default run are so far apart."""
 RING_BYTES = 96 * 2**20
-"""Copies of weights that wait to be developed take at most about so much."""
+"""Approximate limit of the copies of weights that wait to be developed."""
 
 
 def tensors_of(model: Transformer) -> Tensors:
@@ -92,7 +92,7 @@ class Developer:
             self.model.tgt_embedding = embedding(*table.weight.shape).to(device)
         self._attentions = self.model.attentions()
         self.axes = self.model.axes()
-        """What the axes and masks of every site are now."""
+        """The axes of every attention by its site, with the masks that are on now."""
         self._parameters = [tensor.detach() for tensor in self.model.state_dict().values()]
 
     def intervene(self, interventions: Interventions, id_of: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which words training has drawn so far, exactly, in twelve bytes a word."""
+"""The words that training has drawn so far, exactly, in twelve bytes a word."""
 
 from __future__ import annotations
 

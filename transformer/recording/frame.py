@@ -19,7 +19,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What a model wrote by itself (free-running) to one word."""
+    """The free-running output of a model for one word."""
 
     text: str
     stopped: bool
@@ -42,11 +42,11 @@ class Word:
     written_at: int | None = None
     """The step of the output over which the maps run; None where they run over the right answer."""
     src_tokens: tuple[str, ...]
-    """What the encoder reads; its [PAD]s too where these are not hidden."""
+    """Tokens of the encoder; its [PAD]s too where these are not hidden."""
     tgt_tokens: tuple[str, ...]
-    """What the decoder reads. Without two stacks both are the same."""
+    """Tokens of the decoder. Without two stacks both are the same."""
     expected: tuple[str, ...]
-    """What each position that writes is to write; empty where that is nothing."""
+    """The right token of each position that writes; empty where there is none."""
     held_out: bool
     too_long: bool
     """Longer than anything trained on."""
@@ -80,10 +80,10 @@ def fed_with(axes: Mapping[str, Axes], word: Word) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe(Word):
-    """What was recorded of one word at one step."""
+    """The recording of one word at one step."""
 
     predicted: tuple[str, ...]
-    """What each position that writes would write at this step."""
+    """The most probable token of each position that writes."""
     output: str
     """Written by the model alone (free-running), at `output_step`."""
     output_step: int | None
@@ -111,7 +111,7 @@ class Probe(Word):
 
     @property
     def marked(self) -> tuple[tuple[str, bool], ...]:
-        """What was written, each token with whether it is right; then what is missing or goes on.
+        """The tokens of the output, each with whether it is right; then what is missing or goes on.
 
         Where the right answer is not known, or another one counts as right, nothing is marked wrong.
         """
@@ -131,7 +131,7 @@ class Probe(Word):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
-    """What every head does over many words at one step. It costs more than maps, and is made less often."""
+    """Scores of every head over many words at one step. They cost more than maps, and are made less often."""
 
     step: int
     head_scores: Mapping[str, Mapping[str, Array]]
@@ -142,7 +142,7 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """What the model wrote by itself at one step; as often as measurements."""
+    """The free-running outputs of the model at one step; as often as measurements."""
 
     step: int
     by_word: Mapping[str, Output]
@@ -168,9 +168,9 @@ class Frame:
     maps: tuple[Mapping[str, Array], ...]
     """Of each probe, site to (H, Q, K) float32; NaN where blocked. Hidden padding is left out."""
     aim: str = "mirror"
-    """Which score tells what a head is to find in this task: mirror, gold or focus."""
+    """The score of this task: mirror, gold or focus."""
     interventions: Interventions = field(default=NOTHING)
-    """What was taken away from the model when this was recorded."""
+    """The interventions when this was recorded."""
 
     @property
     def head_scores(self) -> Mapping[str, Mapping[str, Array]]:
@@ -188,7 +188,7 @@ class Frame:
         return {site: self.head_scores[site][self.aim] for site in reading_sites(self.axes)}
 
     def row_of(self, text: str) -> int:
-        """Which probe a word is; the first where it is not one (yet)."""
+        """The number of a word among the probes; 0 where it is not one (yet)."""
         return next((i for i, probe in enumerate(self.probes) if probe.text == text), 0)
 
     def map(self, row: int, site: str) -> Array:
@@ -213,7 +213,7 @@ class Frame:
         return clearest_head(self.scores)
 
     def role(self, site: str, head: int) -> str:
-        """What a head may be called, with its score and its step; "no clear pattern" below the threshold."""
+        """The badge of a head, with its score and its step; "no clear pattern" below the threshold."""
         if (site, head) in self.interventions.ablated:
             return "switched off"
         scores = {name: float(values[head]) for name, values in self.head_scores[site].items()}

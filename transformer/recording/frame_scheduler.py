@@ -1,16 +1,16 @@
-"""How often a run may record, so that recording takes no more than its share of the thread's time."""
+"""Decides how often a run records, so that recording takes no more than its share of the thread's time."""
 
 from __future__ import annotations
 
 UNWATCHED, WATCHED = 0.06, 0.10
 """Shares of the training's time that recording is to take."""
 TOLERANCE = 1.5
-"""It records less often only where it takes so many times its share: a busy machine measures badly."""
+"""Factor over its share from which it records less often: a busy machine measures badly."""
 KNOWN_SECONDS = 1.0
 """Of recording, before anything is decided."""
 MOST = 64
 MEMORY = 0.9
-"""What is older counts so much, for each development and each training step."""
+"""Weight of older measurements, for each development and each training step."""
 
 
 class FrameScheduler:
@@ -27,11 +27,11 @@ class FrameScheduler:
         self._a_step = 0.0  # seconds of a training step, a moving average
 
     def trained(self, seconds: float) -> None:
-        """A training step took so long."""
+        """Note the time that a training step took."""
         self._a_step = MEMORY * self._a_step + (1 - MEMORY) * seconds if self._a_step else seconds
 
     def recorded(self, n: int, seconds: float, *, watched: bool) -> None:
-        """So many steps were developed, in so much time."""
+        """Note the time that developing these steps took."""
         self._recording += seconds
         fading = MEMORY if n else 1.0
         self._lately = fading * self._lately[0] + seconds, fading * self._lately[1] + n

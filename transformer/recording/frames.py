@@ -15,13 +15,13 @@ from transformer.recording.frame import Frame, Measurement, Output, Outputs, Pro
 MEMORY_LIMIT = 32 * 2**20
 """Bytes that the frames of one run take."""
 BESIDE = 6_000
-"""About so many bytes a record takes beside the numbers of its maps."""
+"""Approximate bytes of a record beside the numbers of its maps."""
 DENSE = 64
-"""So many of the newest steps stay whatever is thinned: moments are looked for among them."""
+"""Number of newest steps that are never thinned: moments are looked for among them."""
 FILLED = 0.7
 """Of a limit, after thinning: it is seldom done."""
 SPARSE = 32
-"""What costs more than maps stays once in so many steps, or in so many of those that stay."""
+"""Measurements, outputs and evaluations are made once in so many steps; they are thinned likewise."""
 _BUILT = 32
 """Frames that are at hand: several panels of a page show the same."""
 NOT_EVALUATED = Evaluation(step=0, right=0, total=0, loss=0.0, free_loss=0.0, token_accuracy=0.0)
@@ -32,11 +32,11 @@ Recorded = Chunk | Measurement | Outputs | Evaluation
 Numbers = Callable[[int], tuple[float, float | None]]
 """From a step to (seconds of training, loss)."""
 Costly = TypeVar("Costly", Measurement, Outputs, Evaluation)
-"""What costs more than maps, and so is not there for every step."""
+"""Records that cost more than maps, and so are not made at every step."""
 
 
 class Frames(Sequence[Frame]):
-    """What was recorded of a run, oldest first. Immutable; a frame is put together when it is asked for.
+    """The recording of a run, oldest frame first. Immutable; a frame is put together when it is asked for.
 
     Args:
         records: in the order in which they were made.
@@ -93,7 +93,7 @@ class Frames(Sequence[Frame]):
         return tuple(self._chunks)
 
     def chunks_of(self, text: str) -> tuple[Chunk, ...]:
-        """What was recorded of one word, in order of step."""
+        """The chunks of one word, in order of step."""
         return self._chunks.get(text, ())
 
     def steps_of(self, text: str) -> tuple[int, ...]:
@@ -236,7 +236,7 @@ class Frames(Sequence[Frame]):
 
 
 def _probe(chunk: Chunk, i: int, newest: Outputs | None) -> Probe:
-    """What was recorded of a word at one step.
+    """The recording of a word at one step.
 
     Args:
         newest: the outputs of that step, or the newest before it; a word that came later is not among them.
@@ -258,7 +258,7 @@ def _probe(chunk: Chunk, i: int, newest: Outputs | None) -> Probe:
 
 
 def up_to(record: Recorded, step: int) -> Recorded | None:
-    """What of it is of no later step; None where nothing is."""
+    """A record up to a step; None where all of it is later."""
     if isinstance(record, Chunk):
         return record.only(lambda at: at <= step)
     return record if record.step <= step else None

@@ -19,7 +19,7 @@ class OwnModel:
     curves: tuple[str, ...] = ()
     """Names of the numbers that are recorded at every step beside the loss."""
     problem: str = ""
-    """What could not be recorded, in words."""
+    """The part that could not be recorded, in words."""
 
     def __post_init__(self) -> None:
         """Raises ValueError: a file can hold anything."""

@@ -1,4 +1,4 @@
-"""What a run records of its model while it trains: maps of every step, and, less often, what costs more."""
+"""Records a model while it trains: maps of every step and, less often, scores and outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from transformer.recording.words import WordBatch, outputs_of, together, word_ba
 from transformer.tasks import Question, Task
 
 MAPS_BYTES = 256 * 2**20
-"""The maps of steps that are developed together take at most about so much."""
+"""Approximate limit of the maps of steps that are developed together."""
 
 
 class Recorder:
@@ -48,7 +48,7 @@ class Recorder:
         self._clearest: tuple[str, int] | None = None
         self._batches: list[WordBatch] | None = None  # of the words; None where they are to be made anew
         self.drawn = Drawn()
-        """What training has drawn, as the training loop reports it."""
+        """The examples that training has drawn, as the training loop reports them."""
 
     @property
     def tensors(self) -> Tensors:
@@ -176,7 +176,7 @@ class Recorder:
         return chunks
 
     def _chunk(self, word: Word, steps: Sequence[int], guesses: Array, maps: Mapping[str, Array]) -> Chunk:
-        """What was developed of one word.
+        """The developed maps of one word.
 
         Args:
             guesses: (N, T) ids of the likeliest tokens.
@@ -226,7 +226,7 @@ class Recorder:
         return Measurement(step=step, head_scores=scores, clearest=clearest)
 
     def write(self, step: int) -> Outputs:
-        """What the model writes to each word by itself now.
+        """The present free-running output for each word.
 
         Nothing may be pending: maps of words whose answer is not known run over this from now on.
         """

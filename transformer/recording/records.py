@@ -25,7 +25,7 @@ MOST_FACTS = 16 * 2**20
 
 @dataclass(frozen=True)
 class Record:
-    """What is appended: facts as JSON, and numbers."""
+    """An entry to append: facts as JSON, and numbers."""
 
     facts: bytes
     body: bytes = b""
@@ -33,7 +33,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a record of a file stands; its facts have been read."""
+    """The place of a record in a file; its facts have been read."""
 
     facts: bytes
     at: int

@@ -17,7 +17,7 @@ WEIGHTS = frozenset({"weights"})
 
 
 class Tape:
-    """What a recording has kept: arrays of its own, which later training cannot change."""
+    """The tensors of a forward pass as arrays of their own, which later training cannot change."""
 
     def __init__(self) -> None:
         self.sites: dict[str, dict[str, Array]] = {}

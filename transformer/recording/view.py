@@ -1,4 +1,4 @@
-"""What may be known of a run: one immutable picture of it, for every page, file and reader."""
+"""The view of a run: one immutable picture of it, for every page, file and reader."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_NAME = 40
 PACES = (None, 20.0, 5.0, 1.0)
 """Most steps per second; None is full speed."""
 WATCHED_SECONDS = 0.16
-"""A frame that a viewer waits for is developed after so long at most."""
+"""Longest time in seconds until a frame that a viewer waits for is developed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class RunFacts:
     learning_rate: float
     """Highest rate of the present plan."""
     device: str = ""
-    """Where the model is; empty until it is built."""
+    """The device of the model; empty until it is built."""
     threads: int = 0
     """CPU threads of an operation; 0 until the model is built."""
     parameters: int = 0
@@ -59,7 +59,7 @@ class RunFacts:
     moments: tuple[Moment, ...] = ()
     """Steps worth jumping to, in order."""
     interventions: Interventions = NOTHING
-    """What is taken away from the model at present."""
+    """The present interventions."""
     right: tuple[int, int] | None = None
     """(right, asked) held-out words at the newest evaluation."""
     first_step_at: dict[str, int]
@@ -72,7 +72,7 @@ class RunFacts:
     after: str | None = None
     """Id of the run that this one was started from."""
     name: str = ""
-    """What its owner calls it; empty where it has no name."""
+    """The name that its owner gave it; empty where it has none."""
     own: OwnModel | None = None
     """A model of the user's own; then `config` says nothing of it."""
 
@@ -145,7 +145,7 @@ class RunView(RunFacts):
 
     @property
     def stem(self) -> str:
-        """What the names of its files have in common."""
+        """The common stem of the names of its files."""
         return "own-model" if self.own else f"seed{self.config.seed}"
 
     @property

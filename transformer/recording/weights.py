@@ -31,7 +31,7 @@ Tensors = tuple[tuple[str, tuple[int, ...]], ...]
 
 @dataclass(frozen=True)
 class _Facts:
-    """What stands before the numbers of one step."""
+    """The facts in front of the numbers of one step."""
 
     step: int
     interventions: Interventions
@@ -44,9 +44,9 @@ class Snapshot:
 
     step: int
     interventions: Interventions = NOTHING
-    """What was taken away from the model at that step."""
+    """The interventions at that step."""
     source: Weights | Mapping[str, Array] = field(repr=False)
-    """Where the numbers are read when they are asked for, or they themselves."""
+    """The store from which the numbers are read on demand, or the numbers themselves."""
 
     @property
     def weights(self) -> Mapping[str, Array]:
@@ -55,7 +55,7 @@ class Snapshot:
 
     @property
     def nbytes(self) -> int:
-        """What the numbers take in memory while they are in use."""
+        """Memory of the numbers while they are in use."""
         if isinstance(self.source, Weights):
             return self.source.nbytes_each
         return sum(array.nbytes for array in self.source.values())

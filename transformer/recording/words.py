@@ -12,7 +12,7 @@ from transformer.recording.frame import Output, Word
 from transformer.tasks import Batch, Question, Task
 
 TOO_MANY = 3
-"""An output may have so many tokens more than the right answer."""
+"""Most tokens by which an output may exceed the right answer."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def word_batch(
 
 
 def together(questions: Sequence[Question], *, hidden: bool) -> list[list[Question]]:
-    """Which words a model is asked in one batch: all of them, if its padding is hidden.
+    """The batches in which a model is asked words: one of all, if its padding is hidden.
 
     A model that sees its padding knows no other length than that of training. So a longer word, which would
     lengthen the others, has a batch of its own then.
@@ -82,7 +82,7 @@ def together(questions: Sequence[Question], *, hidden: bool) -> list[list[Questi
 
 
 def expected_tokens(task: Task, labels: Sequence[int]) -> tuple[str, ...]:
-    """What each position is to write, by its label; empty where that is nothing."""
+    """The token that each position is to write, by its label; empty where that is none."""
     tokens = task.tgt_tokenizer.tokens(labels)
     return tuple("" if label == PAD_ID else token for label, token in zip(labels, tokens, strict=True))
 
@@ -97,7 +97,7 @@ def outputs_of(
     decoding: Decoding = GREEDY,
     sure: Set[str] = frozenset(),
 ) -> dict[str, Output]:
-    """What a model writes to each word; it is in eval mode from then on.
+    """The free-running outputs of a model; it is in eval mode from then on.
 
     Args:
         sure: words that it writes right, as is known already: they are not asked.
@@ -143,7 +143,7 @@ def _written(
 
 
 def _output(model: Transformer, task: Task, question: Question, batch: Batch, ids: list[int]) -> Output:
-    """What was written, from its tokens."""
+    """The output, from its tokens."""
     text, stopped = task.tgt_tokenizer.text(ids)
     own = ids[:-1] if stopped else ids
     return Output(

@@ -1,4 +1,4 @@
-"""How fast this machine trains: measured once, for the number of threads and for how long a run will take."""
+"""The speed of this machine, measured once: it gives the number of threads and the time of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformer.tasks import completed, task_of
 from transformer.tasks.arrange import Ids
 
 SECONDS = 1.6
-"""All measurements together take at most about so long."""
+"""Approximate limit of all measurements together, in seconds."""
 BLOCK, MAP, CELL = 0.6e-3, 6e-6, 7.5e-9
 """Seconds of a block (an attention, or a feed-forward part), of one map (of a head and an example) and of a
 cell of it, forth and back, on one machine. Only their ratio matters here: what this one takes is measured."""
@@ -29,7 +29,7 @@ _WIDE = RunConfig().with_changes(
 
 @dataclass(frozen=True)
 class Work:
-    """What one training step has to do."""
+    """The work of one training step."""
 
     blocks: int
     """Attentions and feed-forward parts."""
@@ -48,7 +48,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Speed:
-    """What has been measured."""
+    """The measured speed."""
 
     threads: int
     """CPU threads of an operation with which a step of the default takes least time."""
@@ -74,7 +74,7 @@ _speed: Speed | None = None
 
 
 def speed() -> Speed | None:
-    """What has been measured in this process; None before that."""
+    """The speed measured in this process; None before that."""
     return _speed
 
 
@@ -179,5 +179,5 @@ def work_of(config: RunConfig) -> Work:
 
 
 def _tokens(ids: Ids, hidden: bool) -> int:
-    """How many positions are computed: padding, where it is hidden, is not."""
+    """Number of positions that are computed: hidden padding is not."""
     return int((ids != 0).sum()) if hidden else ids.size

@@ -1,4 +1,4 @@
-"""What a server lets its visitors take, so that a class can share it; read from the environment."""
+"""Limits of a server for its visitors, so that a class can share it; read from the environment."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from transformer.size import check_memory
 from transformer.tasks import completed
 
 CONTAINER = Path("/sys/fs/cgroup")
-"""Where Linux says how much memory a container may take, and has taken."""
+"""Files in which Linux states the memory limit of a container and its use."""
 
 
 def free_memory() -> int:
@@ -28,7 +28,7 @@ def free_memory() -> int:
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """Number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,4 +1,4 @@
-"""Who commands which run, and at which step they stand."""
+"""The owners of runs, and the step at which each owner stands."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Owners:
         return self._shown.get(id_)
 
     def tell(self, id_: str, token: str, told: dict[str, Any] | None) -> None:
-        """The owner of a run tells a story with it, and stands at this beat; None: no longer."""
+        """Note that the owner of a run presents a story with it, at this beat; None: no longer."""
         if not self.is_owner(id_, token):
             return
         if told is None:
@@ -89,5 +89,5 @@ class Owners:
             self._told[id_] = told
 
     def told(self, id_: str) -> dict[str, Any] | None:
-        """Which story is told with a run, and where its teller stands; None where none is."""
+        """The story that is presented with a run and its current beat; None where there is none."""
         return self._told.get(id_)

@@ -1,4 +1,4 @@
-"""Which runs may train now, and which wait: one queue for a server, of which the first few train."""
+"""One queue of runs for a server: the first few train, the others wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformer.recording.view import PAUSED, STOPPED
 from transformer.runs.limits import Limits
 
 WATCHED_SECONDS = 3.0
-"""So long after its last look a page counts as watching: a page looks again within two seconds."""
+"""Seconds after its last look for which a page counts as watching: a page looks again within two."""
 
 
 class Queue:
@@ -76,7 +76,7 @@ class Queue:
 
 
 class Lease:
-    """What one run may take of a server. Without limits it may take everything, for ever.
+    """The share of a server that one run may take. Without limits it may take everything, for ever.
 
     Args:
         queue: shared with the other runs.
@@ -87,7 +87,7 @@ class Lease:
         self.limits = limits
         self._queue = queue or Queue()
         self.party: object = object()
-        """What stands in line for a slot: this lease alone, or two together."""
+        """The unit that waits for a slot: this lease alone, or two together."""
         self.taken_at: float | None = None
         """When it was given its slot; None where it has none."""
         self.seen_at = time.monotonic()
@@ -119,7 +119,7 @@ class Lease:
         return self._queue.empty
 
     def look(self) -> None:
-        """Somebody looks at the run."""
+        """Note that the run is viewed."""
         self.seen_at = time.monotonic()
 
     @property

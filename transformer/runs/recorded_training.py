@@ -35,10 +35,10 @@ if TYPE_CHECKING:  # torch.distributed comes with it
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """What the next steps of a watched run depend on, beside the training itself."""
+    """The state that the next steps of a watched run depend on, beside the training itself."""
 
     moments: tuple[list[tuple[str, int]], int, bool]
-    """What the finder of moments remembers."""
+    """The state of the finder of moments."""
 
 
 class RecordedTraining:

@@ -30,7 +30,7 @@ from transformer.tasks import completed
 DRAFT_SECONDS = 900.0
 """An untrained model that was not viewed for this long is forgotten."""
 CLOSING_SECONDS = 10.0
-"""So long at most a server that ends waits for the steps that its runs are in."""
+"""Longest wait of a server that is shut down for the current steps of its runs."""
 
 
 class Registry:
@@ -45,7 +45,7 @@ class Registry:
 
     def __init__(self, limits: Limits | None = None, library: Library | None = None) -> None:
         self.problem = ""
-        """What is wrong with the limits that the environment sets, in words: then they are the usual ones."""
+        """The mistake in the limits that the environment sets, in words: then the defaults hold."""
         try:
             self.limits = limits or Limits.from_environment()
         except InputError as error:
@@ -55,7 +55,7 @@ class Registry:
         self.library = library or Library(None)
         self.owners = Owners(lambda id_: self.library.owner(id_))
         self.returning = Returning()
-        """What visitors uploaded, for a reload."""
+        """Uploads of visitors, kept for a reload."""
         self.queue = Queue(self.limits.training)
         self._lock = threading.RLock()
         self._opening = threading.Lock()
@@ -254,7 +254,7 @@ class Registry:
             return found
 
     def glimpse(self, id_: str) -> RunFacts | None:
-        """What a list says of a run that has been started, without opening it."""
+        """The facts of a started run for a list, without opening it."""
         with self._lock:
             run = self._runs.get(id_)
         return self.library.glimpse(id_) if run is None else run.view

@@ -18,9 +18,9 @@ from transformer.tasks import Question, task_of
 LOOK_SECONDS = 0.5
 """The folder is looked at this often at most, however many pages ask."""
 STILL_SECONDS = 15.0
-"""A run whose folder has not changed for so long is not being trained."""
+"""Seconds without a change of its folder after which a run counts as not being trained."""
 SPEED_SECONDS = 10.0
-"""Steps a second are counted over about so long."""
+"""Approximate time over which steps a second are counted."""
 FREE_SECONDS = 1.0
 """This often at most the disk is asked whether the folder has been let go."""
 
@@ -115,7 +115,7 @@ class Remote:
         """Nothing of it is here but what was read."""
 
     def _now(self) -> RunView:
-        """What was read, with what only a reader can tell: whether it moves, and how fast."""
+        """The saved view, with what only its reader can see: whether the run moves, and how fast."""
         view, (at, step) = self._saved.view, self._counted
         goes_on = self._saved.state in (IDLE, QUEUED, TRAINING)
         if not goes_on or self._looked_at - self._moved_at > STILL_SECONDS:

@@ -66,9 +66,9 @@ class Run:
         self.questions = [self.task.question(word) for word in words or self.task.corpus.probes()]
         """The tracked words; changed by the thread alone."""
         self.own_data = own_data_of(config.train) if saved is None else saved.held
-        """What a user uploaded to it, held as long as the run is."""
+        """Uploads of the user, held as long as the run."""
         self.lease = lease or Lease()
-        """What it may take of a server, and when it was last viewed."""
+        """Its share of the server, and when it was last viewed."""
         self._weights = Weights() if saved is None else saved.weights
         self._published = Published(untrained(config, new_token()) if saved is None else saved.view)
 
@@ -96,7 +96,7 @@ class Run:
 
     @property
     def view(self) -> RunView:
-        """What may be known of the run now."""
+        """The present view of the run."""
         return self._published.view
 
     @property
@@ -178,7 +178,7 @@ class Run:
 
     @property
     def turns(self) -> Turns | None:
-        """How it takes turns with the other run of a race."""
+        """Its turns with the other run of a race."""
         return self._runner.turns
 
     # What is changed in it.
@@ -244,7 +244,7 @@ class Run:
         return self._runner.ask(obey)
 
     def rename(self, name: str) -> Future[None]:
-        """Call the run so; with an empty name it is told from others by its settings again.
+        """Name the run; with an empty name its settings distinguish it from others again.
 
         Raises:
             InputError: a name that is too long, or a run that has failed.

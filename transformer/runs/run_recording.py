@@ -1,4 +1,4 @@
-"""What is seen of a training while it goes on: which steps are looked at, and what is kept of them."""
+"""The recording of a run while it trains: the steps that are developed, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class RunRecording:
 
     @property
     def _kept_all(self) -> Weights | None:
-        """Where the weights of all steps are kept; None for a large model."""
+        """The store of the weights of all steps; None for a large model."""
         return None if self._large else self.weights
 
     def _developed(self) -> list[Recorded]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # torch comes with it
     from transformer.storage.archive import Archive
 
 CALM_SECONDS = 3.0
-"""So long no command has come before the machine is measured."""
+"""Seconds without a command before the machine is measured."""
 _EVENTS = {TRAINING: "start", FINISHED: "finish", STOPPED: "stop"}
 """States whose beginning is logged; a pause is none, and what follows one no new start."""
 
@@ -162,7 +162,7 @@ class Runner(threading.Thread):
 
     @property
     def view(self) -> RunView:
-        """What may be known of the run now."""
+        """The present view of the run."""
         return self._published.view
 
     def run(self) -> None:

@@ -39,7 +39,7 @@ KEPT_SECONDS = 1.0
 KEEPING_SHARE = 0.05
 """... and otherwise so old that the run's thread spends this share of its time on copies for it."""
 AGAIN_SECONDS = 5.0
-"""After so long it is tried again on a disk that refused."""
+"""Seconds until a disk that refused is tried again."""
 
 Training = tuple[Mapping[str, Array], Mapping[str, object]]
 """Arrays and facts of a training, as the run's thread packs them; facts are encoded as JSON."""
@@ -47,7 +47,7 @@ Training = tuple[Mapping[str, Array], Mapping[str, object]]
 
 @dataclass(frozen=True)
 class _Handed:
-    """What the folder is to hold."""
+    """The content of the folder."""
 
     view: RunView
     words: tuple[str, ...]
@@ -139,7 +139,7 @@ class Archive:
         return time.monotonic() >= self._due_at and not self._busy
 
     def hand(self, view: RunView, version: int, pack: Callable[[], Training] | None) -> None:
-        """What the folder is to hold from now on.
+        """Set the content of the folder from now on.
 
         Args:
             version: of this view.

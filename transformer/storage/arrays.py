@@ -16,7 +16,7 @@ from transformer.recording.records import replacement
 T = TypeVar("T")
 _FACTS = "facts"
 _UNREADABLE = (OSError, LookupError, ValueError, TypeError, AttributeError, MemoryError, RecursionError)
-"""What is raised by a file that is none of ours: some of its kinds of numbers are unknown to NumPy."""
+"""Errors raised by a foreign file: NumPy does not know some of its kinds of numbers."""
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -44,7 +44,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 
 def read_facts(path: Path) -> str:
-    """What a file says of its arrays, which are not read. Raises InputError."""
+    """The facts of a file, whose arrays are not read. Raises InputError."""
     return _read(path, lambda file: str(file.metadata()[_FACTS]))
 
 

@@ -41,7 +41,7 @@ MOST_BYTES = 48 * 10**6
 MOST_FACTS, MOST_NAMES = 4_000_000, 100_000
 """Bytes of what a run says of itself, and of the names of all files."""
 LARGER = 6
-"""So many times larger than the file its contents may be; those of a run are less than twice as large."""
+"""Largest ratio of the contents to the file; that of a run is less than 2."""
 _FIRST = (RUN, TRAINING)
 """In this order: the training is never the older of the two, so a run may train on while it is packed."""
 _FILES = (*_FIRST, METRICS, *TOKENIZERS, PAIRS, TOKENIZER, FRAMES)

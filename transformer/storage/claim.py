@@ -17,7 +17,7 @@ from transformer.storage.arrays import write_whole
 
 LOCK, WRITER = "run.lock", "writer.json"
 SILENT_SECONDS = 15.0
-"""Another machine's process is known by its writing alone: after so long without any it counts as gone."""
+"""Seconds without a write after which a process of another machine counts as gone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Claim:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process writes there now, as far as its note tells."""
+    """Whether a process writes there now, according to its note."""
     note = folder / WRITER
     try:
         writer = msgspec.json.decode(note.read_bytes(), type=Writer)

@@ -56,18 +56,18 @@ class RunFile(RunFacts):
 
     format: int = FORMAT
     kept: int = 0
-    """How many times the folder had been brought up to date: the higher, the newer."""
+    """Number of updates of the folder: the higher, the newer."""
     words: tuple[str, ...]
     """The tracked words, in order."""
 
 
 def facts_of(run: RunFacts) -> dict[str, Any]:
-    """What a view and `run.json` both say of a run."""
+    """The facts of a run that its view and `run.json` share."""
     return {one.name: getattr(run, one.name) for one in fields(RunFacts)}
 
 
 def run_file_of(view: RunView, words: tuple[str, ...], kept: int) -> RunFile:
-    """What is to be kept of a view beside its recording."""
+    """The part of a view that is kept beside its recording."""
     return RunFile(**facts_of(view), words=words, kept=kept)
 
 
@@ -105,7 +105,7 @@ def read_run_file(folder: Path) -> RunFile:
 
 
 def _of_now(said: dict[str, Any]) -> dict[str, Any]:
-    """What `run.json` of an earlier version says, without the settings and the task that went."""
+    """The facts of a `run.json` of an earlier version, without the settings and the task that went."""
     config = said["config"]
     train = config.get("train") if isinstance(config, dict) else None
     if isinstance(train, dict):

@@ -35,7 +35,7 @@ LOOK_SECONDS = 1.0
 ROOM = 200_000_000
 """Bytes of the disk that are left to the runs that train."""
 OPENING, OPENING_SECONDS = ".opening-", 3600.0
-"""Where a file is unpacked, and after how long that has surely ended."""
+"""Prefix of the folder in which a file is unpacked, and seconds after which that has surely ended."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class Library:
             return self.folder / self._names.get(id_, id_)
 
     def glimpse(self, id_: str) -> RunFile | None:
-        """What a list says of a kept run, without its recording; None where there is none that can be read.
+        """The facts of a kept run for a list, without its recording; None where none can be read.
 
-        Nobody moves it if no process writes there: then it is paused.
+        A run whose folder no process writes is paused.
         """
         folder = self.folder_of(id_)
         try:
@@ -187,7 +187,7 @@ class Library:
     # The limit of the disk.
 
     def nbytes(self) -> int:
-        """What all runs take on the disk."""
+        """Bytes of all runs on the disk."""
         return sum(_size(folder) for folder in self._folders())
 
     def make_room(self, most_bytes: int, at_hand: Mapping[str, AtHand]) -> None:

@@ -1,4 +1,4 @@
-"""What a user uploaded, pairs and a tokenizer: in a run's folder, and for a reload."""
+"""The user's own pairs and tokenizer: in a run's folder, and for a reload."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from transformer.tasks.pairs.tsv import from_tsv, to_tsv
 
 PAIRS, TOKENIZER = "pairs.tsv", "tokenizer.json"
 RELOAD_BYTES, RELOAD_SECONDS = 64_000_000, 3_600.0
-"""What is held for visitors to come back to after a reload: so many bytes in all, and for so long."""
+"""Limits of the uploads that are held for a reload: bytes in all, and seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnData:
-    """What one user uploaded. It stays on the server as long as this object exists."""
+    """The uploads of one user. They stay on the server as long as this object exists."""
 
     pairs: OwnPairs | None = None
     tokenizer: TokenizerFile | None = None
@@ -38,7 +38,7 @@ class OwnData:
 
 
 def own_data_of(config: TrainConfig) -> OwnData:
-    """What a configuration names by digest.
+    """The data that a configuration names by digest.
 
     Raises:
         InputError: it is not on this server any more.
@@ -70,7 +70,7 @@ class Returning:
         return name
 
     def get(self, name: str) -> OwnData | None:
-        """What has this name; None where it is no longer here."""
+        """The data of this name; None where they are no longer here."""
         with self._lock:
             self._forget()
             held, _ = self._held.get(name, (None, 0.0))

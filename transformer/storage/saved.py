@@ -48,15 +48,15 @@ class Saved:
     """The tracked words, in order."""
     weights: Weights
     kept: int
-    """How many times the folder had been brought up to date."""
+    """Number of updates of the folder."""
     state: str
     """As it was written; a view without a writer is paused."""
     can_go_on: bool
     """Whether the folder holds what the next training step needs."""
     damage: str
-    """What is wrong with it, in words; empty where it is not there, or whole."""
+    """The damage, in words; empty where the file is missing or whole."""
     held: OwnData
-    """What a user uploaded; the run's task can be made for as long as this is held."""
+    """Uploads of the user; the run's task can be made as long as this object exists."""
 
 
 class Reader:
@@ -116,7 +116,7 @@ class Reader:
         )
 
     def _read_frames(self, run: RunFile, metrics: Metrics) -> Frames:
-        """What was recorded up to the run's step, of its words; the file may go on, or hold less."""
+        """The recording of the run's words up to its step; the file may go on, or hold less."""
         path = self.folder / FRAMES
         if path.is_file():
             if self._last is not None and not stands(path, self._last):
@@ -165,7 +165,7 @@ def read_run(folder: Path) -> Saved:
 
 
 def _newest(folder: Path) -> tuple[RunFile, str]:
-    """What `run.json` says, or the training where the process ended between the two.
+    """The facts of `run.json`, or of the training where the process ended between the two.
 
     Returns:
         It, and what is wrong with the training: then the run can be looked at and not go on.
@@ -186,7 +186,7 @@ def _newest(folder: Path) -> tuple[RunFile, str]:
 
 
 def read_training_facts(folder: Path, types: dict[str, Any]) -> dict[str, Any]:
-    """What the saved training says beside its arrays, each part as its type.
+    """The facts of the saved training beside its arrays, each part as its type.
 
     Raises:
         InputError: it is damaged, or of other types.
@@ -203,7 +203,7 @@ def read_training_facts(folder: Path, types: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_of(record: Recorded, run: RunFile) -> Recorded | None:
-    """What of it is of the past that is kept: a process that was killed may have recorded more."""
+    """A record up to the run's step: a process that was killed may have recorded more."""
     if isinstance(record, Chunk) and record.word.text not in run.words:
         return None
     return up_to(record, run.step)

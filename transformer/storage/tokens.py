@@ -17,7 +17,7 @@ def new_token() -> str:
 
 
 def digest_of(token: str) -> str:
-    """What is kept of a token: enough to know it again, and not to make it."""
+    """The digest of a token, which is kept: it identifies the token and does not reveal it."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

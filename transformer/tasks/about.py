@@ -1,4 +1,4 @@
-"""What the tasks are called, and what they are, wherever they are shown."""
+"""Names and descriptions of the tasks, wherever they are shown."""
 
 from __future__ import annotations
 

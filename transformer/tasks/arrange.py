@@ -1,4 +1,4 @@
-"""How a question and its answer are laid out as tokens, for each topology."""
+"""The layout of a question and its answer as tokens, for each topology."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is learned, as text: a corpus has examples to train on, examples kept from training, and answers."""
+"""The text that is learned: examples to train on, examples kept from training, and answers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Corpus:
         raise NotImplementedError
 
     def everyday(self) -> Sequence[str]:
-        """What a user would ask first, where that is not what training draws; often nothing."""
+        """Everyday examples, where training does not draw such; often none."""
         return ()
 
     def read(self, text: str) -> str:

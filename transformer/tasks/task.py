@@ -26,7 +26,7 @@ _FINITE = 50_021
 
 @dataclass(frozen=True)
 class Question:
-    """What a user asked, with what is true about it."""
+    """A word that a user asked, with the facts about it."""
 
     text: str
     answer: str | None
@@ -40,7 +40,7 @@ class Question:
 
 
 class Task:
-    """What is learned. Pure: the same arguments give the same examples, and nothing is drawn globally.
+    """A task. Pure: the same arguments give the same examples, and nothing is drawn globally.
 
     Args:
         corpus: the examples as text.
@@ -82,7 +82,7 @@ class Task:
 
     @cached_property
     def aim(self) -> str:
-        """Which score tells that a head has found what to read: mirror, gold, or focus without alignment."""
+        """The score of a head that has found what to read: mirror, gold, or focus without alignment."""
         if self.name == "reverse":
             return "mirror"
         return "focus" if self._held_out[0].links is None else "gold"

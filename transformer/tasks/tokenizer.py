@@ -82,7 +82,7 @@ class TextTokenizer:
         return self._pieces([self._tokens[i] for i in ids])
 
     def text(self, ids: Sequence[int]) -> tuple[str, bool]:
-        """What stands before the first [EOS], and whether there is one. Other special tokens are shown."""
+        """The text before the first [EOS], and whether there is one. Other special tokens are shown."""
         rows = list(ids)
         ended = self.eos_id in rows
         return "".join(self.pieces(rows[: rows.index(self.eos_id)] if ended else rows)), ended

@@ -1,4 +1,4 @@
-"""How much of a task's held-out examples its tokens do not know, and which tokens know more."""
+"""The share of held-out examples with unknown tokens, and the kinds of tokens that know more."""
 
 from __future__ import annotations
 

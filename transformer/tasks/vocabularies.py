@@ -1,4 +1,4 @@
-"""Which tokens a run has: the tokenizers of both sides, from its settings and its own data."""
+"""The tokenizers of both sides of a run, from its settings and its own data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How one side of a task is written: what its units are, and how units become text again."""
+"""The writing of one side of a task: its units, and how units become text again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Writing:
     unit: str = WORDS
     """Regular expression of one unit, for Python and the `tokenizers` package alike."""
     between: str = " "
-    """What stands between two units, where no rule of spelling says otherwise."""
+    """The text between two units, where no rule of spelling says otherwise."""
     lower: bool = True
     """Whether capitals are of no account."""
     spaced: str = ""
@@ -53,7 +53,7 @@ class Writing:
 
     @property
     def named(self) -> str:
-        """What its units are called, as text on the page."""
+        """The name of its units, as text on the page."""
         return "characters" if self.unit == CHARACTERS else "words"
 
     @cached_property

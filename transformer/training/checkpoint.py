@@ -22,7 +22,7 @@ MODEL, OPTIMIZER, DROPOUT = "model/", "optimizer/", "dropout"
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a training has come: all of its state that is no array."""
+    """The progress of a training: all of its state that is no array."""
 
     step: int
     stretch: SchedulePhase
@@ -31,7 +31,7 @@ class Progress:
     interventions: list[tuple[int, str, Any]]
     """The log of what a user changed."""
     in_force: Interventions
-    """What is taken away from the model now."""
+    """The present interventions."""
 
 
 def packed(state: TrainState) -> tuple[dict[str, Array], Progress]:

@@ -1,4 +1,4 @@
-"""Which device a run trains on, and a clear refusal where it is not there."""
+"""The device of a run, and a clear refusal if it is not available."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Distributed:
     """From 0 up; process 0 leads."""
     n_processes: int
     device: torch.device
-    """Where this process has its copy of the model."""
+    """The device of this process."""
 
     @classmethod
     def join(
@@ -72,8 +72,8 @@ class Distributed:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """This process's rows of a batch, as wide as the whole.
 
-        The rest of an epoch may have fewer rows than there are processes. Who gets none reads the first
-        along, without labels, because all must take part in every step.
+        The rest of an epoch may have fewer rows than there are processes. A process that gets none reads the
+        first along, without labels, because all must take part in every step.
         """
         if self.rank >= len(src):
             return src[:1], tgt_in[:1], torch.full_like(labels[:1], pad_id)

@@ -1,4 +1,4 @@
-"""How well the model does on words that training never sees; translations also by BLEU and chrF."""
+"""Evaluation of a model on held-out examples; of translations also by BLEU and chrF."""
 
 from __future__ import annotations
 

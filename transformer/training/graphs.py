@@ -1,4 +1,4 @@
-"""Replaying a whole training step as one CUDA graph: the GPU is told once what it then does again and again.
+"""Replaying a whole training step as one CUDA graph: the GPU receives once what it then repeats.
 
 A step of a small model is some hundred kernels of a few microseconds each; telling the GPU about each takes
 longer than the work (NVIDIA, "Getting Started with CUDA Graphs", 2019).
@@ -26,7 +26,7 @@ MOST = 8
 @dataclass
 class _Captured:
     inputs: tuple[Tensor, ...]
-    """Where a replay reads its batch."""
+    """The tensors from which a replay reads its batch."""
     replay: Replay
 
 

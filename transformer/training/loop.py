@@ -31,7 +31,7 @@ class NotFinite(ArithmeticError):
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What one step has to say."""
+    """The report of one step."""
 
     step: int
     learning_rate: float

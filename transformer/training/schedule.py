@@ -13,7 +13,7 @@ class SchedulePhase:
     first: int
     """Step before the first one of this stretch."""
     steps: int
-    """How many steps are planned."""
+    """Number of planned steps."""
     peak: float
     """Highest learning rate."""
     warmup: int

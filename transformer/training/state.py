@@ -32,7 +32,7 @@ class TrainState:
     task: Task
     model: Transformer
     learner: nn.Module
-    """What the steps see: the model itself, or its wrapper where the training is spread."""
+    """The module that the steps call: the model itself, or its wrapper in distributed training."""
     optimizer: torch.optim.Optimizer
     dropout: torch.Generator
     stretch: SchedulePhase
@@ -44,11 +44,11 @@ class TrainState:
     unread: list[tuple[Tensor, float]] = field(default_factory=list)
     """Of each step since the last reading: its numbers, still on the device, and its learning rate."""
     graphs: Graphs | None = None
-    """Steps as CUDA graphs, where the configuration wants them; None: eager steps, kernel by kernel."""
+    """Steps as CUDA graphs, where the configuration asks for them; None: eager steps, kernel by kernel."""
     distributed: Distributed | None = None
     """The place of this process among those that train the model together; None: it trains alone."""
     interventions: list[tuple[int, str, Any]] = field(default_factory=list)
-    """What a user changed in mid-run: (after which step, what, new value)."""
+    """Changes in mid-run: (after which step, what, new value)."""
 
     @classmethod
     def begin(cls, config: RunConfig, distributed: Distributed | None = None) -> TrainState:
@@ -117,7 +117,7 @@ class TrainState:
 
     @property
     def decoding(self) -> Decoding:
-        """How outputs are looked for."""
+        """The decoding of free-running outputs."""
         return Decoding.of(self.config.train)
 
     @property

@@ -1,4 +1,4 @@
-"""How the attentions of any model are shown: grouped by the names of their modules, with tokens."""
+"""The attentions of any model as they are shown: grouped by the names of their modules, with tokens."""
 
 from __future__ import annotations
 

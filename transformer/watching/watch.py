@@ -47,9 +47,9 @@ LOG = logging.getLogger("headlight.watch")
 CREDIT_SECONDS = 0.15
 """Spent on the first steps, whatever their share of the time is: most happens there."""
 WRITING = 3
-"""The folder is written so seldom that this takes one in so many parts of the share."""
+"""Writing the folder may take 1/WRITING of the share."""
 SPARSER = 64
-"""A step is due if the last recorded one is further back than one in so many of all steps up to here."""
+"""A step is due if more than 1/SPARSER of all steps so far have passed since the last recorded one."""
 MEASURED = 16
 """The same for the scores of heads, which cost more to keep than maps."""
 MOST_BYTES = 16 * 2**20
@@ -58,9 +58,9 @@ MOST_FOLDERS = 1_000
 MOST_HEADS = 64
 """Of one attention."""
 TRIES = 3
-"""So often a model that could not be observed is looked at again, at the next steps."""
+"""Number of further steps at which a model that could not be observed is tried again."""
 DENSE_ROWS, SPARSE_ROWS = 900_000, 1_000
-"""So many steps have their numbers; then one in so many."""
+"""Number of steps that all have their numbers; after them, one in how many has."""
 RESERVED = ("step", "loss", "seconds")
 
 Named = Mapping[str, Mapping[str, Array]]
@@ -102,12 +102,12 @@ class Watch:
         share: float = 0.03,
     ) -> None:
         self.problem = ""
-        """What could not be recorded, in words; empty where nothing is missing."""
+        """The part that could not be recorded, in words; empty where nothing is missing."""
         self.folder: Path | None = None
-        """Where the run is kept; None where it cannot be."""
+        """The folder of the run; None where it cannot be written."""
         self._in_loop = 0.0  # seconds spent on watching since the loop began, by its thread
         self.last_step = -1
-        """The newest step that was told of; -1 before there is one."""
+        """The newest step that `step` was called with; -1 before there is one."""
         self._model, self._inputs, self._attention = unwrapped(model), inputs, attention
         self._sites = (sites,) if isinstance(sites, str) else sites
         self._share, self._tokens, self._out = share, tokens or {}, Path(out)

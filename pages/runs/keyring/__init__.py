@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.shared.session import DRAFTS, heard, session
+from pages.shared.session import DRAFTS, sent_value, session
 from pages.stream.files import loading
 from transformer.runs.registry import REGISTRY
 from transformer.storage.own_data import OwnData
 
 _KEY = "keyring"
 MOST = 50
-"""Runs that a browser tells of; a visitor can send any number."""
+"""Most runs that a browser may send; a visitor can send any number."""
 
 _component = st.components.v2.component(_KEY, js=loading("keyring"))
 
@@ -61,7 +61,7 @@ def _draft() -> tuple[str, str] | None:
 
 def _found() -> None:
     session.keys_told = True
-    match heard(_KEY, "found"):
+    match sent_value(_KEY, "found"):
         case [list(runs), str(name), *draft]:
             match draft:
                 case [[str(id_), str(token)]] if REGISTRY.glimpse(id_) is not None:

@@ -8,7 +8,7 @@ import pytest
 import streamlit as st
 
 from pages.controls.holding import holding
-from pages.shared.session import ask, heard, session, take
+from pages.shared.session import ask, sent_value, session, take
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +62,6 @@ def test_what_is_asked_stays_asked_where_the_script_is_broken_off_before_it_was_
 
 def test_a_message_of_a_page_that_has_been_left_says_nothing(state):
     state["player"] = SimpleNamespace(chosen={"step": 3})
-    assert heard("player", "chosen") == {"step": 3}
-    assert heard("player", "cell") is None
-    assert heard("left", "chosen") is None
+    assert sent_value("player", "chosen") == {"step": 3}
+    assert sent_value("player", "cell") is None
+    assert sent_value("left", "chosen") is None

@@ -1,4 +1,4 @@
-"""A corpus without end, whose sentences are told by the rules of a grammar."""
+"""An endless corpus of sentences that the rules of a grammar make."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Drawing(Telling):
 
 
 class Hearing(Drawing):
-    """Chooses by chance, and hears what every option would have said."""
+    """Chooses at random, and notes the text of every option."""
 
     def __init__(self, src: Writing, chance: random.Random) -> None:
         super().__init__(src, chance)

@@ -1,4 +1,4 @@
-"""What is kept of the pairs that were read, so that a small model can learn them in minutes."""
+"""Caps on the pairs that were read, so that a small model can learn them in minutes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ENOUGH, LEAST_SHARE = 2_000, 0.4
 MOST_PAIRS = 5_000
 COUNT = Whole(1, 1_000_000)
 LETTERS_OF_A_WORD = 5
-"""So many characters are as long as a word, where a side is read in characters."""
+"""Length of a word in characters, for a side that is read in characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Caps(Settings):
-    """Which pairs are kept, and how they are spelled."""
+    """Rules by which pairs are kept, and their spelling."""
 
     swap: bool = False
     """Learn from the second side to the first."""

@@ -1,4 +1,4 @@
-"""How the lines of a file give pairs, told by what stands in them and not by the file's name."""
+"""The layout of a file of pairs, inferred from its lines and not from the file's name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Sides = tuple[str, str]
 MAX_LINE = 20_000
 """Characters of a line; a longer one is not looked into."""
 SAMPLE = 1_000
-"""Lines by which the layout is told."""
+"""Lines from which the layout is inferred."""
 READABLE = 0.75
 """Share of the lines that must have the form of the file."""
 SEPARATORS = {"\t": "TSV", ",": "CSV", ";": "CSV with semicolons"}
@@ -23,7 +23,7 @@ SEPARATORS = {"\t": "TSV", ",": "CSV", ";": "CSV with semicolons"}
 
 @dataclass(frozen=True)
 class Layout:
-    """What the lines of a file are."""
+    """The layout of the lines of a file."""
 
     format: str
     """As text on the page."""

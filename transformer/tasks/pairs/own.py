@@ -128,7 +128,7 @@ class OwnPairs(Corpus):
 
 
 def written(writing: Writing) -> str:
-    """What tells the writing of one side from others, beside the caps: a unit, or the signs set apart."""
+    """What identifies the writing of a side, beside the caps: a unit, or the signs set apart."""
     return writing.spaced if writing.unit == WORDS else writing.unit
 
 

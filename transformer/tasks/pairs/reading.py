@@ -23,12 +23,12 @@ AGAIN = "a repeated pair"
 
 @dataclass(frozen=True)
 class Reading:
-    """What was found in the files. Another target for the same source is a pair like any other."""
+    """The pairs of the files. Another target for the same source is a pair like any other."""
 
     pairs: tuple[Sides, ...]
     """Sentences and their translations, in the order of the file, spelled as there but for spaces."""
     format: str
-    """What the files turned out to be, as text on the page."""
+    """The format of the files, as text on the page."""
     skipped: tuple[tuple[str, int], ...] = ()
     """Why lines gave no pair, and how many; the most frequent reason first."""
 

@@ -1,4 +1,4 @@
-"""What is one token of the user's own pairs, a word or a character: by what is measured on them."""
+"""The unit of the user's own pairs, word or character, chosen by what is measured on them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from transformer.tasks.writing import BETWEEN_SPACES, CHARACTERS, Writing
 MOST_UNKNOWN = 0.1
 """Share of the held-out tokens that may be unknown; with more of them too few pairs can come out right."""
 ONE_IN = 10
-"""Of the sources, so many is one held out."""
+"""One in so many sources is held out."""
 LOOKED_AT = 20_000
-"""Texts of a large file by which the form of a side is told."""
+"""Texts of a large file from which the form of a side is inferred."""
 _LETTER = re.compile(r"[^\W_]")
 
 
