@@ -26,20 +26,20 @@ DRAFTS = ("draft", "left_draft", "right_draft")
 class Entry(Generic[Value]):
     """An entry of Streamlit's session state, under the name of the attribute."""
 
-    def __init__(self, default: Value | None = None, *, first: Callable[[], Value] | None = None) -> None:
+    def __init__(self, default: Value | Callable[[], Value] | None = None) -> None:
         """
         Args:
-            default: what it says as long as nothing is written.
-            first: makes what is written when it is read for the first time.
+            default: the value as long as none is written, or a function that makes one to be written at the
+                first reading.
         """
-        self._default, self._first = default, first
+        self._default = default
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
     def __get__(self, session: Session, owner: type) -> Value:
-        if self._first is not None and self._name not in st.session_state:
-            st.session_state[self._name] = self._first()
+        if callable(self._default) and self._name not in st.session_state:
+            st.session_state[self._name] = self._default()
         return st.session_state.get(self._name, self._default)
 
     def __set__(self, session: Session, value: Value) -> None:
@@ -131,17 +131,17 @@ class Session:
     """Id of the right run of the race, whose left run is the one that is looked at."""
     prepared = Entry[str | None]()
     """Name of the prepared race that was chosen last."""
-    clock = Entry(first=lambda: "seconds" if st.query_params.get("clock") == "seconds" else "steps")
+    clock = Entry(lambda: "seconds" if st.query_params.get("clock") == "seconds" else "steps")
     """The axis on which the runs of a race are compared: steps or seconds."""
     lost_run = Entry(False)
     """Whether the run that the link names is gone."""
-    known_runs = Entry[list[str]](first=list)
+    known_runs = Entry[list[str]](list)
     """Ids of runs that were opened, or beside which some were started; the oldest first."""
     beside = Entry[str | None]()
     """Earlier runs that the link shows too, as it names them."""
-    visitor = Entry[Visitor](first=Visitor)
+    visitor = Entry[Visitor](Visitor)
     """This session, whose runs are counted together."""
-    tokens = Entry[dict[str, str]](first=dict)
+    tokens = Entry[dict[str, str]](dict)
     """Id to token of the runs that this session may command; the oldest first."""
     keys_told = Entry(False)
     """Whether the browser has sent what it keeps."""
@@ -151,15 +151,15 @@ class Session:
     """The name under which the browser finds them again."""
 
     # Stories
-    cast = Entry[dict[str, str]](first=dict)
+    cast = Entry[dict[str, str]](dict)
     """Name to id of the runs of the current story."""
     own_story = Entry("")
     """The file of the visitor's own story."""
 
     # What is looked at
-    at_step = Entry[int | None](first=_step_of_link)
+    at_step = Entry[int | None](_step_of_link)
     """The step on the screen; None where it follows the run."""
-    follow = Entry(first=lambda: "step" not in st.query_params)
+    follow = Entry(lambda: "step" not in st.query_params)
     """Whether it stands where the run's owner stands, if that is another visitor."""
     playing = Entry(False)
     """Whether a film is played, so that the step changes by itself."""
@@ -172,17 +172,17 @@ class Session:
     """Kind of attention."""
     kind_chosen = Entry(False)
     """Whether it was chosen; otherwise each page opens on its own."""
-    pinned = Entry[tuple[str, int] | None](first=_head_of_link)
+    pinned = Entry[tuple[str, int] | None](_head_of_link)
     """(site, head) that was clicked to be kept large, here or in the link; the run may not have it."""
     outline = Entry(False)
     """Whether the cells that matter are outlined in the large map."""
-    box = Entry[Place | None](first=Place.of_link)
+    box = Entry[Place | None](Place.of_link)
     """The open box of the picture of the model."""
     goes_inside = Entry(False)
     """Whether a head was clicked on another page that is to be seen there."""
-    arranged = Entry[dict[str, str]](first=dict)
+    arranged = Entry[dict[str, str]](dict)
     """Parts that are arranged there in another way than the model was trained."""
-    on_screen = Entry[OnScreen](first=OnScreen)
+    on_screen = Entry[OnScreen](OnScreen)
     """All of this as it was last drawn."""
     heard = Entry(0)
     """Number of the newest choice that the player has sent."""
@@ -190,7 +190,7 @@ class Session:
     """Whether the whole page is to be drawn again: a message to a part of it changes the rest."""
 
     # What is asked for, and why it could not be done
-    asked = Entry[dict[str, Any]](first=dict)
+    asked = Entry[dict[str, Any]](dict)
     """Requests of callbacks that no page has carried out yet, the newest last: see `ask` and `take`."""
     masks_wanted = Entry[tuple[str | None, dict[str, bool]]]((None, {}))
     """(run, masks) as the switches show them before the run has obeyed."""
