@@ -108,6 +108,7 @@ def test_identical_settings_differ_by_exactly_zero_at_every_step(watch):
 def test_the_difference_is_right_minus_left_and_other_axes_have_none_but_a_sentence(watch):
     start(watch)
     watch.click("run_stop")
+    expect(watch.page.locator(".st-key-time_badge")).to_have_text("newest step")
     watch.choose("kind", "decoder")
     watch.page.locator(".st-key-race_head select").select_option(index=1)
     watch.until(
