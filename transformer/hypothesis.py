@@ -1,4 +1,4 @@
-"""One beam of a beam search after one of its tokens: data alone, without torch."""
+"""The hypotheses of a beam search as plain data, without torch."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ class Hypothesis:
     """A node of the tree of a beam search."""
 
     step: int
-    """Tokens so far."""
+    """Number of tokens so far."""
     parent: int | None
     """The node that it continues; None at the first token."""
     token: int
     """Id of its newest token."""
     log_probability: float
-    """Of that token after those before it."""
+    """Of that token, given those before it."""
     total: float
-    """Of all its tokens so far."""
+    """Sum of the log-probabilities of all its tokens so far."""
     score: float
-    """What it would have as an answer: the total, divided by the penalty for its length."""
+    """Its score as an answer: the total, divided by the penalty for its length."""
     rank: int
     """Its place in the beam at this step; 1 is the likeliest."""
     ended: bool
     """Whether its newest token is [EOS]."""
     fate: str
-    """chosen: part of the answer; finished: it ended, but is not the answer; pruned: all that came of it fell
-    out of the beam; kept: something of it ended, or was open to the last."""
+    """chosen: on the path to the answer; finished: ended with [EOS], but is not the answer; pruned: it and
+    all its continuations left the beam; kept: a continuation ended, or was open when the search stopped."""

@@ -1,4 +1,4 @@
-"""Uploaded pairs: how many were read and are kept, and on to training."""
+"""The report on uploaded pairs: how many were read and kept, and a button that trains on them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from transformer.tasks.pairs.store import keep
 
 
 def pairs_report(upload: Upload | None, refusal: str) -> None:
-    """Draw the report; the pairs that it ends with are those of the task from then on.
+    """Draw the report, and make its pairs those of the task.
 
     Args:
-        upload: what was read last.
-        refusal: why what came after it could not be used.
+        upload: the last upload that was read, if there is one.
+        refusal: why a later upload could not be used; empty where none was refused.
     """
     if refusal:
         refuse(refusal)
@@ -58,9 +58,9 @@ def pairs_report(upload: Upload | None, refusal: str) -> None:
 
 
 def go_to_watch() -> None:
-    """Leave for Watch if that was asked for; call it before any widget is drawn."""
+    """Switch to the page Watch if that was asked for; call it before any widget is drawn."""
     if st.session_state.pop("pairs_to_watch", False):
-        # Widgets of this page are bound to the link: it can be replaced, but not emptied.
+        # Widgets of this page are bound to the link's parameters: these can be replaced, but not emptied.
         st.switch_page("train.py", query_params={})
 
 
@@ -104,8 +104,8 @@ def _counted(upload: Upload | None, own: OwnPairs | None) -> str:
 
 
 def _to_training() -> None:
-    """Start with the task "pairs", and with the settings that fit it where they are not there already."""
-    if st.session_state.get("topology") == "encoder-only":  # it writes as many words as it reads
+    """Callback: select the task "pairs" with settings that fit it, and ask for a run."""
+    if st.session_state.get("topology") == "encoder-only":  # writes as many tokens as it reads
         st.session_state.update(recipe=OWN, topology="encoder-decoder")
         reset()
     if st.session_state.get("task") != "pairs":

@@ -1,4 +1,4 @@
-"""Text that a user typed or a file contains, shown as it is: Streamlit's Markdown finds no markup in it."""
+"""Text of users and files, escaped so that Streamlit's Markdown shows it literally."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$:<>&@=])")
 
 
 def plain(text: str) -> str:
-    """The same text for Markdown: no emphasis, link, picture, formula, colour, icon or HTML comes of it."""
+    """Escape a text: Markdown then shows no emphasis, link, picture, formula, colour, icon or HTML."""
     return _PUNCTUATION.sub(r"\\\1", text)
 
 
 def refuse(message: object) -> None:
-    """Say why something cannot be used; the message may quote what was typed."""
+    """Show an error message, which may quote what was typed."""
     st.error(plain(str(message)), width="stretch")
 
 
 def refuse_in(place: DeltaGenerator, message: str) -> None:
-    """Say it in a place of the page, or empty the place where there is nothing to say."""
+    """Show the message as an error in this place of the page; an empty one clears the place."""
     with place:
         if message:
             refuse(message)

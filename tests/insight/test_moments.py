@@ -64,14 +64,14 @@ def test_a_head_that_is_there_when_first_seen_has_not_turned_until_it_lets_go():
 
 def test_a_mark_of_accuracy_stands_at_its_own_step_and_is_found_once():
     moments = Moments()
-    assert moments.accuracy(25, {}) == ()
-    assert moments.accuracy(51, {"0.5": 50}) == (Moment(50, "accuracy", "50% of the held-out words right"),)
+    assert moments.accuracy({}) == ()
+    assert moments.accuracy({"0.5": 50}) == (Moment(50, "accuracy", "50% of the held-out words right"),)
     assert Moment(50, "accuracy", "50 % of the held-out words right") in moments.found  # as old runs have it
-    assert moments.accuracy(75, {"0.5": 50, "0.9": 75, "0.99": 75}) == (
+    assert moments.accuracy({"0.5": 50, "0.9": 75, "0.99": 75}) == (
         Moment(75, "accuracy", "90% of the held-out words right"),
         Moment(75, "accuracy", "99% of the held-out words right"),
     )
-    assert moments.accuracy(76, {"0.5": 50, "0.9": 75, "0.99": 75}) == ()
+    assert moments.accuracy({"0.5": 50, "0.9": 75, "0.99": 75}) == ()
     assert len(moments.found) == 3
 
 
@@ -90,7 +90,7 @@ def test_everything_found_stands_in_order_of_step_and_what_a_reader_holds_never_
     moments.heads(60, {FIRST: np.array([0.9])})
     held = moments.found
     moments.intervention(70, "learning rate 0.001")
-    moments.accuracy(70, {"0.5": 50})
+    moments.accuracy({"0.5": 50})
     assert [(moment.step, moment.kind) for moment in moments.found] == [
         (50, "accuracy"),
         (60, "turned"),

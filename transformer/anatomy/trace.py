@@ -25,12 +25,12 @@ from transformer.recording.words import answered, expected_tokens
 from transformer.tasks import Question, task_of
 
 Heard = dict[str, list[tuple[tuple[Any, ...], Tensor]]]
-"""Name of a module to its calls: the arguments and the result of each."""
+"""Name of a module to its forward calls, each as (inputs, output)."""
 
 
 @contextmanager
 def _listen(model: nn.Module) -> Iterator[Heard]:
-    """Keep what goes into and comes out of every module while this lasts."""
+    """Record the inputs and the output of every forward call of every module inside the context."""
     heard: Heard = {}
 
     def keep(name: str) -> Any:
@@ -48,12 +48,12 @@ def _listen(model: nn.Module) -> Iterator[Heard]:
 
 
 def _array(tensor: Tensor) -> Array:
-    """The first sequence of a batch, as an array of its own."""
+    """The first sequence of a batch, copied into an array."""
     return tensor[0].detach().float().numpy().copy()
 
 
 def _residual(module: str, heard: Heard) -> dict[str, Any]:
-    """What every part of a layer has, by the fields of `ResidualPass`."""
+    """The fields of `ResidualPass`, which attention and feed-forward share."""
     residual = f"{module.removesuffix('_attention')}_residual"
     (((reads, *_), output),) = heard[module]
     (((stream, *_), after),) = heard[residual]
@@ -77,13 +77,13 @@ def _feed_forward(layer: str, heard: Heard) -> FeedForwardPass:
 
 
 def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
-    """Both stacks, or the one there is, in the order of the forward pass."""
+    """The pass through each stack of the model, in the order of the forward pass."""
     config = model.config
     layers = {"encoder": model.encoder, "decoder": model.decoder}
     found: dict[str, StackPass] = {}
     for stack in (name for name in layers if len(layers[name])):
         table = "src_embedding" if stack == "encoder" else "tgt_embedding"
-        shared = table not in heard  # one table: its second call is the decoder's
+        shared = table not in heard  # of one shared table the last call is the decoder's
         _, embedded = heard["src_embedding" if shared else table][-1 if shared else 0]
         (entered,), _ = heard["embedding_dropout"][len(found)]
         n = entered.size(1)
@@ -108,7 +108,7 @@ def _stacks(model: Transformer, heard: Heard) -> dict[str, StackPass]:
 def _written_after(
     model: Transformer, attentions: Mapping[str, AttentionPass], stacks: Mapping[str, StackPass]
 ) -> dict[str, Array]:
-    """The logit lens: by box of the stack that writes, (T, V) probabilities if the model ended behind it."""
+    """The logit lens: by box of the stack that writes, (T, V) probabilities if the model ended there."""
     name = "decoder" if "decoder" in stacks else "encoder"
     streams = {f"{name}.embedding": stacks[name].entered}
     streams |= {site: part.after for site, part in attentions.items() if site.startswith(name)}
@@ -121,23 +121,23 @@ def _written_after(
 
 
 def trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...] = ()) -> ForwardTrace:
-    """Send a word through the model of a snapshot, with the right answer as the decoder's input.
+    """Run a word through the model of a snapshot, teacher-forced.
 
-    Where that is not known, the model's own answer is used. Interventions of that step apply here too.
+    If the right answer is not known, the model reads its own output. The snapshot's interventions apply.
 
     Args:
-        config: of the run, completed with what the task needs.
+        config: the run's, completed with what the task needs.
         beside: other words of the same batch; if one is longer, the word is padded with [PAD].
 
     Raises:
-        InputError: a word that cannot be asked, or weights that are not those of such a model.
+        InputError: the word cannot be asked, the weights do not fit the model, or the run has diverged.
     """
-    key = "trace", config, weakref.ref(snapshot), word, beside  # a snapshot holds all weights of its run
+    key = "trace", config, weakref.ref(snapshot), word, beside  # weak: it keeps all weights of its run
     return QUESTIONS.get(key, lambda: _trace(config, snapshot, word, beside), nbytes_of)
 
 
 def _trace(config: RunConfig, snapshot: Snapshot, word: str, beside: tuple[str, ...]) -> ForwardTrace:
-    # Making a model takes as long as its forward pass, and a film asks for one pass after the other.
+    # Building a model takes as long as its forward pass, and a film traces one step after another.
     model, lock = QUESTIONS.get(
         ("traced", config.model),
         lambda: (Transformer(config.model), threading.Lock()),

@@ -12,22 +12,22 @@ from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Array, badge
 
 TURNED, ACCURACY, DROP, INTERVENTION = "turned", "accuracy", "drop", "intervention"
 
-LEVEL = 10
-"""The level of the loss is the median of this many steps: one bad batch does not move it."""
-SPAN = 40
-"""The newest level is compared with that at the other end of this many steps."""
+LEVEL_STEPS = 10
+"""Steps whose median is the level of the loss: one bad batch does not move it."""
+DROP_STEPS = 40
+"""Steps over which a drop is measured, from the level at their beginning to that at their end."""
 DROP_SHARE = 0.35
-"""The loss drops when its level falls by this share ..."""
+"""Least fall that counts as a drop, as a share of the earlier level."""
 LEAST_DROP = 0.5
-"""... and by at least this much: halving a loss near zero does not count."""
-ONE_FALL = DROP_SHARE / 2
-"""A fall goes on, and is not found again, until its share is back under this."""
+"""Least absolute fall: halving a loss near zero does not count."""
+DROP_ENDS_SHARE = DROP_SHARE / 2
+"""A drop lasts, and is not found again, until the fall is below this share of the earlier level."""
 BETWEEN_DROPS = 25
-"""Steps from one drop to the next, at least."""
+"""Least number of steps from one drop to the next."""
 MAX_ROLES = 30
 """Most heads of a model of the user's own that become moments: there may be hundreds."""
 MAX_DROPS = 5
-"""Of one run."""
+"""Most drops of one run."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Moment:
     """Its number, from 0."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", self.text.replace(" % of the", "% of the"))  # as in old runs
+        object.__setattr__(self, "text", self.text.replace(" % of the", "% of the"))  # old runs have a space
 
 
 class Moments:
-    """Finds the moments of one run while it goes on; for the run's own thread.
+    """Finds the moments of one run while it trains; for the run's own thread alone.
 
-    Every method is told what is new, returns the new moments, and finds nothing twice.
+    Methods that look for moments return those that were not found before.
     """
 
     def __init__(self) -> None:
@@ -65,11 +65,11 @@ class Moments:
         """Whether the newest drop still goes on."""
 
     def state(self) -> tuple[list[tuple[str, int]], int, bool]:
-        """The state beside the moments found, as plain values: for `restore`."""
+        """The state other than `found`, as plain values: for `restore`."""
         return sorted(self._below), self._n_losses, self._falling
 
     def restore(self, found: tuple[Moment, ...], state: tuple[list[tuple[str, int]], int, bool]) -> None:
-        """Go on as the finder of these moments would have."""
+        """Continue from the moments and the state of an earlier finder."""
         self.found = found
         self._below, self._n_losses, self._falling = set(state[0]), state[1], state[2]
 
@@ -80,14 +80,15 @@ class Moments:
         aim: str = "mirror",
         located: Callable[[str, int], int] | None = None,
     ) -> tuple[Moment, ...]:
-        """Heads that turned: from below the threshold to it or beyond, each for the first time.
+        """Find heads whose score reached the threshold after being below it, each once.
 
-        A head that is there when it is first seen (the run began with learned weights) has not turned.
+        A head at the threshold when it is first seen (the run began with trained weights) has not turned.
 
         Args:
             scores: site where the answer reads the question to (H,) scores of the aim at this step.
-            aim: which score that is.
-            located: tells at which step up to this one a head turned, which is found now; by default here.
+            aim: the name of the score, a key of `AIMS`.
+            located: returns the step, at most this one, at which a head reached the threshold; by default
+                this one.
         """
         turned = {(moment.site, moment.head) for moment in self._of_kind(TURNED)}
         new = []
@@ -102,10 +103,10 @@ class Moments:
         return self._add(new)
 
     def roles(self, step: int, scores: Mapping[str, Mapping[str, Array]]) -> tuple[Moment, ...]:
-        """Heads of a model of the user's own that took a role, or came into focus, each for the first time.
+        """Find heads of an own model that took a role or came into focus, each once.
 
         Args:
-            scores: site to the name of a score to (H,) at this step.
+            scores: site to the name of a score to (H,) values at this step.
         """
         turned = {(moment.site, moment.head) for moment in self._of_kind(TURNED)}
         new = []
@@ -121,32 +122,31 @@ class Moments:
                     new.append(Moment(step, TURNED, said, site, head))
         return self._add(new[: max(0, MAX_ROLES - len(turned))])
 
-    def accuracy(self, step: int, marks: Mapping[str, int], things: str = "words") -> tuple[Moment, ...]:
-        """Marks of held-out examples right.
+    def accuracy(self, marks: Mapping[str, int], noun: str = "words") -> tuple[Moment, ...]:
+        """Find the shares of held-out examples right that were reached.
 
         Args:
-            step: now; each moment stands at its mark's own step.
-            marks: share, as text, to the step at which it was first reached.
-            things: what the examples are called.
+            marks: share, as text such as "0.5", to the step at which it was first reached.
+            noun: plural noun for the examples.
         """
         return self._add(
-            Moment(reached, ACCURACY, f"{100 * float(mark):g}% of the held-out {things} right")
+            Moment(reached, ACCURACY, f"{100 * float(mark):g}% of the held-out {noun} right")
             for mark, reached in marks.items()
         )
 
     def losses(self, steps: Array, losses: Array) -> tuple[Moment, ...]:
-        """Sudden drops of the loss, each once however far it goes on.
+        """Find sudden drops of the loss, each once however long it lasts.
 
         Args:
-            steps: (N,) of the whole run so far; the same as last time with new ones at the end.
+            steps: (N,) all steps of the run so far; each call extends the array of the call before.
             losses: (N,) the training loss of each.
         """
         new: list[Moment] = []
-        for end in range(max(self._n_losses + 1, SPAN), len(losses) + 1):
-            before = median(losses[end - SPAN : end - SPAN + LEVEL].tolist())
-            now = median(losses[end - LEVEL : end].tolist())
+        for end in range(max(self._n_losses + 1, DROP_STEPS), len(losses) + 1):
+            before = median(losses[end - DROP_STEPS : end - DROP_STEPS + LEVEL_STEPS].tolist())
+            now = median(losses[end - LEVEL_STEPS : end].tolist())
             fall = before - now
-            self._falling = self._falling and fall >= ONE_FALL * before
+            self._falling = self._falling and fall >= DROP_ENDS_SHARE * before
             drops = [*self._of_kind(DROP), *new]
             room = len(drops) < MAX_DROPS and (not drops or steps[end - 1] >= drops[-1].step + BETWEEN_DROPS)
             if fall >= max(DROP_SHARE * before, LEAST_DROP) and room and not self._falling:
@@ -157,7 +157,7 @@ class Moments:
         return self._add(new)
 
     def intervention(self, step: int, text: str) -> tuple[Moment, ...]:
-        """A user changed something in mid-run; the text says what."""
+        """Note a change in mid-run, described by the text."""
         return self._add([Moment(step, INTERVENTION, text)])
 
     def _of_kind(self, kind: str) -> list[Moment]:

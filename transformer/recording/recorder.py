@@ -20,7 +20,7 @@ from transformer.recording.drawn import Drawn
 from transformer.recording.frame import Array, Measurement, Outputs, Word
 from transformer.recording.scorer import Scorer
 from transformer.recording.weights import Snapshot, Tensors, Weights
-from transformer.recording.words import WordBatch, outputs_of, together, word_batch
+from transformer.recording.words import WordBatch, in_batches, outputs_of, word_batch
 from transformer.tasks import Question, Task
 
 MAPS_BYTES = 256 * 2**20
@@ -113,7 +113,7 @@ class Recorder:
             return []
         self._intervene()
         if self._batches is None:
-            groups = together(self._questions, hidden=self._hidden)
+            groups = in_batches(self._questions, hidden=self._hidden)
             self._batches = [self._batch_of(questions) for questions in groups]
         chunks = self._developed(steps, rows, self._batches)
         if weights is not None:

@@ -1,4 +1,4 @@
-"""Tracked words as batches for a model, and what it writes to them by itself."""
+"""Tracked words as batches for a model, and its free-running outputs for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.frame import Output, Word
 from transformer.tasks import Batch, Question, Task
 
-TOO_MANY = 3
+MOST_EXTRA = 3
 """Most tokens by which an output may exceed the right answer."""
 
 
@@ -23,7 +23,7 @@ class WordBatch:
     words: tuple[Word, ...]
 
     def n_cells(self, axes: Mapping[str, Axes]) -> int:
-        """Cells of all maps of one head, at every site."""
+        """Number of cells of one head's maps at every site, summed over words and sites."""
         n_src, n_tgt = self.batch.src.shape[1], self.batch.tgt_in.shape[1]
         sizes = {"src": n_src, "tgt": n_tgt, "seq": n_tgt}
         return len(self.words) * sum(sizes[one.query] * sizes[one.key] for one in axes.values())
@@ -32,12 +32,12 @@ class WordBatch:
 def word_batch(
     task: Task, questions: Sequence[Question], outputs: Mapping[str, Output], step: int, *, hidden: bool
 ) -> WordBatch:
-    """Words as a model reads them; over its own output where the right answer is not known.
+    """Encode words as a model reads them: its own output stands for a right answer that is not known.
 
     Args:
-        outputs: what was written to a word, as far as it has been asked.
+        outputs: the model's output by the text of the word, of those that were asked.
         step: the step of these outputs.
-        hidden: whether [PAD] is; otherwise it is looked at, and belongs on the maps.
+        hidden: whether [PAD] is masked; otherwise it receives attention and is shown on the maps.
     """
     own = [list(outputs[one.text].ids) if one.text in outputs else [] for one in questions]
     batch, tokenizer = (
@@ -70,11 +70,11 @@ def word_batch(
     return WordBatch(batch, tuple(words))
 
 
-def together(questions: Sequence[Question], *, hidden: bool) -> list[list[Question]]:
-    """The batches in which a model is asked words: one of all, if its padding is hidden.
+def in_batches(questions: Sequence[Question], *, hidden: bool) -> list[list[Question]]:
+    """Group words into batches: a single one if padding is masked.
 
-    A model that sees its padding knows no other length than that of training. So a longer word, which would
-    lengthen the others, has a batch of its own then.
+    A model that attends to padding knows no other length than that of training. So each word that is too
+    long, which would lengthen the others, has a batch of its own then.
     """
     short = [one for one in questions if hidden or not one.too_long]
     alone = [[one] for one in questions if one.too_long and not hidden]
@@ -82,7 +82,7 @@ def together(questions: Sequence[Question], *, hidden: bool) -> list[list[Questi
 
 
 def expected_tokens(task: Task, labels: Sequence[int]) -> tuple[str, ...]:
-    """The token that each position is to write, by its label; empty where that is none."""
+    """The token that each position is to write; empty where the label is [PAD]."""
     tokens = task.tgt_tokenizer.tokens(labels)
     return tuple("" if label == PAD_ID else token for label, token in zip(labels, tokens, strict=True))
 
@@ -97,18 +97,18 @@ def outputs_of(
     decoding: Decoding = GREEDY,
     sure: Set[str] = frozenset(),
 ) -> dict[str, Output]:
-    """The free-running outputs of a model; it is in eval mode from then on.
+    """The free-running output of a model for each word, by its text. Decoding leaves it in eval mode.
 
     Args:
-        sure: words that it writes right, as is known already: they are not asked.
+        sure: words that are known to be written right: they are not decoded, and have their right answer.
     """
     found, hidden = {}, model.masked("padding")
-    for some in together([one for one in questions if one.text not in sure], hidden=hidden):
+    for some in in_batches([one for one in questions if one.text not in sure], hidden=hidden):
         batch, written = _written(model, task, some, decoding)
         for i, question in enumerate(some):
             ids = written[i]
-            if question.answer is not None:  # padding makes room for longer words
-                ids = ids[: int((batch.answers[i] != PAD_ID).sum()) + TOO_MANY]
+            if question.answer is not None:  # the batch has room for its longest answer
+                ids = ids[: int((batch.answers[i] != PAD_ID).sum()) + MOST_EXTRA]
             found[question.text] = _output(model, task, question, batch, ids)
     if known := [one for one in questions if one.text in sure]:
         batch = task.encode([one.text for one in known], filled=not hidden)
@@ -118,7 +118,7 @@ def outputs_of(
 
 
 def answered(model: Transformer, task: Task, questions: Sequence[Question]) -> Batch:
-    """Questions as a batch with their answers; where the right one is unknown, the model's own output."""
+    """Encode questions with their right answers, or with the model's own output where these are unknown."""
     texts, filled = [one.text for one in questions], not model.masked("padding")
     if all(one.answer is not None for one in questions):
         return task.encode(texts, filled=filled)
@@ -131,13 +131,13 @@ def answered(model: Transformer, task: Task, questions: Sequence[Question]) -> B
 def _written(
     model: Transformer, task: Task, questions: Sequence[Question], decoding: Decoding
 ) -> tuple[Batch, list[list[int]]]:
-    """Questions as a batch, and the tokens that the model writes to each."""
+    """Encode questions, and decode the token ids that the model writes for each."""
     if model.training:
         model.eval()  # the next training step sets train mode again
     batch = task.encode([one.text for one in questions], filled=not model.masked("padding"))
-    # An unknown answer may be longer than its question, but has an end.
+    # An unknown answer sets no limit, so the longest question counts too.
     unknown = any(one.answer is None for one in questions)
-    room = int(max(batch.answers.shape[1], batch.src.shape[1] if unknown else 0)) + TOO_MANY
+    room = int(max(batch.answers.shape[1], batch.src.shape[1] if unknown else 0)) + MOST_EXTRA
     written = write(model, batch, task.tgt_tokenizer.eos_id, room, decoding=decoding)
     return batch, [written.tokens[i, :n].tolist() for i, n in enumerate(written.lengths.tolist())]
 
@@ -156,6 +156,6 @@ def _output(model: Transformer, task: Task, question: Question, batch: Batch, id
 
 
 def _readable(model: Transformer, batch: Batch, ids: Sequence[int]) -> list[int]:
-    """Of an output the tokens that the model can read as an answer."""
+    """An output without [PAD], cut to the length that the model can read as an answer."""
     most = model.config.max_len - batch.prompt.shape[1]
     return [token for token in ids if token != PAD_ID][:most]

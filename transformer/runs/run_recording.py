@@ -94,7 +94,7 @@ class RunRecording:
         slow = view.pace is not None and view.pace <= EVERY_STEP_UP_TO
         if report.evaluation is not None:
             things = examples_of(view.config.train.task)
-            found += self.moments.accuracy(step, self._state.first_step_at, things)
+            found += self.moments.accuracy(self._state.first_step_at, things)
         measured = report.evaluation is not None or ended or alone or (slow and self._every_step)
         if measured or found or (self._every_step and step % self.scheduler.every == 0):
             self._recorder.copy(step)

@@ -1,4 +1,4 @@
-"""Text to token ids and back, through the `tokenizers` package: characters, words, BPE, or a file's own."""
+"""Tokenizers of characters, words, byte pairs, or of a user's file, built on the `tokenizers` package."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from transformer.tasks.writing import CHARACTERS, Writing
 PAD, SOS, EOS, UNK, SEP = "[PAD]", "[SOS]", "[EOS]", "[UNK]", "[SEP]"
 SPECIALS = (PAD, SOS, EOS, UNK)
 BPE_SIZE = 300
-"""Tokens of a vocabulary of byte pairs, where no size is asked for."""
+"""Default size of a vocabulary of byte pairs."""
 _SPACE = "▁"
-"""How byte pairs write the space before a word."""
+"""The space before a word in tokens of byte pairs."""
 Pieces = Callable[[Sequence[str]], tuple[str, ...]]
 Split = Callable[[str], Iterable[str]]
 
 
 class TextTokenizer:
-    """A backend with [SOS] before and [EOS] after; [PAD] is always id 0, [UNK] stands for what is not known.
+    """A tokenizer that puts [SOS] before a text and [EOS] after it. [PAD] is id 0; [UNK] any unknown token.
 
     Args:
         backend: turns text into its own ids.
-        tokens: of each id from 4 on, as the backend calls it.
-        pieces: the text that each of a row of tokens stands for; joined they are the text.
-        ids: of the backend, one for each of `tokens`.
+        tokens: the backend's names of the tokens with ids from 4 on, in order.
+        pieces: returns the text of each of a row of tokens; joined they are the whole text.
+        ids: the backend's id of each of `tokens`.
         separator: whether there is a [SEP] too, as the last token.
-        split: what the backend does to a text, where Python does it faster.
+        split: splits a text in place of the backend, where Python is faster.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class TextTokenizer:
         return [[self.sos_id, *(ours(i, self.unk_id) for i in e.ids), self.eos_id] for e in encodings]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where in a text each of its tokens begins and ends, special ones left out."""
+        """The (start, end) offsets of each token in a text, without special ones."""
         return list(self._backend.encode(text, add_special_tokens=False).offsets)
 
     def tokens(self, ids: Sequence[int]) -> tuple[str, ...]:
-        """The token of each id, as it is shown: a space as ␣."""
+        """The token of each id as it is shown, with ␣ for a space."""
         return tuple(self._tokens[i].replace(_SPACE, " ").replace(" ", "␣") for i in ids)
 
     def id_of(self, token: str) -> int:
@@ -78,11 +78,11 @@ class TextTokenizer:
         return self._ids.get(plain, self._ids.get(plain.replace(" ", _SPACE), self.unk_id))
 
     def pieces(self, ids: Sequence[int]) -> tuple[str, ...]:
-        """The text of each id in a row; what stands between two words belongs to the later one."""
+        """The text of each id in a row; the space between two words belongs to the later one."""
         return self._pieces([self._tokens[i] for i in ids])
 
     def text(self, ids: Sequence[int]) -> tuple[str, bool]:
-        """The text before the first [EOS], and whether there is one. Other special tokens are shown."""
+        """The text up to the first [EOS], and whether there is one. Other special tokens stay."""
         rows = list(ids)
         ended = self.eos_id in rows
         return "".join(self.pieces(rows[: rows.index(self.eos_id)] if ended else rows)), ended
@@ -94,7 +94,7 @@ class TextTokenizer:
 
 def characters(alphabet: Sequence[str] = string.ascii_lowercase, *, separator: bool = False) -> TextTokenizer:
     """One token per character."""
-    # The backend hands each batch to threads of its own, and waits for them: for letters that takes longest.
+    # In Python: handing each batch to its threads takes the backend longer than the letters themselves.
     return _word_level(alphabet, CHARACTERS, tuple, separator, lambda text: text.replace("\n", ""))
 
 
@@ -102,7 +102,7 @@ def words(vocabulary: Sequence[str], writing: Writing, *, separator: bool = Fals
     """One token per unit of a writing."""
 
     def pieces(tokens: Sequence[str]) -> tuple[str, ...]:
-        """Each word with what stands before it."""
+        """Each word with the space before it."""
         later = (writing.joined(pair)[len(pair[0]) :] for pair in pairwise(tokens))
         return (*tokens[:1], *later)
 
@@ -153,13 +153,13 @@ def byte_pairs(texts: Sequence[str], size: int | None = None, *, separator: bool
 def from_file(
     content: str, texts: Sequence[str], most: int | None = None, *, separator: bool = False
 ) -> TextTokenizer:
-    """The user's own `tokenizer.json`, with those of its tokens that these texts use.
+    """The tokenizer of a user's `tokenizer.json`, restricted to the tokens that these texts use.
 
     Args:
-        most: tokens to keep, special ones included, the most frequent first; None: all that are used.
+        most: largest number of tokens, special ones included; the most frequent stay. None: all used ones.
 
     Raises:
-        InputError: it cannot be read, or knows none of the texts.
+        InputError: the file cannot be read, or has no token for any of the texts.
     """
     backend = backend_of(content)
     counts: dict[int, int] = {}
@@ -167,7 +167,7 @@ def from_file(
         for i in encoding.ids:
             counts[i] = counts.get(i, 0) + 1
     unknown = {backend.token_to_id(token) for token in (UNK, "<unk>")}
-    # A stable sort: among equals the one that was read first.
+    # The sort is stable: equally frequent tokens stay in the order in which they were read.
     used = [i for i in sorted(counts, key=lambda i: -counts[i]) if i not in unknown]
     if not used:
         raise InputError(
@@ -176,11 +176,11 @@ def from_file(
     if most is not None:
         used = used[: most - len(SPECIALS) - separator]
     names = [backend.id_to_token(i) or "" for i in used]
-    own = [f"{name}′" if name in (*SPECIALS, SEP) else name for name in names]  # ours are others
+    own = [f"{name}′" if name in (*SPECIALS, SEP) else name for name in names]  # not our special tokens
     their_id = dict(zip(own, used, strict=True))
 
     def pieces(parts: Sequence[str]) -> tuple[str, ...]:
-        """What each token adds to the text; ours, which the file does not know, as they are."""
+        """The text that each token adds; our special tokens, which the file does not know, are unchanged."""
         ids = [their_id[part] for part in parts if part in their_id]
         whole = backend.decode(ids, skip_special_tokens=False)
         found: list[str] = []
@@ -190,7 +190,7 @@ def from_file(
                 found.append(part)
                 continue
             n += 1
-            # A letter may be several tokens, and spaces go by what follows: of the beginning what is sure.
+            # A letter may take several tokens, and spaces depend on later ones: only what agrees is sure.
             sure = commonprefix([backend.decode(ids[:n], skip_special_tokens=False), whole])
             end = max(at, len(sure))
             found.append(whole[at:end])
@@ -204,11 +204,11 @@ def backend_of(content: str) -> Tokenizer:
     """The backend in a `tokenizer.json`.
 
     Raises:
-        InputError: it is none.
+        InputError: the content is not a valid tokenizer.json.
     """
     try:
         backend = Tokenizer.from_str(content)
-    except Exception as error:  # the package raises this very class
+    except Exception as error:  # the package raises a plain Exception
         raise InputError(
             f"This is not a tokenizer.json of the tokenizers package ({str(error)[:120]}); save one with "
             "tokenizer.save(), or choose another kind.",
@@ -237,7 +237,7 @@ def from_hub(name: str) -> str:
 
 
 def _add_ends(backend: Tokenizer, sos: int, eos: int) -> None:
-    """What other programs find in the file of this tokenizer: [SOS] before and [EOS] after."""
+    """Have the exported file add [SOS] and [EOS], for other programs; `encode` adds them itself."""
     backend.post_processor = processors.TemplateProcessing(
         single=f"{SOS} $A {EOS}", special_tokens=[(SOS, sos), (EOS, eos)]
     )

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-CHINESE = "\u3005-\u3007\u3040-\u3098\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-"""Of a class of characters: those that are a word each and take no space."""
+UNSPACED = "\u3005-\u3007\u3040-\u3098\u309b-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+"""Ranges of a character class: Chinese and Japanese characters, each a word of its own, without spaces."""
 _WIDE = "\u3000-\u3004\u3008-\u3020\u3030\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 _MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f"
@@ -17,39 +17,40 @@ _MARKS = (
     "\u0e47-\u0e4e\u0eb1-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u0f86-\u0fbc\u102b-\u103e\u1056-\u1059"
     "\u17b4-\u17d3\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\u3099\u309a\ufe00-\ufe0f\ufe20-\ufe2f"
 )
-"""Of a class of characters: what is written onto letters or between them, such as the vowels of Hindi; of a
-word, but not among Python's \\w."""
+"""Ranges of a character class: combining marks and joiners, such as the vowels of Hindi, which belong to a
+word but not to Python's \\w."""
 _NUMBERS = "¹²³¼-¾\u2070-\u209f\u2150-\u215f\u2189\u2460-\u24ff\u2776-\u2793"
-"""Of a class of characters: numbers that are not among the \\w of the `tokenizers` package."""
-_LETTER = rf"(?:[^\W_{CHINESE}]|[{_MARKS}{_NUMBERS}])"
+"""Ranges of a character class: numbers that \\w of the `tokenizers` package does not match."""
+_LETTER = rf"(?:[^\W_{UNSPACED}]|[{_MARKS}{_NUMBERS}])"
 WORDS = (
-    rf"[{CHINESE}]"
+    rf"[{UNSPACED}]"
     rf"|{_LETTER}+(?='s(?!-?{_LETTER}))|'s(?!-?{_LETTER})"  # boy 's
     rf"|{_LETTER}+'(?={_LETTER})"  # l' homme
     rf"|{_LETTER}+(?:-{_LETTER}+)*"
     r"|[^\s]"
 )
-"""A word: letters or digits, hyphens inside; "l'" and "'s" apart; a Chinese character; any other sign."""
+"""Regular expression of a word: letters or digits with inner hyphens; "l'" and "'s" on their own; one
+character of UNSPACED; or any other sign."""
 CHARACTERS = "."
 BETWEEN_SPACES = r"[^\s]+"
-"""Whatever stands between two spaces, as the signs of a letter in Morse code."""
-_TAKES_NO_SPACE = re.compile(rf"[{CHINESE}{_WIDE}]")
+"""Regular expression of a unit between spaces, such as one letter in Morse code."""
+_TAKES_NO_SPACE = re.compile(rf"[{UNSPACED}{_WIDE}]")
 _SPACES = re.compile(r"\s+")
 _CLOSING, _OPENING = ".,…)]}%", "([{"
 
 
 @dataclass(frozen=True)
 class Writing:
-    """One side of a task. Its text is always the one that `clean` gives; offsets refer to that."""
+    """The rules for the text of one side of a task. `clean` normalises texts; offsets refer to the result."""
 
     unit: str = WORDS
     """Regular expression of one unit, for Python and the `tokenizers` package alike."""
     between: str = " "
     """The text between two units, where no rule of spelling says otherwise."""
     lower: bool = True
-    """Whether capitals are of no account."""
+    """Whether texts are lower-cased."""
     spaced: str = ""
-    """Signs with a space before them, as in French: ? ! ; : stand apart there."""
+    """Those of ? ! ; : that take a space before them, as in French."""
 
     @property
     def named(self) -> str:
@@ -61,14 +62,14 @@ class Writing:
         return re.compile(self.unit)
 
     def clean(self, text: str) -> str:
-        """The one way to spell a text: composed characters, plain spaces and apostrophes, spaces by rule."""
+        """Normalise a text: composed characters (NFC), plain apostrophes, spaces by rule, case."""
         text = unicodedata.normalize("NFC", text).replace("’", "'")
-        text = _SPACES.sub(" ", text).strip()  # \s takes U+00A0 and U+202F too
+        text = _SPACES.sub(" ", text).strip()  # \s matches U+00A0 and U+202F too
         text = self.joined(self.units(text.lower() if self.lower else text))
-        return unicodedata.normalize("NFC", text)  # without a capital or a space two signs may be one
+        return unicodedata.normalize("NFC", text)  # in lower case or without a space two may compose
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where each unit of a text begins and ends."""
+        """The (start, end) offsets of each unit of a text."""
         return [found.span() for found in self._units.finditer(text)]
 
     def units(self, text: str) -> tuple[str, ...]:
@@ -76,7 +77,7 @@ class Writing:
         return tuple(self._units.findall(text))
 
     def joined(self, units: Sequence[str]) -> str:
-        """Units as text."""
+        """Join units into a text."""
         parts: list[str] = []
         for i, unit in enumerate(units):
             if i and self._apart(units[i - 1], unit):
@@ -85,7 +86,7 @@ class Writing:
         return "".join(parts)
 
     def _apart(self, left: str, right: str) -> bool:
-        """Whether something stands between two units."""
+        """Whether `between` stands between two units."""
         if self.unit == BETWEEN_SPACES or self.between != " ":
             return True
         if _TAKES_NO_SPACE.match(left) or _TAKES_NO_SPACE.match(right):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from transformer.tasks.writing import CHINESE, WORDS, Writing
+from transformer.tasks.writing import UNSPACED, WORDS, Writing
 
 FRENCH = "?!;:"
 """The signs that French sets apart by a space."""
-_LETTER = rf"[^\W_{CHINESE}]"
+_LETTER = rf"[^\W_{UNSPACED}]"
 _WORD = rf"(?>(?:{_LETTER}+')?{_LETTER}+(?:-{_LETTER}+)*(?:'{_LETTER}+)?)"
 _WORDS = rf"{_WORD}(?>(?:,? {_WORD})*)"
 # Nothing is tried twice (?>): else a long sentence that fails at its end would take for ever. The possessive

@@ -1,4 +1,4 @@
-"""Tokenizer files that users uploaded, by digest: held only as long as a run or a page holds them."""
+"""Uploaded tokenizer files by digest, held only as long as a run or a page refers to them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _HELD: weakref.WeakValueDictionary[str, TokenizerFile] = weakref.WeakValueDictio
 
 
 def keep_tokenizer(content: str) -> TokenizerFile:
-    """Check a `tokenizer.json` and make it findable by its digest.
+    """Check a `tokenizer.json` and hold it under its digest.
 
     Raises:
-        InputError: it is none.
+        InputError: the content is not a valid tokenizer.json.
     """
     backend_of(content)
     digest = hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
@@ -33,14 +33,15 @@ def keep_tokenizer(content: str) -> TokenizerFile:
 
 
 def kept(digest: str | None) -> TokenizerFile:
-    """The file of this digest.
+    """The uploaded file with this digest.
 
     Raises:
-        InputError: the server no longer has it.
+        InputError: the digest is None, or the file is no longer held.
     """
     if digest is None:
         raise InputError(
-            "There is no tokenizer.json yet; upload one on the page Your data, or choose another kind.",
+            "There is no tokenizer.json yet; upload one on the page Your data, or choose another kind of "
+            "tokenizer.",
             "tokenizer",
         )
     held = _HELD.get(digest)
