@@ -46,7 +46,7 @@ offer_tour(run)
 config = settings()
 run = run or drafts.draft(at_once(config)) or drafts.draft(PRESETS[DEFAULT_PRESET].config)
 run = start_if_asked(run, config, edited=bool(changed(run, config)))
-seen = run.view  # one look for the whole page: what has changed since, the player finds out
+seen = run.view  # read once, so that the page shows one state; the player follows later changes
 lost_run("Press Start to train your own.")
 with st.sidebar, st.container(key="settings_notice"):
     warn_of_unknown(config)
@@ -68,7 +68,7 @@ before = REGISTRY.get(parent.id) if learned_alike else None
 
 
 def on_screen(word: str) -> Watched:
-    """The recording, as long as nothing has been done and it knows the word; or else the run itself."""
+    """The recording that is shown before the user does anything, if it has the word; otherwise the run."""
     return recording if word in (one.text for one in recording.questions) else run
 
 
@@ -77,12 +77,12 @@ hold = holding("preset", *values_of(run.config))
 
 @st.fragment
 def watched() -> None:
-    """The player: what is chosen in it runs no more of the page than this, and no picture is made here."""
+    """Draw the player, as a fragment: a choice made in it reruns only this function. It makes no pictures."""
     hold()
     if stale():
         st.rerun()
     word = chosen_word(run)
-    selection.kind(run.config.model)  # takes the link's, and gives up one that this model does not have
+    selection.kind(run.config.model)  # adopts the kind in the link; drops one that this model lacks
     shown = on_screen(word)
     player(
         shown,

@@ -17,7 +17,7 @@ from transformer.recording.view import FAILED, RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
 
-if TYPE_CHECKING:  # it brings torch, which is loaded when the first question is asked
+if TYPE_CHECKING:  # these import torch, which is loaded with the first question
     from transformer.answers import Answer
     from transformer.asking import Asked
 
@@ -90,7 +90,7 @@ def asked_snapshot(view: RunView) -> Snapshot | None:
     chosen, answered = st.session_state.get("answered", (None, None))
     if chosen != (view.id, at) or answered is None:
         answered = view.snapshot_at(at)
-    else:  # a nearer one that came later moves nothing; one that was thinned since cannot answer any more
+    else:  # keep it, even if a nearer one came later; replace it only if it was thinned
         same = view.snapshot_at(answered.step)
         answered = same if same is not None and same.step == answered.step else view.snapshot_at(at)
     st.session_state["answered"] = (view.id, at), answered

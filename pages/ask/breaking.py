@@ -213,7 +213,7 @@ def _draw_side(
 
 
 def _block_clicked(run: Watched, word: str, point: object) -> None:
-    """Block a clicked cell of the left map, as the boxes are set."""
+    """Block a clicked cell of the left map, as the widgets "What" and "Where" are set."""
     if isinstance(point, tuple):
         st.session_state["block_row"], st.session_state["block_column"] = point[0] + 1, point[1] + 1
         taken_away.block(run, word)

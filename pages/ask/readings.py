@@ -36,7 +36,7 @@ class ShownMap:
     site: str
     head: int
     pool: str = "head"
-    """One head; the mean or max over the heads of its layer; or the rollout over all layers."""
+    """One head ("head"), "mean" or "max" over the heads of its layer, or "rollout" over all layers."""
     lit: int | None = None
     """The highlighted row."""
 

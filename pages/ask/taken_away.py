@@ -1,6 +1,6 @@
 """The interventions chosen on the tab Break, and the callbacks of its buttons.
 
-Callbacks, since Streamlit never interrupts them: the next click may lead to another page.
+They are callbacks because Streamlit never interrupts one, even if the next click opens another page.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def continuing_rate(run: Watched) -> float:
 
 
 def switch_off(run: Watched, what: str) -> None:
-    """Callback: switch off the heads of a button, and all others on."""
+    """Callback: switch off the heads that a button stands for, and switch on all others."""
     forget_problems()
     if shown := _shown(run.view):
         meant = _meant(what, run.view, shown)

@@ -42,7 +42,7 @@ def learned_with(view: RunView) -> str:
 
 
 def others(run: Watched, word: str) -> tuple[str, ...]:
-    """The other tracked words, with which one is padded in a batch."""
+    """The other tracked words, which form a batch with this one and so decide its padding."""
     return tuple(question.text for question in run.questions if question.text != word)
 
 

@@ -58,5 +58,5 @@ def held_out(settings: TrainConfig) -> str:
 
 
 def unaligned() -> str:
-    """Why no alignment is drawn for the user's own pairs, and what to look for all the same."""
+    """One sentence on what to look for in attention when the user's own pairs are learned."""
     return f"**Look for:** {PRESETS[OF_TASK['pairs']].look_for}"

@@ -29,10 +29,10 @@ PAGES_OF_OUR_MODELS = {
 
 
 def own_model(run: Watched, row: DeltaGenerator) -> None:
-    """Draw the page Watch for such a model. The page cannot control its training.
+    """Draw the page Watch for a run of an own model. The page cannot control its training.
 
     Args:
-        row: the container of the buttons.
+        row: the container for the buttons.
     """
     view = run.view
     assert view.own is not None

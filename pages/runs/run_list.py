@@ -23,11 +23,11 @@ from transformer.runs.watched import Watched
 from transformer.tasks.about import ABOUT
 
 MOST = 12
-"""The newest; older ones are found by their links."""
+"""Highest number of runs in the list, the newest first; older ones can be opened by their links."""
 
 
 def run_list(current: Watched) -> None:
-    """Draw the list in the sidebar; a click shows that run, and disturbs none."""
+    """Draw the list in the sidebar. A click shows that run and does not affect any training."""
     published = REGISTRY.library.published()
     elsewhere = {run.id for run in published.values()}
     own = (run for run in known.known_runs(current) if run.id not in elsewhere)
@@ -94,7 +94,7 @@ def _named(id_: str) -> None:
 
 
 def labels(runs: Sequence[RunFacts]) -> list[str]:
-    """Sign, name, and what differs between these runs; then how far each is."""
+    """A label for each run: sign of its state, name, settings that differ among these runs, and progress."""
     if not runs:
         return []
     ours = [run for run in runs if run.own is None]

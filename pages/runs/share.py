@@ -25,8 +25,8 @@ def share(run: Watched, config: RunConfig | None, *, race: Watched | None = None
     """Draw both links in the sidebar.
 
     Args:
-        config: the settings as they are now; None where a training loop of the user's own has them.
-        race: the other run of a race, which is one link.
+        config: the present settings; None for an own model, which a training loop of the user's own trains.
+        race: the other run of a race; one link opens both.
     """
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
         if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
@@ -63,7 +63,8 @@ def _settings(config: RunConfig) -> dict[str, str]:
 
 
 def _owner_link(run: Watched) -> None:
-    """Behind a press of its own, and gone with the next one: a projector shows what stands open."""
+    """Draw the owner's link only after a press of its button, and only until the next interaction, since the
+    screen may be on a projector."""
     if not st.button("Show the owner's link", key="owner_show", icon=":material/key:"):
         return
     st.markdown("For **your own** devices: anyone with this link can stop and change the run.")
@@ -96,5 +97,5 @@ def link(query: dict[str, str]) -> str:
     """The address of the page on the screen with this query."""
     scheme, host, path, *_ = urlsplit(st.context.url or "")
     if path.strip("/") == st.get_option("server.baseUrlPath").strip("/"):
-        path = f"{path.rstrip('/')}/"  # Streamlit leaves it out, and a proxy may hand on only what is below
+        path = f"{path.rstrip('/')}/"  # Streamlit omits this slash; a proxy may only forward what follows it
     return urlunsplit((scheme, host, path, urlencode(query), ""))

@@ -1,4 +1,4 @@
-"""The widgets of settings: each begins as those above it have it, and a mistake is answered below it."""
+"""The widgets of the settings: each starts from the choices above it, and errors are shown below it."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ SETS = {
         *("goal", "seed", "device", "precision", "cuda_graphs", "threads", "topology"),
     )
 }
-"""Key of a widget, which stands in links, to the setting that it sets."""
+"""Maps the key of a widget, which also appears in links, to the setting that the widget sets."""
 
 
 class Form:
-    """Draws widgets of settings; has their values, and the place of a message about each of them.
+    """Draws the widgets of settings, and holds their values and the place for a message about each of them.
 
-    A box has no limits of its own: they are said by the configuration, in words, to any value that is sent.
+    A number box has no limits of its own: the configuration checks each value and states the limits in words.
     """
 
     def __init__(self, begun: dict[str, Any]) -> None:
         """
         Args:
-            begun: what the widgets begin with, by key. What differs from it is in the link.
+            begun: the initial values of the widgets, by key. Values that differ from them are in the link.
         """
         self._begun = begun
         self.values: dict[str, Any] = {}
         """The values of the widgets, by the configuration's names."""
         self.places: dict[str, DeltaGenerator] = {}
-        """The place of a message about a setting."""
+        """The place for a message about each setting, by the configuration's names."""
         self._placeless: list[str] = []
 
     def number(self, key: str, label: str, text: str, *, at: Any = st, step: float = 1, **more: Any) -> None:
-        """Draw the box of a number, of a whole one where `step` is.
+        """Draw a number box, for whole numbers if `step` is an int.
 
         Args:
-            text: its help, in which "{limits}" stands for what the configuration allows.
-            at: the column in which it stands.
+            text: the help text, in which "{limits}" is replaced by what the configuration allows.
+            at: the column in which the box is drawn.
         """
         if isinstance(step, int):
             _drop_infinite(key)
@@ -69,7 +69,7 @@ class Form:
         self._note(key, shown)
 
     def choice(self, key: str, label: str, options: Sequence[str], text: str, *, at: Any = st) -> None:
-        """Draw a list to choose one of."""
+        """Draw a list from which one option is chosen."""
         index = options.index(self._begun[key])
         self._note(key, at.selectbox(self._marked(key, label), options, index=index, **_of(key, text)))
 
@@ -82,7 +82,7 @@ class Form:
         return f"**{label}** ●" if differs(key, self._begun[key]) else label
 
     def place(self) -> None:
-        """Leave room for messages about what has been drawn since the last one."""
+        """Reserve a place for messages about the widgets drawn since the last call."""
         self.places |= dict.fromkeys(self._placeless, st.container())
         self._placeless = []
 
@@ -91,7 +91,7 @@ class Form:
         self._placeless.append(SETS[key])
 
     def refuse(self, problem: InputError) -> None:
-        """Say why the settings cannot be used; what has not been uploaded yet is no mistake."""
+        """Show why the settings cannot be used; a file that is not uploaded yet is not shown as an error."""
         absent = any(self.values.get(name, "") is None for name in ("pairs", "tokenizer_file"))
         with self.places.get(problem.field or "", st.sidebar):
             if not absent:
@@ -106,18 +106,18 @@ class Form:
 
 
 def differs(key: str, begun: Any) -> bool:
-    """Whether the widget of this key says something else than it began with."""
+    """Whether the widget with this key has a value other than its initial one."""
     return key in st.session_state and st.session_state[key] != begun
 
 
 def _of(key: str, text: str) -> dict[str, Any]:
-    """The arguments that all widgets share: a key that stands in links, and a help."""
+    """The arguments that all widgets share: a key, which also appears in links, and a help text."""
     return {"key": key, "bind": "query-params", "help": text}
 
 
 def _drop_infinite(key: str) -> None:
-    """Streamlit itself breaks at a link whose whole number is infinite, such as 1e999."""
+    """Drop an infinite whole number, such as 1e999, from the link: Streamlit itself fails on it."""
     with suppress(ValueError):
         if math.isinf(float(st.query_params.get(key, ""))):
             del st.query_params[key]
-            st.rerun()  # what a box begins with has been read of the link already
+            st.rerun()  # the initial values have already been read from the link

@@ -11,7 +11,7 @@ from transformer.recipes import DECODER_ONLY, ENCODER_ONLY, RECIPES
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """A named beginning."""
+    """A named set of all settings to begin with."""
 
     config: RunConfig
     shows: str

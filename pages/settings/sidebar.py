@@ -1,4 +1,4 @@
-"""The settings in the sidebar: widgets in, a checked configuration out, mistakes answered in place."""
+"""The settings in the sidebar: read from widgets into a checked configuration, errors shown beside them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _all_settings() -> str:
 
 
 def _layers_and_heads(form: Form) -> None:
-    """The layers of a stack that the topology does not have cannot be chosen."""
+    """Draw layers, heads and width; a number of layers is disabled where the topology lacks that stack."""
     topology = st.session_state.get("topology")
     left, right = st.columns(2, gap="small")
     form.number(
@@ -191,7 +191,11 @@ def _machine(form: Form) -> None:
 
 
 def _checked(form: Form) -> RunConfig:
-    """The configuration of the widgets, within the limits of server and machine. Raises InputError."""
+    """The configuration that the widgets describe.
+
+    Raises:
+        InputError: a setting is invalid, or beyond the limits of the server or the machine.
+    """
     begun = default_settings()
     config = begun.with_changes(**form.values)
     config = config.with_changes(d_ff=begun.model.d_ff // begun.model.d_model * config.model.d_model)

@@ -50,8 +50,8 @@ def chosen_run() -> Watched | None:
 def named_in_link(name: str) -> str | None:
     """The run that the link names.
 
-    What a browser sends before it has got the link of another run still names the one that was left: that
-    counts only if Back or Forward led there.
+    A request that the browser sends before it has received the link of a newly chosen run still names the
+    previous run; that name counts only if Back or Forward led to it.
     """
     named = st.query_params.get(name)
     return None if named in session.left and not came_back() else named
@@ -126,7 +126,7 @@ def shown_frame(view: RunView) -> Frame | None:
 
 
 def answered(view: RunView) -> int | None:
-    """The step that was asked for, which what is drawn now answers; of a run that is followed its newest."""
+    """The step that the page shows now: the chosen one, or the newest of a followed run, if there is one."""
     at = step()
     return at if at is not None or view.frame is None else view.frame.step
 

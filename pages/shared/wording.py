@@ -1,4 +1,4 @@
-"""The words of the pages, made from the numbers of a run: heads, states, the sentence of the moment."""
+"""Settings in words: their names, their values, and the differences between configurations."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NAMED = re.compile(rf"\b({'|'.join(SETTING_NAMES)})=")
 
 
 def changed(run: Watched, config: RunConfig | None) -> dict[str, tuple[Any, Any]]:
-    """Settings that differ from a run's."""
+    """Settings of a configuration that differ from those of a run."""
     if config is None:
         return {}
     changes = distinct(run.config, config)
@@ -66,7 +66,7 @@ def distinct(one: RunConfig, other: RunConfig) -> dict[str, tuple[Any, Any]]:
 
 
 def told_apart(configs: Sequence[RunConfig]) -> list[str]:
-    """Of each run the settings in which they differ, but for the task, by which it is called; or its seed."""
+    """For each run, the settings in which they differ, except the task, which its name gives; or its seed."""
     changes = [distinct(configs[0], config) for config in configs]
     first = {name: before for change in changes for name, (before, _) in change.items()}
     named = [name for name in first if name in SETTING_NAMES and name not in ("task", "pairs")][:MOST_NAMED]

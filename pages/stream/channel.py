@@ -1,4 +1,4 @@
-"""One run that is being watched: what its viewers are sent is made once, for all of them."""
+"""One run that is being watched: the data sent to its viewers is made once and shared by all of them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
 TICK, SLOWEST, EACH = 0.055, 0.16, 0.004
-"""Seconds between two messages: for one viewer, for a crowd, and what each viewer adds."""
+"""Seconds between two messages: the base, the most, and what each viewer adds to the base."""
 FOUND_SECONDS = 5.0
 """Seconds until the run is looked up again: it may have left memory, or been replaced."""
 MOST_CHUNKS = 64
-"""Encoded chunks that are cached; and as many maps, and sentences."""
+"""Most entries of each cache: of encoded chunks, of maps, and of sentences."""
 SAID_SECONDS = 0.5
-"""A sentence about the newest map is made this often at most."""
+"""Least seconds between two sentences about the same head and word while the run trains."""
 
 ALONE, TOGETHER, FEW = 1.0, 1.9, 2
-"""Seconds after which a page asks for newer pictures that Python makes: where up to FEW watch, or more."""
+"""Seconds after which a page asks for newer pictures made in Python: ALONE with up to FEW viewers, TOGETHER
+with more."""
 
 Look = tuple[str, str, int]
 """Word, site and head that a viewer looks at."""
@@ -39,7 +40,7 @@ K, V = TypeVar("K"), TypeVar("V")
 
 
 class Now(NamedTuple):
-    """The news after a look at a run: of one moment, whatever is looked at meanwhile."""
+    """What one look at a run found: all fields belong to the same moment, even if another look follows."""
 
     view: RunView
     at: int = -1
@@ -47,7 +48,7 @@ class Now(NamedTuple):
     said: bytes = b"{}"
     """The line with state, speed and sentences, the same for all viewers."""
     counted: int = 0
-    """Counts the lines that said something new."""
+    """Number of lines so far that differed from the line before."""
     version: int = 0
     """Version of the index that the line describes."""
     news: bytes = b"null"
@@ -57,7 +58,7 @@ class Now(NamedTuple):
 
 
 def tick(n_viewers: int) -> float:
-    """Seconds between two messages to each of so many: a crowd shares what one viewer costs the training."""
+    """Seconds between two messages to a viewer: more viewers, longer pauses, to spare the training."""
     return min(SLOWEST, TICK + EACH * n_viewers)
 
 
@@ -84,9 +85,9 @@ class Channel:
         self.run, self.hides = run, hides
         view = run.view
         self.index = Index(run.config, "" if view.own else look_for(run.config))
-        self._seen = view, visible(view, hides)  # and what may be seen of it
+        self._seen = view, visible(view, hides)  # the whole view, and the part that may be seen
         self.now = Now(self.view)
-        """Replaced as a whole: looking and sending go on in different threads."""
+        """The newest look; replaced as a whole, because different threads look and send."""
         self._lock = threading.Lock()
         self._found_at = self._grew_at = time.monotonic()
         self._newest = -1
@@ -128,7 +129,7 @@ class Channel:
             )
 
     def _next(self, steps: tuple[int, ...], now: float, seconds: float) -> int:
-        """The step that is shown next: steps developed at once are spread until more are expected."""
+        """The step that is shown next: steps that arrive together are spread out until more are expected."""
         at = self.now.at
         if not steps or at < 0 or at > steps[-1]:
             return steps[-1] if steps else -1
@@ -172,10 +173,10 @@ class Channel:
     # What is sent.
 
     def message(self, now: Now, version: int, sentence: bytes = b"null", maps: bytes = b"") -> bytes:
-        """A line on the state, one of what is new, one on the head that is looked at, and the newest map.
+        """Lines with the state, the news of the index and the sentence about a head, and the newest maps.
 
         Args:
-            version: of the index that the viewer has.
+            version: the version of the index that the viewer has.
         """
         news = now.news if version == now.version - 1 else b"null"
         return b"\n".join([now.said, news, sentence, maps])
@@ -184,7 +185,7 @@ class Channel:
         """The maps of a word at the step that is shown; nothing where it has none.
 
         Args:
-            whole: whether to send all steps that were developed together with it.
+            whole: whether to send all steps of the chunk that holds this step.
         """
         place = now.view.frames.place_of(word, now.at)
         if place is None:
@@ -197,7 +198,7 @@ class Channel:
         return made
 
     def sentence(self, now: Now, look: Look) -> bytes:
-        """A sentence about one head and a word at the step that is shown, or while it trains a moment ago."""
+        """A sentence about one head and a word at the step that is shown; during training, slightly older."""
         clock = time.monotonic()
         made_at, then, made = self._sentences.get(look, (-math.inf, None, b""))
         same = then is not None and (then.view.frames, then.at) == (now.view.frames, now.at)
@@ -225,7 +226,7 @@ class Channel:
             if self._whole[0] == kept:
                 return self._whole[1]
             content = json.dumps(self.index.whole(view), separators=(",", ":")).encode()
-        made = gzip.compress(content, 5)  # which no look at the run waits for
+        made = gzip.compress(content, 5)  # outside the lock: no look at the run waits for it
         self._whole = kept, made
         return made
 
@@ -238,7 +239,7 @@ class Channel:
             if found is None:
                 return None
             shown = encoded(without_rows(found, self.hides))
-            made = gzip.compress(shown, 5)  # which no look at the run waits for
+            made = gzip.compress(shown, 5)  # outside the lock: no look at the run waits for it
             with self._lock:
                 _keep(self._chunks, name, made)
         return made

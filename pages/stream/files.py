@@ -29,12 +29,14 @@ PLAYER = _folder_of("transformer") / "player" / "browser"
 _SCRIPTS = {path.name: path for path in (*PLAYER.glob("*.js"), *(_PAGES / "runs").glob("*/*.js"))}
 _LOADER = Path(__file__).with_name("loader.js")
 _FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable", "vary": "accept-encoding"}
-"""A name never means another content: it has the content's hash in it, or a version."""
+"""Headers for caching without limit: a name holds a hash of the content or a version, so the content of a
+name never changes."""
 
 
 @cache
 def files() -> dict[str, Path]:
-    """Name in the address to the file; nothing else is handed out. Modules find each other beside them."""
+    """The files, by their names in the address; no others are served. Modules import each other by name, as
+    all have the same folder in their addresses."""
     content = hashlib.sha256(b"".join(path.read_bytes() for path in _SCRIPTS.values())).hexdigest()[:10]
     return {f"{content}/{name}": path for name, path in _SCRIPTS.items()} | {
         plotly(): _folder_of("plotly") / "package_data" / "plotly.min.js"
@@ -50,7 +52,7 @@ def plotly() -> str:
 def loading(script: str) -> str:
     """A few lines that load the script of a component, named by its content."""
     address = next(name for name in files() if name.endswith(f"/{script}.js"))
-    # What a script imports is asked for with it, and not after it.
+    # What a script imports is requested together with it, not after it.
     drawn = [] if script in ("keyring", "before") else files()
     early = [["preload" if name == plotly() else "modulepreload", name] for name in drawn if name != address]
     loader = _LOADER.read_text(encoding="utf-8")
@@ -64,7 +66,7 @@ def styles(*names: str) -> str:
 
 @cache
 def compressed(name: str) -> bytes:
-    """A file as most browsers want it, made once."""
+    """A file compressed with gzip, as most browsers request it; compressed only once."""
     return gzip.compress(files()[name].read_bytes(), 6)
 
 

@@ -19,16 +19,16 @@ from transformer.runs.watched import Watched
 
 
 def beside(run: Watched, word: str, asked: Mapping[str, str]) -> tuple[str, ...]:
-    """The words of the batch in which a word is looked at: none, or all tracked ones."""
+    """The other words of the batch that holds a word: all other tracked words if asked, otherwise none."""
     return others(run, word) if asked.get("batch") else ()
 
 
 def forward_pass(run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
-    """The forward pass of a word through the model of the kept step nearest to one, as its picture needs it.
+    """The forward pass of a word through the weights kept nearest to `step`, packed for its picture.
 
     Args:
-        view: as much of it as may be seen.
-        asked: word, and perhaps batch and what is arranged in another way.
+        view: the part of the run that may be shown.
+        asked: parameters of the request: word, and optionally batch and settings of `ARRANGED` to change.
 
     Raises:
         InputError: the word cannot be asked, or there is no model yet.
@@ -55,11 +55,11 @@ def forward_pass(run: Watched, view: RunView, step: int, asked: Mapping[str, str
 
 
 def change(run: Watched, view: RunView, step: int, asked: Mapping[str, str]) -> bytes:
-    """The changes of the training step after one: a line of JSON, and behind it all attention weights and the
-    probabilities after the step.
+    """The changes that the training step after `step` made: a line of JSON, followed by all attention
+    weights and probabilities after that step.
 
     Raises:
-        InputError: the weights of one of both steps are not kept, or the word cannot be asked.
+        InputError: the weights of one of these two steps are not kept, or the word cannot be asked.
     """
     word = asked.get("word", "")
     before, after = _snapshot(view, step), _snapshot(view, step + 1)

@@ -1,4 +1,4 @@
-"""Writing a story: a beat is what is on the screen, and the story its file."""
+"""Writing a story: adding what is on the screen as a beat to the file of the visitor's story."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ ARRANGED = {
     "norm_placement": ("pre", "post", "branch"),
     "score_scale": ("sqrt_d_head", "sqrt_d_model", "none"),
 }
-"""Settings that may be changed under trained weights: these fit either way."""
+"""Settings that may be changed for a trained model, with their values: the same weights fit all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Table:
     made_of: tuple[str, ...] = ()
     """Keys of the tables of the same box from which it is computed."""
     codes: Array | None = None
-    """(H, rows, columns), why cells are blocked, where some may be."""
+    """(H, rows, columns), why each cell is blocked; None for tables to which no mask applies."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,7 +64,7 @@ class Box:
     side: str
     """The tokens of its rows: src, tgt or seq."""
     key_side: str = ""
-    """The tokens of its keys, where it is an attention."""
+    """The tokens of its keys, in an attention or an embedding; empty in other boxes."""
     off: tuple[int, ...] = ()
     """Heads that are switched off."""
     tables: tuple[Table, ...]
@@ -76,7 +76,7 @@ class Box:
 
 
 def arranged(config: RunConfig, asked: Mapping[str, str]) -> RunConfig:
-    """The configuration of a run, with what a visitor has arranged in another way. Raises InputError."""
+    """The configuration of a run with what a visitor changed of `ARRANGED`. Raises InputError."""
     changes = {name: asked[name] for name in ARRANGED if name in asked}
     for name, value in changes.items():
         if value not in ARRANGED[name]:
@@ -85,7 +85,7 @@ def arranged(config: RunConfig, asked: Mapping[str, str]) -> RunConfig:
 
 
 def mask_codes(trace: ForwardTrace, site: str) -> Array:
-    """(H, Q, S) int, why each cell is blocked: what neither mask hides was blocked by hand."""
+    """(H, Q, S) int, why each cell is blocked: by hand, if it is blocked but neither mask closes it."""
     axes, open_to = trace.axes[site], trace.attentions[site].mask
     rows, columns = np.indices(open_to.shape[1:])
     padding = (np.array(trace.tokens(axes.key)) == PAD) & axes.padding
@@ -166,7 +166,7 @@ def _embedding(trace: ForwardTrace, name: str, stack: StackPass, side: str) -> B
 
 
 def _read(trace: ForwardTrace, part: AttentionPass | FeedForwardPass, side: str) -> list[Table]:
-    """The stream before a part, and its norm where that stands first; the last one is what the part reads."""
+    """The stream before a part, and its norm in a pre-norm model; the part reads the last of these tables."""
     tables = [Table("stream", "stream", part.stream, side, "feature")]
     if trace.config.model.norm_placement == "pre":
         tables.append(Table("input", "norm", part.reads, side, "input feature", made_of=("stream",)))
@@ -266,7 +266,7 @@ def packed(trace: ForwardTrace, step: int, **more: Any) -> bytes:
     """A line of JSON, and behind it the numbers of all tables as float32, little-endian.
 
     Args:
-        more: of the line, besides.
+        more: further entries of the line of JSON.
     """
     found = boxes(trace)
     sides = {side: trace.tokens(side) for box in found for side in (box.side, box.key_side) if side}

@@ -19,19 +19,19 @@ from transformer.tasks import task_of
 from transformer.training.evaluation import sum_of_losses
 
 ROWS = 4
-"""Number of rows of the batch that are shown, the first ones."""
+"""Number of rows shown, from the start of the batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoxChange:
-    """One box of the picture of the model: Euclidean norms over all of its parameters."""
+    """The change of one box of the picture of the model: Euclidean norms over all of its parameters."""
 
     gradient: float
-    """Of the gradient of the loss (nats per target token and unit of weight), before clipping."""
+    """Norm of the gradient of the loss (nats per target token and unit of weight), before clipping."""
     update: float
-    """Of the weights after the step minus those before it."""
+    """Norm of the difference: the weights after the step minus those before it."""
     weight: float
-    """Of the weights before the step."""
+    """Norm of the weights before the step."""
 
     @property
     def ratio(self) -> float:
@@ -56,24 +56,25 @@ class StepChange:
     """What one training step read, what that cost, and how it moved the weights."""
 
     step: int
-    """The training step: it found the weights of the step before, and left those of this one."""
+    """The training step, which changed the weights of `step` - 1 into those of `step`."""
     loss: float
-    """Of the whole batch, in nats per target token."""
+    """Loss of the whole batch, in nats per target token."""
     n_rows: int
-    """Of the whole batch (B)."""
+    """Number of rows of the whole batch (B)."""
     rows: tuple[ChangedRow, ...]
-    """The first `ROWS` of them."""
+    """The first `ROWS` rows of the batch."""
     boxes: Mapping[str, BoxChange]
-    """By the names of `boxes_of`, in that order."""
+    """The change of each box, under its name in `boxes_of` and in that order."""
     without: tuple[str, ...]
-    """What the training has and these numbers have not: "dropout", "bfloat16"."""
+    """What training uses but these numbers were computed without: "dropout", "bfloat16"."""
 
 
 def boxes_of(model: Transformer) -> dict[str, tuple[str, ...]]:
     """Map each box that has parameters to their names, in the order of the forward pass.
 
-    A box is a stack's embedding, a site with its residual norm, a layer's feed-forward part with its own, or
-    a stack's output with its final norm. A parameter that several share is in the first.
+    A box is a stack's embedding, a site with its residual norm, a layer's feed-forward part with its
+    residual norm, or a stack's output with its final norm. A parameter that several boxes share is listed in
+    the first of them.
     """
     parts: dict[str, tuple[str, ...]] = {}  # box to its modules
     name_of = {module: name for name, module in model.named_modules()}
@@ -97,25 +98,26 @@ def boxes_of(model: Transformer) -> dict[str, tuple[str, ...]]:
 
 
 def step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepChange:
-    """Compute again what one training step did, in a model of its own and without dropout, in float32.
+    """Recompute what one training step did, in a separate model, without dropout and in float32.
 
     Args:
-        config: of the run, completed with what the task needs.
+        config: the configuration of the run, completed with what the task needs.
 
     Raises:
-        InputError: weights that are not of two steps in a row, not of such a model, or not finite.
+        InputError: the weights are not of two consecutive steps, do not fit the model, or give numbers that
+            are not finite.
     """
     if after.step != before.step + 1:
         missing = f"The weights of step {before.step + 1:,} are not kept, so the change from step"
         raise InputError(f"{missing} {before.step:,} cannot be shown; choose another step.")
-    key = "step_change", config, *map(weakref.ref, (before, after))  # they hold all weights of their run
+    key = "step_change", config, *map(weakref.ref, (before, after))  # weak: each holds all weights of its run
     return QUESTIONS.get(key, lambda: _step_change(config, before, after), lambda _: 2**16)  # or less
 
 
 def _step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepChange:
     task, smoothing = task_of(config), config.train.label_smoothing
     model, later = model_of(config, before), model_of(config, after)
-    taken = before.interventions  # what is taken away after a step is noted with the weights of that step
+    taken = before.interventions  # those set after a step are stored with the weights of that step
     check_interventions(replace(taken, blocked=()), model.axes(), config.model.n_heads, (), ())
     model.intervene(taken, task.src_tokenizer.id_of)
     batch, pad_id = task.batch(config.seed, before.step), task.tgt_tokenizer.pad_id
@@ -133,7 +135,7 @@ def _step_change(config: RunConfig, before: Snapshot, after: Snapshot) -> StepCh
     numbers = [number for box in boxes.values() for number in astuple(box)]
     if not all(map(math.isfinite, [loss.item(), *numbers])):
         raise InputError(diverged(before.step))
-    asked = batch.prompt if config.model.topology == "decoder-only" else batch.src  # whose src has the answer
+    asked = batch.prompt if config.model.topology == "decoder-only" else batch.src  # its src holds the answer
     rows = []
     for reads, label, said in zip(asked[:ROWS], labels, logits.detach(), strict=False):
         real = label != pad_id  # (T,)

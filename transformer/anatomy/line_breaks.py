@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 LONGEST = 44
-"""Signs of a line: what half of a page of 1280 pixels holds."""
+"""Most characters in a line: as many as fit in half of a page that is 1280 pixels wide."""
 
 
 def broken_formula(formula: str) -> str:
@@ -21,7 +21,7 @@ def broken_formula(formula: str) -> str:
 
 
 def broken_numbers(numbers: str) -> str:
-    """Each further = on a line of its own where it does not fit, and a long sum broken between its terms."""
+    """The calculation with line breaks before = or ≈ where it does not fit, and inside long sums."""
     (_, left), *parts = _split(numbers, (" = ", r" \approx "))
     lines: list[str] = []
     for n, (sign, part) in enumerate(parts):
@@ -45,7 +45,7 @@ def _stacked(kind: str, lines: Sequence[str]) -> str:
 
 
 def width(formula: str) -> int:
-    """About how many signs of a line a formula takes; a fraction as many as the longer of its two parts."""
+    """Approximate width of a formula in characters; a fraction is as wide as the wider of its two parts."""
     text = formula
     while (at := text.find(r"\frac{")) >= 0:
         middle = _end(text, at + 5)
@@ -60,7 +60,7 @@ def width(formula: str) -> int:
 
 
 def _end(text: str, start: int) -> int:
-    """Behind the brace that closes the one at `start`."""
+    """The index after the brace that closes the one at `start`; the length of the text if none does."""
     depth = 0
     for i in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[i], 0)

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         from transformer.asking import asked
         from transformer.storage.saved import read_run
 
-        saved = read_run(arguments.folder)  # whose data are there for as long as it is
+        saved = read_run(arguments.folder)  # keep it: it holds the own data that the model needs
         view = saved.view
         snapshot = view.snapshot_at(view.step if arguments.step is None else arguments.step)
         if snapshot is None:
@@ -70,5 +70,5 @@ def _judged(said: Any) -> str:
 
 
 def _listed(values: np.ndarray[Any, Any]) -> Any:
-    """Numbers as nested lists; a blocked look is exactly 0."""
+    """Numbers as nested lists; NaN, as in a blocked cell, becomes 0."""
     return np.nan_to_num(values.astype(np.float64), nan=0.0).tolist()

@@ -1,4 +1,4 @@
-"""Limits of settings, stated once in their types: checked, refused in words, and named beside widgets."""
+"""Limits of settings, stated once, in their types; used for checks, error messages and labels of widgets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_typ
 from transformer.errors import InputError
 
 LARGEST = sys.float_info.max
-"""A larger whole number is no finite number to the arithmetic of a model."""
+"""The largest finite float; a larger whole number would overflow in the arithmetic of a model."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Whole:
     """Added where a number is refused."""
 
     def check(self, name: str, value: object) -> None:
-        """Refuse a value with the value, the limit and the next step. Raises InputError."""
+        """Raise InputError for a value that is not allowed; the message names the value and the limit."""
         if isinstance(value, bool) or not isinstance(value, int):
             raise InputError(f"{name}={value!r} is not a whole number; choose one from {self}.", name)
         if not self.low <= value <= self.high:
@@ -76,7 +76,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Text:
-    """A text of so many characters at most, and of one form."""
+    """A text of at most `most` characters that matches `pattern`, unless it is empty."""
 
     most: int
     pattern: str = ""

@@ -39,7 +39,7 @@ class RunConfig(Settings):
     device: Annotated[str, OneOf(DEVICES)] = "auto"
     """auto (CUDA, else MPS, else CPU), cpu, cuda or mps."""
     threads: Annotated[int | None, Whole(1, 256)] = None
-    """CPU threads of an operation; none: the number that is fastest here and leaves a core to the page."""
+    """CPU threads of an operation; None: the fastest number here that leaves one core to the page."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,7 +54,7 @@ class RunConfig(Settings):
 
     @staticmethod
     def check_names(names: Iterable[str]) -> None:
-        """Refuse what is no setting of the run, the model or the training. Raises InputError."""
+        """Raise an InputError for a name that is not a setting of the run, the model or the training."""
         known = set(RunConfig().flat())
         for name in names:
             if name not in known:
@@ -78,7 +78,7 @@ class RunConfig(Settings):
         )
 
     def changed(self, name: str, value: Any) -> RunConfig:
-        """A copy with one setting changed; the feed-forward layers keep their size in widths of the model.
+        """A copy with one setting changed; with a new `d_model`, `d_ff` is scaled by the same factor.
 
         Raises:
             InputError: a value that cannot be used.

@@ -1,4 +1,4 @@
-"""Greedy decoding: at each position the most probable token, and no second thoughts."""
+"""Greedy decoding: the most probable token at each position."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Written:
     lengths: Tensor
     """(B,) tokens written, [EOS] included."""
     losses: Tensor | None = None
-    """(B, A) how surprised the model was by each token of the right answer at its own place, in nats."""
+    """(B, A) negative log-probability, in nats, of each token of the right answer at its position."""
 
 
 @torch.no_grad()
@@ -31,11 +31,11 @@ def greedy(
     """At each position take the most probable token, until every sequence has ended or is too long.
 
     Args:
-        model: in eval mode, or dropout would speak too.
-        batch: of it `src` and `prompt` are read, and `answers` only where `compare`.
+        model: must be in eval mode, so that dropout is off.
+        batch: its `src` and `prompt` are read; its `answers` are used only if `compare` is True.
         max_tokens: most tokens to write, [EOS] included. An encoder alone writes as many as it has read.
-        compare: whether to measure losses; then writing goes on, past an [EOS] of the model's own, for as
-            long as the longest answer.
+        compare: whether to measure losses; if True, decoding goes on past the model's own [EOS], up to the
+            length of the longest answer.
     """
     device = model.to_logits.weight.device
     src, prompt, answers = (torch.from_numpy(a).to(device) for a in (batch.src, batch.prompt, batch.answers))

@@ -27,12 +27,12 @@ KIND_NAMES = {
 def film_frames(
     view: RunView, most: int, *, word: str | None = None, moments: bool = True
 ) -> tuple[Frame, ...]:
-    """Select evenly spaced frames; the first and the last always, those of moments while they fit.
+    """Select evenly spaced frames, always with the first and the last, and with those of moments if they fit.
 
     Args:
-        most: at least 2.
+        most: maximum number of frames, at least 2.
         word: only frames that have this tracked word.
-        moments: whether those of moments come first; a few frames show more if they are evenly spaced.
+        moments: whether to prefer the frames of moments; a small selection shows more if it is evenly spaced.
 
     Raises:
         InputError: nothing is recorded yet, or nothing of this word.
@@ -105,7 +105,8 @@ class Map:
 def map_of(frame: Frame, word: str, site: str, head: int, like: Frame) -> Map:
     """Return a map, padded to the size that it has in the frame `like`: the cells that are added are blocked.
 
-    If the right answer is not known, the tokens are the model's own, and may change from step to step.
+    If the right answer is not known, the labels are tokens of the model's own output, which may change from
+    step to step.
     """
     sides = frame.axes[site]
     row, probe = probe_of(frame, word)

@@ -14,7 +14,7 @@ from transformer.figures.picture import Picture, escaped
 BETWEEN = 1.4
 """Space between two tokens, in letters."""
 PIXELS_OF_A_LETTER = 0.62
-"""Of a type of one pixel."""
+"""Approximate width of a letter in pixels, at a font size of one pixel."""
 READ, WRITTEN = 1.0, 0.0
 """Heights of the two rows."""
 NOTHING = "∅"
@@ -33,11 +33,12 @@ class Aligned:
 def alignment(pair: Aligned, *, title: str, width: float = 900.0) -> Picture:
     """Draw the question above its answer, each token joined to those that it comes from.
 
-    Shape row * columns + column is the line from that token of the answer to that of the question; "meta" in
-    the layout tells the live figure so, which leaves only the lines of the token under the pointer.
+    Shape number row * columns + column is the line from token `row` of the answer to token `column` of the
+    question. "meta" in the layout holds both counts, with which the live figure shows only the lines of
+    the token under the pointer.
 
     Args:
-        width: pixels that there are from left to right, about; longer sentences have smaller type.
+        width: approximate width of the figure in pixels; long sentences get a smaller font.
     """
     known = pair.links is not None
     links = pair.links or ((),) * len(pair.target)
@@ -111,7 +112,7 @@ def _tokens(
     side: str,
     size: float,
 ) -> Part:
-    """A row of tokens; those that have no partner are slanted."""
+    """A row of tokens; those without a link are in italics and have no marker."""
     shown = [
         f"<i>{escaped(token)}</i>" if single else escaped(token)
         for token, single in zip(tokens, alone, strict=True)
@@ -123,7 +124,7 @@ def _tokens(
 
 
 def _signs(places: Sequence[float], height: float, size: float) -> Part:
-    """What stands where a line would begin: that there is none."""
+    """Signs beside tokens without a link, where a line would begin."""
     n = len(places)
     return texts(places, [height] * n, [NOTHING] * n, max(12.0, 0.9 * size), mode="text", hoverinfo="skip")
 

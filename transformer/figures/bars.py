@@ -1,4 +1,4 @@
-"""The next token: what the model holds likely, on the right letters and on its own."""
+"""Probabilities of the next token, after the right letters and after the letters that the model wrote."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = (
 )
 """The traces of a panel with their colours; the last one where the likeliest token is not the right one."""
 BELOW = 0.4
-"""Rows between the highest bars and the expected token's where it is not among them."""
+"""Extra space, in rows, above the bar of the expected token if that is not among the likeliest tokens."""
 LETTER = 0.022
 """Share of the picture's width that one letter of a label needs where the picture is narrow."""
 

@@ -8,7 +8,8 @@ VIRIDIS = (
     *("#440154", "#482878", "#3e4989", "#31688e", "#26828e"),
     *("#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"),
 )
-"""Even to the eye, safe for the colour-blind, the same in both themes (van der Walt and Smith, 2015)."""
+"""Perceptually uniform and distinct for colour-blind viewers; the same in both themes (van der Walt and
+Smith, 2015)."""
 
 
 def mixed(low: str, high: str, share: float) -> str:
@@ -18,7 +19,7 @@ def mixed(low: str, high: str, share: float) -> str:
 
 
 def _by_root(scale: Sequence[str], parts: int = 18) -> list[list[float | str]]:
-    """The stops of a scale from 0 to 1 whose colour at w is the one that the even scale has at √w."""
+    """The stops of a colour scale over 0 to 1 whose colour at w is that of the given scale at √w."""
     stops: list[list[float | str]] = []
     for i in range(parts + 1):
         place, share = divmod(i / parts * (len(scale) - 1), 1)
@@ -28,10 +29,10 @@ def _by_root(scale: Sequence[str], parts: int = 18) -> list[list[float | str]]:
 
 
 WEIGHTS = _by_root(VIRIDIS)
-"""Attention weights from 0 to 1, by the square root: on a linear scale the 8% that each of 12 letters has in
-an untrained model are black."""
+"""The scale of attention weights from 0 to 1, by their square root: on a linear scale, the 8% that each of 12
+letters gets in an untrained model would look almost black."""
 WEIGHT_TICKS = {0.0: "0", 0.01: "1", 0.05: "5", 0.25: "25", 0.5: "50", 1.0: "100%"}
-"""The weights that a legend names."""
+"""Tick labels of the legend of weights, in percent, by weight."""
 CAUSAL = "#8f959e"
 """A cell blocked because it lies in the future; hatched with a slash as well."""
 PADDING = "#d9825b"
@@ -51,7 +52,8 @@ HELD_OUT = "#e0812f"
 FREE = "#b0579b"
 """The loss of held-out words where the model reads what it has written itself; dashed as well."""
 LEFT, RIGHT_RUN = "#3d8fd1", "#e0812f"
-"""The runs of a race, and what one of them has more of; distinct for colour-blind viewers."""
+"""The left and the right run of a race, and in their difference the one with the higher
+weight; distinct for colour-blind viewers."""
 GHOST = "#9aa0a6"
 """The run before this one."""
 RIGHT = "#1a9e6f"
@@ -63,9 +65,10 @@ LOOKS = "#3d8fd1"
 LIT = "#ee7d1e"
 """The lines of the highlighted token, which differ from the others in width as well."""
 NAMED = ("#e0701a", "#0f9bd1", "#c65fa8")
-"""The best heads; distinct for colour-blind viewers, and from the grey of the rest."""
+"""The heads with the highest scores; distinct for colour-blind viewers, and from the grey of all others."""
 SHARES = "Cividis"
-"""Shares right from 0 to 1: as even and as safe as the weights' scale, and not to be taken for it."""
+"""The scale of shares that are right, from 0 to 1: as uniform and as safe for colour-blind viewers as the
+scale of weights, but not to be confused with it."""
 QUERY = "#2a7fd0"
 """Queries, wherever they are drawn; like keys and values they are named too."""
 KEY = "#d9730d"

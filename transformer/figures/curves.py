@@ -58,10 +58,12 @@ def _measured(steps: Array, *curves: Array) -> list[tuple[Array, Array]]:
 
 
 def highest_loss(n_tokens: int, *losses: Array) -> float:
-    """Top of a loss axis: a guess without knowledge costs log(vocabulary); to be sure and wrong costs more.
+    """Top of a loss axis: about 0.5 above log(n_tokens), the loss of a uniform guess.
 
     Args:
-        losses: what has to find room as well. Where it does not, the axis grows in strides of two.
+        n_tokens: size of the vocabulary.
+        losses: losses that must fit too, as a confident wrong answer costs more than a guess. If they do not
+            fit, the top becomes the next even number.
     """
     top = round(float(np.log(n_tokens)) + 0.5, 1)
     highest = max((float(np.nanmax(one)) for one in losses if not np.isnan(one).all()), default=0.0)
@@ -109,11 +111,11 @@ def curves(
 
     Args:
         planned: the last step of the plan; the axis ends there.
-        highest_loss: top of the loss axis: a guess without knowledge costs log(vocabulary).
+        highest_loss: top of the loss axis, as the function `highest_loss` returns it.
         run_id: a zoom is kept as long as this stays the same.
         ghost: the run before, drawn grey behind this one.
         marker: the step that is looked at.
-        called: what the parts of an answer are, and what examples are.
+        called: the plural nouns for parts of an answer and for examples, such as letters and words.
     """
     nothing = np.full(1, np.nan)
     lines: list[tuple[Array, Array]] = [(nothing, nothing)] * 2
@@ -206,7 +208,7 @@ def _spec(
         _curve(f"{parts} right (training)", "y2", colors.TRAIN, 1.5),
         _curve(f"held-out, reading its own {parts}", "y", colors.FREE, 2, dash="dash", legend="free"),
     ]
-    # The legend of the lower panel: two shares that are not to be taken for each other.
+    # The legend of the lower panel, which tells two shares apart: of single parts, and of whole examples.
     shares = (
         f"<span style='color:{colors.TRAIN}'><b>{parts}</b></span>, "
         f"<span style='color:{colors.HELD_OUT}'><b>whole {examples}</b></span> right"

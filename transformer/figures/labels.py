@@ -26,12 +26,12 @@ COLUMN_TITLES = {
 def map_axes(
     axes: Axes, src_tokens: tuple[str, ...], tgt_tokens: tuple[str, ...], expected: tuple[str, ...]
 ) -> MapAxes:
-    """The labels of one attention's maps of a word: the tokens really attended to.
+    """The labels of one attention's maps of a word: the tokens that the model actually reads.
 
     Args:
-        src_tokens: what the encoder reads.
-        tgt_tokens: what the decoder reads; without two stacks both are the same.
-        expected: what each position that writes is to write; empty where that is nothing.
+        src_tokens: tokens that the encoder reads.
+        tgt_tokens: tokens that the decoder reads; the same as `src_tokens` in a model with only one stack.
+        expected: for each row that writes, the token that it should write; empty where it should write none.
     """
     noun = called(src_tokens)
     rows = src_tokens if axes.query == "src" else tgt_tokens

@@ -95,10 +95,10 @@ def length_heatmap(
     exact: Array | None = None,
     shortest: int = 1,
 ) -> Picture:
-    """Shares right: a row for each length of question, a column for each token that is written.
+    """Shares of right letters: a row for each length of question, a column for each place in the answer.
 
     Args:
-        share: (lengths, positions) of letters that are right; NaN where there is no such letter.
+        share: (lengths, positions) share of letters that are right; NaN where there is no such letter.
         asked: (lengths,) how many words of each length were asked.
         longest_trained: letters of the longest word of the training; a line stands below its row.
         exact: (lengths,) share of words that are right to the last letter: a column of its own.

@@ -21,7 +21,7 @@ from transformer.insight.names import shortened
 MARKED = 7
 """Letters of a wrong token beside its row."""
 BESIDE, OVER, TITLES = 46, 44, 36
-"""Pixels for them, for title and legend above a map, and for what its axes count below it."""
+"""Pixels right of a map for wrong tokens, above it for title and legend, and below it for axis titles."""
 WIDEST = 150
 """Pixels for labels of rows, at most."""
 ABOVE: Part = {
@@ -82,11 +82,11 @@ def large_map(
     lit_row: int | None = None,
     off: bool = False,
 ) -> Picture:
-    """One head, large enough for the last row of a room.
+    """The map of one head, large enough to be read from the back of a room.
 
     Args:
         weights: (rows, columns) in [0, 1]; NaN where the mask blocks.
-        wrong: row to the token that it would write now, where that is not the right one.
+        wrong: maps each row that would write a wrong token at this step to that token.
         outlined: cells (row, column) to mark.
         lit_row: the row that matters now, in a frame.
         off: whether the head is switched off.
@@ -106,13 +106,13 @@ def large_map(
 
 @lru_cache(maxsize=64)
 def player_spec(axes: MapAxes, taken: bool) -> str:
-    """What stays of one head shown large while a player puts numbers into it.
+    """The constant part of a large map, into which a player puts numbers.
 
-    Trace 0 are the weights; then come cells in the future, if rows are kept from these, those that are
-    blocked by hand, and the legend.
+    Trace 0 holds the weights. It is followed by the cells in the future, if the map is causal, by the cells
+    blocked by hand, if there are any, and by the legend.
 
     Args:
-        taken: whether there are any of the last.
+        taken: whether there are cells blocked by hand.
     """
     figure = json.loads(_large_spec(axes, (), None, ((0, 0),) if taken else ()))
     if taken:
@@ -151,7 +151,7 @@ def _large_spec(
         "margin": {"l": beside, "r": BESIDE if axes.marked else 4, "t": OVER, "b": under + TITLES},
         "xaxis": columns | {"title": counted},
         "yaxis": rows | {"range": [n_rows - 0.5, -0.5]},
-        # Beside the map, in a room of its own: what comes and goes there moves nothing.
+        # Wrong tokens have their own space beside the map: it does not move when they come and go.
         "yaxis2": BARE
         | {
             "overlaying": "y",
@@ -249,8 +249,10 @@ def tile_at(point: tuple[int, int], axes: MapAxes) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=64)
 def strip_spec(axes: MapAxes, n_layers: int, n_heads: int, numbers: tuple[str, ...] = ()) -> str:
-    """What stays of the picture of all heads: trace 0 are the weights, trace 1 blocked cells (0 in the
-    future, 1 by hand), and each tile has its outline as a shape, those of the first head first.
+    """The constant part of the picture of all heads.
+
+    Trace 0 holds the weights, trace 1 the blocked cells (0: in the future, 1: by hand). Each tile is outlined
+    by a shape; the shapes of the first head come first.
     """
     n_rows, n_columns = axes.shape
     height, width = tile_place(n_heads - 1, n_layers - 1, axes.shape)
@@ -294,7 +296,7 @@ def _hidden(names: Sequence[str], ends: list[float]) -> Part:
 
 
 def _column_axis(tokens: Sequence[str], size: int) -> tuple[Part, int]:
-    """Letters stand below their columns; words lean, for they are wider, and so does what is crowded.
+    """The axis of the columns: letters are upright; words and adjacent special tokens, which are wider, lean.
 
     Returns:
         The axis, and the pixels that its labels need.
@@ -317,7 +319,7 @@ def _length(label: str, size: int) -> int:
 
 
 def _token_axis(labels: Sequence[str], size: int) -> Part:
-    """Positions are the axis, tokens only its labels: a repeated letter keeps its own column."""
+    """An axis of positions, with tokens as labels: each occurrence of a repeated letter has its own place."""
     return BARE | {
         "tickvals": list(range(len(labels))),
         "ticktext": list(labels),

@@ -71,10 +71,10 @@ def _by_root() -> list[list[float | str]]:
 
 @cache
 def race_curves(examples: str | None) -> str:
-    """The figure of both runs' curves, without numbers: training loss, and beside it what is right.
+    """The figure of both runs' curves, without data: training loss, and beside it accuracy.
 
-    Traces 0 and 1 are loss and share right of the left run, 2 and 3 those of the right one. A player sets the
-    ranges of both x axes and of the axis of the loss.
+    Traces 0 and 1 are the loss and the accuracy of the left run, 2 and 3 those of the right run. The player
+    sets the ranges of both x axes and of the loss axis.
 
     Args:
         examples: what examples of the task are called; None where only losses are known.

@@ -35,16 +35,18 @@ def narrate(
     Args:
         weights: (Q, K) of one head; NaN where the mask blocks.
         kind: encoder, decoder (its self-attention), cross or sequence.
-        rows: the Q tokens that look; where a decoder looks, its inputs, each writing the next token.
-        columns: the K tokens that are looked at.
-        n_letters: of the word, or its tokens.
-        n_answer: tokens of the answer, where these may be more or fewer; what is read are tokens then.
-        links: the gold alignment, where it is to be told: of each token of the answer the columns it needs.
-        row: which row; by default, of those that stand for a letter, the first with the highest weight.
+        rows: the Q query tokens; of a decoder, its inputs, each of which predicts the next token.
+        columns: the K key tokens.
+        n_letters: number of letters of the word, or of its tokens.
+        n_answer: number of tokens of the answer, where it can differ from `n_letters`; the sentence then
+            says "token" instead of "letter".
+        links: the gold alignment, where the sentence should name aligned tokens: for each token of the
+            answer, the columns that it needs.
+        row: the row to describe; by default, the first with the highest weight among those of letters.
     """
     if row is None:
         first = first_row(kind, n_letters)
-        # An output that ended at once leaves the decoder no letter that it has read.
+        # If the output ended at once, the decoder has read no letter: then any row can be named.
         n = n_letters if n_answer is None or kind == "encoder" else n_answer
         letter_rows = range(first, min(first + n, len(rows))) or range(len(rows))
         row = max(letter_rows, key=lambda i: float(np.nanmax(weights[i])))
@@ -69,10 +71,11 @@ def narrate(
 
 
 def narrate_any(weights: Array, rows: Sequence[str], columns: Sequence[str]) -> str:
-    """Name the strongest cell of a map of any model; of equals the first row's.
+    """Name the strongest cell of a map of any model; among equal cells, that of the first row.
 
     Args:
-        weights: (Q, K) of one head; NaN where a cell is blocked. Rows with one open cell have no choice.
+        weights: (Q, K) of one head; NaN where a cell is blocked. A row with a single open cell always gives
+            it 100%, so such rows are left out unless there are no others.
     """
     choice = (~np.isnan(weights)).sum(axis=1) >= 2
     shown = np.where(choice[:, None] | ~choice.any(), np.nan_to_num(weights), 0.0)
@@ -94,7 +97,7 @@ def _opening(kind: str, rows: Sequence[str], row: int, n_letters: int, noun: str
 
 
 def _place(kind: str, tokens: Sequence[str], i: int, n_letters: int, noun: str) -> str:
-    """A token with its number; what the decoder has written are outputs, everything else is of the word."""
+    """A token with its number: an output if the decoder wrote it, else a letter or token of the word."""
     if _is_special(tokens[i]):
         return tokens[i]
     if kind == "sequence" and i > n_letters:

@@ -29,8 +29,8 @@ FOCUS = "focus"
 THRESHOLD = 0.5
 """A head has a role from this score on; below it there is no clear pattern."""
 CLEARLY_AHEAD = 0.1
-"""Another head must lead by this much before the large map changes to it, or by a third of its own score
-where that is less: early on all scores are small."""
+"""Lead in score that another head needs before the large map changes to it; a third of that head's score is
+enough where that is less, since all scores are small early in training."""
 
 
 def first_row(kind: str, n_letters: int) -> int:
@@ -41,7 +41,8 @@ def first_row(kind: str, n_letters: int) -> int:
 def mirrored_cells(kind: str, n_letters: int) -> list[tuple[int, int]]:
     """Row and column of every mirrored letter of a reversed word.
 
-    Row i writes letter i of the answer; column 0 is [SOS], so letter n - 1 - i stands in column n - i.
+    The row of letter i is `first_row` + i; column 0 is [SOS], so its mirrored letter n - 1 - i is in column
+    n - i.
 
     Args:
         kind: encoder, cross or sequence.
@@ -63,19 +64,19 @@ def gold_cells(kind: str, n_letters: int, links: Links) -> list[tuple[int, int]]
 
 
 def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[str, list[tuple[int, int]]]:
-    """Row and column of every cell that speaks for a role, on the teacher-forced map of one word.
+    """Row and column of every cell that counts for a role, on the teacher-forced map of one word.
 
-    Letter i of the word stands at i + 1, behind [SOS], and so does letter i of the answer among the
-    decoder's inputs. A row of cross-attention is called by the letter that it writes, which is one further:
-    row i writes letter i. In a sequence of question, [SEP] and answer, [SEP] stands where [EOS] does here,
-    and the rows are those that write letters. Special tokens have no row here. In the middle of a word one
-    cell can speak for two roles.
+    Letters are counted from 0. Letter i of the word is at position i + 1, after [SOS], and so is letter i of
+    the answer among the decoder's inputs. In cross-attention, letter i belongs to row i, which
+    writes it and reads the token before it. In a sequence of question, [SEP] and answer, [SEP] takes the
+    position of [EOS], and the rows used are those that write letters. Rows of special tokens are left out.
+    One cell can count for two roles, as in the middle of a word.
 
     Args:
         kind: encoder, decoder (its self-attention), cross or sequence.
-        n_letters: of the question, or its tokens.
-        n_answer: tokens of the answer where it may be longer or shorter; then no place of the question is
-            opposite to one of the answer, or the same.
+        n_letters: number of letters (or tokens) of the question.
+        n_answer: number of tokens of the answer, given where it may differ from that of the question. Their
+            positions then do not correspond, so mirror is left out, and diagonal too where a map spans both.
     """
     first = first_row(kind, n_letters)
     letters = range(n_letters if n_answer is None or kind == "encoder" else n_answer)
@@ -91,7 +92,7 @@ def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[s
         del cells["mirror"]
         if kind in ("cross", "sequence"):
             del cells["diagonal"]
-    # What a decoder has yet to write it cannot see, and its inputs hold no [EOS].
+    # A decoder cannot attend to tokens that it has not written yet, and its inputs contain no [EOS].
     absent = {
         "encoder": ("sep",),
         "decoder": ("mirror", "eos", "sep"),
@@ -103,19 +104,19 @@ def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[s
 
 @dataclass(frozen=True, kw_only=True)
 class _Places:
-    """The cells to look at on the maps of some words."""
+    """The cells of the maps of a batch of words from which scores are computed."""
 
     counts: dict[str, int]
-    """Cells of each role; of gold its rows."""
+    """Number of cells of each role; for gold, the number of rows that have such cells."""
     roles: Array
-    """(B, Q * K, roles) of 0 and 1: which cells they are."""
+    """(B, Q * K, roles) of 0 and 1: which cells count for each role."""
     rows: tuple[Array, Array]
-    """Word and row of each letter row, (R,) each."""
+    """Index of the word and of the row in its map, for each of the R letter rows: two arrays of (R,)."""
     letters: Array
-    """(K, 1, R) of 0 and 1: which letters each of these rows may look at."""
+    """(K, 1, R) of 0 and 1: the columns of letters that each of these rows may attend to."""
 
 
-@lru_cache(maxsize=16)  # a model asks the same three questions at every frame
+@lru_cache(maxsize=16)  # every frame asks for the same arguments, once for each kind of attention
 def _places(
     kind: str,
     causal: bool,
@@ -125,7 +126,7 @@ def _places(
     n_rows: int,
     n_columns: int,
 ) -> _Places:
-    """The cells to look at on the maps of these words."""
+    """The cells of the maps of these words from which scores are computed."""
     words = [role_cells(kind, n, answers[b] if answers else None) for b, n in enumerate(lengths)]
     counts = {role: sum(len(cells[role]) for cells in words) for role in words[0]}
     if links is not None:
@@ -139,7 +140,7 @@ def _places(
             for row, column in cells[role]:
                 roles[b, row, column, r] = 1
         for i, (row, _) in enumerate(cells["first"]):
-            # How many letters the row may look at: of its own side those up to itself, or all.
+            # Letters that the row may attend to: those up to its own in a causal encoder or decoder, or all.
             n = len(cells["first"]) if kind == "decoder" else lengths[b]
             letters[b, row, 1 : 1 + (i + 1 if causal and kind in ("encoder", "decoder") else n)] = 1
     of_word, at_row = np.nonzero(letters.any(axis=-1))
@@ -171,21 +172,22 @@ def head_scores(
         links: the gold alignment of each word: for each token of its answer, the columns that it needs.
 
     Returns:
-        (H,) in 0..1 for each score. For the roles it is the weight as it is, on:
+        (H,) in 0..1 for each score. The score of a role is the mean weight on:
 
         - mirror: the mirrored letter (encoder, cross, sequence; not where answers differ in length);
-        - gold: all that the row needs together, over the rows that need anything (where links are given);
+        - gold: all columns that a row needs together, over the rows that need any (where links are given);
         - diagonal: the letter at the same place (not across sides where answers differ in length);
         - previous: the letter just before, from the second on (encoder, decoder);
         - first: [SOS];
         - eos: [EOS] (encoder, cross);
         - sep: [SEP] (sequence).
 
-        Then focus: the highest weight of a row, whatever it is on. And entropy: how evenly a row spreads over
-        the letters that it may look at, 0 for one letter only, 1 for all the same. It is the entropy of the
-        weights on letters alone, since special tokens are where heads with nothing to say look, divided by
-        its highest value. Rows with fewer than two such letters are left out, and 0 is what there is without
-        any other; a row with no weight on any letter prefers none and counts as 1.
+        Two further scores are not roles. focus is the highest weight of a row, on any column. entropy is how
+        evenly a row spreads its weight over the letters that it may attend to: 0 if all is on one letter, 1
+        if it is uniform. It is the entropy of the weights on letters, rescaled to sum to 1, divided by its
+        highest possible value; special tokens are left out because idle heads attend to them. Rows with fewer
+        than two such letters are left out, and entropy is 0 if no rows remain. A row with no weight on any
+        letter counts as 1.
     """
     n_words, n_heads, n_rows, n_columns = weights.shape
     causal = kind == "decoder" if causal is None else causal
@@ -201,7 +203,7 @@ def head_scores(
     sums = (weights.reshape(n_words, n_heads, -1) @ places.roles).sum(axis=0)  # (H, roles)
     scores = {role: sums[:, r] / max(n, 1) for r, (role, n) in enumerate(places.counts.items())}
     word, row = places.rows
-    # Columns first, and laid out so: to add up along the first axis is many times as fast as along the last.
+    # Columns first and contiguous: a sum over the first axis is many times faster than over the last.
     w = np.ascontiguousarray(weights[word, :, row].transpose(2, 1, 0))  # (K, H, R)
     scores["focus"] = w.max(axis=0).mean(axis=-1)
     scores["entropy"] = _entropy(w, places.letters)
@@ -212,8 +214,8 @@ def pattern_scores(weights: Sequence[Array]) -> dict[str, Array]:
     """Scores of each head of any attention, whatever its tokens: means over the rows of all its maps.
 
     Args:
-        weights: of each input (H, Q, K); NaN where a cell is blocked. Rows with fewer than two open cells,
-            which have no choice, are left out.
+        weights: one (H, Q, K) array for each input; NaN where a cell is blocked. Rows with fewer than two
+            open cells are left out, since their weights are fixed.
 
     Returns:
         (H,) in 0..1 for each score, named as by `head_scores`: diagonal and previous (where queries and keys
@@ -237,14 +239,14 @@ def pattern_scores(weights: Sequence[Array]) -> dict[str, Array]:
 
 
 def _known_mean(values: Array) -> Array:
-    """(H,) means of (H, N), NaN left out; 0 where there is nothing else."""
+    """(H,) means over the last axis of (H, N), ignoring NaN; 0 where all values are NaN."""
     known = ~np.isnan(values)
     mean: Array = np.where(known, values, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     return mean
 
 
 def _entropy(weights: Array, letters: Array) -> Array:
-    """(H,) mean evenness of the rows of (K, H, R) over the cells that are 1 in (K, 1, R)."""
+    """(H,) mean normalised entropy of the rows of weights (K, H, R), over the cells set in (K, 1, R)."""
     some = letters.sum(axis=0)[0] >= 2
     if not some.any():
         return np.zeros(weights.shape[1], dtype=weights.dtype)
@@ -262,13 +264,13 @@ def _entropy(weights: Array, letters: Array) -> Array:
 
 
 def badge(scores: Mapping[str, float]) -> str | None:
-    """The role of a head: the one with the highest score, if that makes a pattern.
+    """The role of a head: the one with the highest score, if that score reaches `THRESHOLD`.
 
     Args:
-        scores: of one head, by the names of `head_scores`; what is no role is passed over.
+        scores: scores of one head, named as by `head_scores`; scores that are not roles are ignored.
 
     Returns:
-        A key of `ROLES`, among equals the first; None where no score reaches `THRESHOLD`.
+        A key of `ROLES`, the first one if several are equal; None if no score reaches `THRESHOLD`.
     """
     role = max((role for role in ROLES if role in scores), key=lambda role: scores[role])
     return role if scores[role] >= THRESHOLD else None
@@ -287,7 +289,7 @@ def clearest_head(
         (site, head) and its score.
     """
     ranked = {(site, head): float(s) for site, row in scores.items() for head, s in enumerate(row)}
-    # Among equals the last layer's first head: it is the one that feeds the output.
+    # Ties go to the lowest head number, then to the site that comes first in `scores`.
     best = max(ranked, key=lambda key: (ranked[key], -key[1]))
     if current in ranked and ranked[best] - ranked[current] < min(CLEARLY_AHEAD, ranked[best] / 3):
         best = current

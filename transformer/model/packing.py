@@ -1,6 +1,6 @@
-"""Training without its padding: maps and norms see the real tokens alone, attention sees whole rows again.
+"""Training without padding: linear layers and norms compute only real tokens, attention whole padded rows.
 
-Random words of 1 to L letters fill little more than half of a batch; the rest would be computed for nothing.
+Random words of 1 to L letters fill little more than half of a batch; computing the rest would be wasted.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 REGISTER = 16
-"""Numbers in the widest vector register of a CPU: maps whose rows fill whole ones are computed faster."""
+"""Numbers in the widest vector register of a CPU; attention maps are computed faster if the length of their
+rows is a multiple of it."""
 NEARLY = 4
-"""Most missing tokens of a row that is filled up."""
+"""Rows are lengthened to a multiple of `REGISTER` if at most this many tokens are missing."""
 
 
 class Packing:
@@ -29,7 +30,7 @@ class Packing:
     def __init__(self, tokens: Tensor, pad_id: int) -> None:
         lacking = -tokens.size(1) % REGISTER
         self.wide = F.pad(tokens, (0, lacking), value=pad_id) if lacking <= NEARLY else tokens
-        """(B, S'), the batch as attention sees it: S, or a little more."""
+        """(B, S'), the batch as attention receives it; S' is S or the next multiple of `REGISTER`."""
         self.shape = (self.wide.size(0), self.wide.size(1))
         self.places = (self.wide != pad_id).flatten().nonzero().squeeze(1)
         self.tokens = self.wide.flatten()[self.places]
@@ -45,7 +46,7 @@ class Packing:
         return _Pack.apply(x, self.places)  # type: ignore[no-any-return, no-untyped-call]
 
     def pad(self, x: Tensor) -> Tensor:
-        """(N, D) back in its places, with zeros around it: (B, S', D)."""
+        """Put real tokens, (N, D), back into their places, with zeros for the padding: (B, S', D)."""
         if self._whole:
             return x.view(*self.shape, -1)
         return _Pad.apply(x, self.places, self.shape)  # type: ignore[no-any-return, no-untyped-call]
@@ -58,11 +59,14 @@ class Packed:
     queries: Packing
     keys: Packing
     causal: bool = False
-    """No look but those ahead is forbidden to a real row: padding stands behind all that it may read."""
+    """Whether the causal mask alone is enough: padding then stands after all that a real row may read."""
 
 
 class _Pack(torch.autograd.Function):
-    """Its gradient is a copy too; that of plain indexing would add up, as if places could come twice."""
+    """Gathers the real tokens.
+
+    The gradient is a plain copy, too; that of indexing would add up, because places might be repeated.
+    """
 
     @staticmethod
     def forward(context: Any, x: Tensor, places: Tensor) -> Tensor:

@@ -64,7 +64,7 @@ class Transformer(nn.Module):
         self.interventions = NOTHING
         """The present interventions; set by `intervene` alone."""
         self.packs = True
-        """Whether training leaves hidden padding out, on a CPU; the results are the same."""
+        """Whether training on a CPU leaves out padding that is masked; the results are the same."""
         self._id_of: Callable[[str], int] = int
         initialise(self, config, PAD_ID, generator or torch.Generator().manual_seed(0))
 
@@ -106,7 +106,7 @@ class Transformer(nn.Module):
         return dict(self.interventions.masks).get(mask, self.config.masks[mask])
 
     def intervene(self, interventions: Interventions, id_of: Callable[[str], int]) -> None:
-        """From now on do without these heads and looks; `NOTHING` gives all back. No weight is changed.
+        """Apply these interventions to all later forward passes; `NOTHING` ends them. No weight is changed.
 
         Args:
             interventions: have been checked against this model's sites.
@@ -136,7 +136,7 @@ class Transformer(nn.Module):
         return mask
 
     def _less(self, mask: Tensor | None, site: str, keys: Tensor, rows: range) -> Tensor | None:
-        """A site's mask without the looks that an intervention forbids; arguments as in `_mask`."""
+        """A site's mask, in which the cells that an intervention blocks are closed too; see also `_mask`."""
         blocks = self.interventions.blocks_at(site)
         if not blocks:
             return mask
@@ -160,10 +160,10 @@ class Transformer(nn.Module):
         start: int = 0,
         packing: Packing | None = None,
     ) -> Tensor:
-        """Token ids (B, Q) to vectors (B, Q, D) that know their positions start, start + 1, ...
+        """Token ids (B, Q) at the positions start, start + 1, ... to their vectors, (B, Q, D).
 
         Args:
-            packing: of these tokens; then of the real ones alone, (N, D).
+            packing: of these tokens; if it is given, only the vectors of the real tokens are made, (N, D).
         """
         x = table(tokens if packing is None else packing.tokens)
         if scaled:
@@ -179,7 +179,7 @@ class Transformer(nn.Module):
         return self.embedding_dropout(x)  # type: ignore[no-any-return]
 
     def encode(self, src: Tensor, read: Packing | None = None) -> Tensor:
-        """Token ids (B, S) to memory (B, S, D); with the places of its real tokens, these alone: (N, D)."""
+        """Token ids (B, S) to memory (B, S, D); if `read` is given, to that of real tokens, (N, D)."""
         scaled = self.config.embedding_scale in ("encoder", "both")
         x = self._embed(self.src_embedding, src, scaled, packing=read)
         packed = None
@@ -205,9 +205,9 @@ class Transformer(nn.Module):
         Without an encoder there is no memory, and the target is question, separator and answer in one.
 
         Args:
-            read: where the memory is packed, (N, D), the places of its tokens.
-            written: where the target is to be packed, its places; the logits then are of real tokens, (N, V).
-            cache: as in `decode_next`; the newest token alone is then read, and the logits are (B, 1, V).
+            read: packing of the source, if the memory is packed, (N, D).
+            written: packing of the target; if it is given, only real tokens get logits, (N, V).
+            cache: as in `decode_next`; if it is given, only the newest token is read, to logits (B, 1, V).
         """
         scaled = ("both",) if memory is not None else ("both", "encoder")
         rows = range(tgt.size(1) - 1 if cache else 0, tgt.size(1))
@@ -243,13 +243,13 @@ class Transformer(nn.Module):
 
     @property
     def supports_kv_cache(self) -> bool:
-        """Whether `decode_next` may be used: what has been read once is not read differently later."""
+        """Whether `decode_next` may be used: only if later tokens do not change what earlier ones compute."""
         return self.config.topology == "encoder-decoder" and self.masked("causal")
 
     def decode_next(self, memory: Tensor, src: Tensor, tgt: Tensor, cache: list[LayerKVCache]) -> Tensor:
         """One more target token for each sequence, using the keys and values of the earlier ones.
 
-        The same numbers as the last row of `decode` over the whole target so far, where `supports_kv_cache`.
+        If `supports_kv_cache`, it returns the last row of what `decode` returns for the whole target so far.
 
         Args:
             memory: (B, S, D).

@@ -1,4 +1,4 @@
-"""A chunk as a browser reads it: a line of JSON, and behind it the numbers, as differences between steps."""
+"""Encoding of a chunk for the browser: a line of JSON, then its maps as differences between steps."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def encoded(chunk: Chunk, places: Sequence[int] | None = None) -> bytes:
         places: which of its steps; by default all.
 
     Returns:
-        A line of JSON, then the codes of each site in turn, (N, H, Q, K) uint16, little-endian: those of the
-        first step, and of each later one the difference to the one before, modulo 65,536.
+        A line of JSON, then the codes of each site in turn, (N, H, Q, K) uint16, little-endian. The first
+        step has the codes themselves, each later step its differences from the step before, modulo 65,536.
     """
     chosen = list(range(len(chunk.steps)) if places is None else places)
     writing = next((site for site, axes in chunk.axes.items() if axes.writes), "")
@@ -58,7 +58,7 @@ def encoded(chunk: Chunk, places: Sequence[int] | None = None) -> bytes:
 
 
 def name_of(chunk: Chunk) -> str:
-    """The name under which a browser may keep a chunk for ever: made from its content."""
+    """A name made from the content of a chunk, so that a browser may cache the chunk for ever."""
     return _names(chunk)[0]
 
 
@@ -82,11 +82,11 @@ _NAMES: WeakKeyDictionary[Chunk, tuple[str, str]] = WeakKeyDictionary()
 
 
 def look_of(chunk: Chunk) -> tuple[str, bytes]:
-    """What stays the same while a chunk's steps are drawn, and a name for it, made from it.
+    """The look of a chunk: all that is the same at each of its steps, with a name made from its content.
 
     Returns:
-        The name; and as JSON of each kind of attention the figures that arrays are put into, the labels of
-        both axes, and where the gold alignment is.
+        The name, and the look as JSON. For each kind of attention, it has the figures without their arrays,
+        the labels of both axes, and the cells of the gold alignment.
     """
     n_heads = next(iter(chunk.maps.values())).shape[1]
     return _look(chunk.word, tuple(chunk.axes.items()), chunk.interventions, n_heads)
@@ -127,7 +127,7 @@ def _look(
 
 
 def axes_of(axes: Axes, word: Word) -> MapAxes:
-    """What stands at the axes of one attention's maps of a word."""
+    """The labels and titles of both axes of one attention's maps of a word."""
     if axes.group:
         rows, columns = word.tokens(axes.query), word.tokens(axes.key)
         return MapAxes(

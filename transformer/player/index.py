@@ -33,7 +33,7 @@ KIND_NAMES = {
     "sequence": "Question and answer",
 }
 CURVES_SECONDS = 1.0
-"""Curves are brought up to date this often at most."""
+"""Minimum time between two versions of the index, and so of its curves, if only steps were added."""
 READING = {
     "cross": "Each row is a {token} being written (“reads → should write”), each column a {token} of the "
     "{question}.",
@@ -50,13 +50,13 @@ BACKWARDS = {
     "sequence": ", there and over the letters of the word",
     "encoder that writes": "",
 }
-"""Where a word that is read backwards draws a line, and where that is to be said."""
+"""Kinds of attention in which a word read backwards draws a line, with the words that add where it is."""
 _ALIGNED = " Where a head reads what its row writes, the cells of the alignment are bright."
 _SHARES = "The brighter a cell, the more of its attention the row puts there; every row adds up to 100%."
 
 
 class Index:
-    """Of one run, made from its views one after the other. Everything in it is JSON.
+    """The index of one run, updated from its successive views. All its parts can be written as JSON.
 
     Args:
         config: of the run.
@@ -65,23 +65,24 @@ class Index:
 
     def __init__(self, config: RunConfig, look_for: str = "") -> None:
         self.version = 0
-        """Counts changes; a player that has one version less than this needs `news`, and others `whole`."""
+        """The version. A player that is one version behind needs `news`; any other needs `whole`."""
         self.news: dict[str, Any] = {}
-        """The additions of this version: more steps and segments, and other parts whole."""
+        """The changes since the version before, as `_since` returns them; {"whole": True} if all is new."""
         self._config, self._look_for = config, look_for
         self._segments: dict[int, dict[str, Any]] = {}  # by the step at which each begins
         self._texts: dict[str, int] = {}  # each only once: most outputs stay as they are
         self._looks: dict[str, Any] = {}
-        self._said: dict[str, Any] = {}  # what changes, as it was said last
-        self._basis: tuple[object, ...] = ()  # where that is another, all is said anew
-        self._at_once: tuple[object, ...] = ()  # what is not waited with
-        self._reach: tuple[int, ...] = ()  # of each word the first step
+        self._said: dict[str, Any] = {}  # the parts that can change, as of the last version
+        self._basis: tuple[object, ...] = ()  # if it changes, the whole index is made again
+        self._at_once: tuple[object, ...] = ()  # if it changes, a new version is made without delay
+        self._reach: tuple[int, ...] = ()  # the first recorded step of each word
         self._due_at = -math.inf
 
     def update(self, view: RunView) -> bool:
-        """Bring it up to date; returns whether there is a new version.
+        """Bring the index up to date. Returns whether there is a new version.
 
-        Measurements, moments and other words make one at once, steps alone every CURVES_SECONDS.
+        Measurements, moments and changed words make a new version at once. If only steps were added, there
+        is at most one new version per `CURVES_SECONDS`.
         """
         frames = view.frames
         if not frames:
@@ -97,7 +98,7 @@ class Index:
         self._due_at = time.monotonic() + CURVES_SECONDS
         if again:
             self._segments, self._texts, self._looks = {}, {}, {}
-        elif reach != self._reach:  # of words that came later, more of the past is there now
+        elif reach != self._reach:  # earlier steps of a word were added: describe these segments again
             n_words = len(frames.words)
             known = self._segments.items()
             self._segments = {at: one for at, one in known if len(one["outputs"]) in (0, n_words)}
@@ -110,7 +111,7 @@ class Index:
         return True
 
     def whole(self, view: RunView) -> dict[str, Any]:
-        """All that there is, with the addresses of chunks as they are now."""
+        """The whole index, with the steps and names of the present chunks of each word."""
         if not self._said:
             self.update(view)
         chunks = {
@@ -123,7 +124,7 @@ class Index:
         return self._fixed(view) | self._said | {"version": self.version, "chunks": chunks}
 
     def headline(self, view: RunView, frame: Frame) -> list[str]:
-        """The sentence of a run as it is: at the first step of the newest segment, and later."""
+        """The headline of a run in its present state: at the first step of the newest segment, and later."""
         return [headline(view, frame, self._look_for, later=later) for later in (False, True)]
 
     def _fixed(self, view: RunView) -> dict[str, Any]:
@@ -156,7 +157,7 @@ class Index:
         }
 
     def _describe(self, view: RunView) -> None:
-        """Make the segments that are new; the newest one may have been measured further meanwhile."""
+        """Add new segments, and make the newest known one again: it may have been measured since."""
         steps = segment_steps(view)
         newest = max(self._segments, default=-1)
         for step in steps:
@@ -230,8 +231,8 @@ def segment_steps(view: RunView) -> list[int]:
 
 
 def _since(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """What is new: of lists that have grown what came behind, of others everything, of what is the same
-    nothing."""
+    """The changes between two versions: the new entries of a list that has grown and of `looks`, the
+    changed part of a figure, and any other part that has changed in full."""
     fresh: dict[str, Any] = {}
     for name, value in now.items():
         old = before[name]
@@ -249,7 +250,7 @@ def _since(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
 
 
 def _figure_since(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
-    """A figure whose lines have grown, without what a player has of it."""
+    """The part of a figure that a player does not have yet; the whole figure if its form has changed."""
     if before["spec"] != now["spec"] or before["arrays"].keys() != now["arrays"].keys():
         return now
     arrays = {}
@@ -273,7 +274,7 @@ def drawn(picture: Picture) -> dict[str, Any]:
 
 
 def _called(kind: str, kinds: Sequence[str]) -> str:
-    """The name of a group of attentions, without what all groups share."""
+    """The name of a group of attentions, without the parts that the names of all groups share."""
     parts = [one.split(".") for one in kinds]
     own = [part for part in kind.split(".") if not all(part in others for others in parts)]
     return ".".join(own) or kind.split(".")[-1]

@@ -18,11 +18,11 @@ from transformer.recording.view import ENDED, RunView
 SCORES = {**ROLES, "focus": "focus (highest weight of a row)", "entropy": "entropy (how even)"}
 """Every score by the name that is shown."""
 MOST_LINES = 48
-"""Heads whose score is drawn: of more, those with the highest."""
+"""Largest number of heads whose score is drawn; of more heads, those with the highest newest scores."""
 
 
 def listed(values: Array) -> list[Any]:
-    """Numbers as JSON has them, to the fifth place; NaN is None."""
+    """Numbers as lists for JSON, rounded to five decimal places; NaN becomes None."""
     rounded = np.round(values.astype(np.float64), 5)
     if not np.isnan(rounded).any():
         found: list[Any] = rounded.tolist()
@@ -33,7 +33,7 @@ def listed(values: Array) -> list[Any]:
 
 
 def run_curves(view: RunView, marker: int | None = None, before: RunView | None = None) -> Picture:
-    """Loss and accuracy of a run, with the one before it as a ghost; of a user's own model its numbers."""
+    """Loss and accuracy of a run, with the run before it as a ghost; for an own model, its own numbers."""
     if view.own is not None:
         steps, *numbers = view.metrics.columns("step", "loss", *view.own.curves)
         named = dict(zip(("loss", *view.own.curves), numbers, strict=True))

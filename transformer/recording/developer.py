@@ -1,8 +1,8 @@
 """Developing frames: the maps of several steps at once, from copied weights, in a copy of the model.
 
 The weights of each step are copied while the model trains (`Ring`). Some steps later all of them are sent
-through one mapped forward pass (`torch.func.vmap`), which costs a fifth of as many single ones. The model
-that trains is not touched.
+through one mapped forward pass (`torch.func.vmap`), which costs a fifth of separate passes. The model that
+trains is not touched.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from transformer.recording.tape import WEIGHTS
 from transformer.recording.weights import Tensors
 
 BATCH = 25
-"""Steps that are developed together where no viewer waits for them: larger batches are no cheaper, and two
-evaluations of a default run are so far apart."""
+"""Steps that are developed together when no viewer waits for them. Larger batches are no cheaper; a default
+run evaluates once in as many steps."""
 RING_BYTES = 96 * 2**20
 """Approximate limit of the copies of weights that wait to be developed."""
 
@@ -66,7 +66,7 @@ class Ring:
         self.steps.append(step)
 
     def waiting(self) -> tuple[list[int], Tensor]:
-        """All that is there, (N, numbers)."""
+        """The steps that wait to be developed, and their weights, (N, numbers)."""
         rows = torch.empty((0, self._n_numbers)) if self._rows is None else self._rows
         return list(self.steps), rows[: len(self.steps)]
 
@@ -145,5 +145,5 @@ class Developer:
 
 
 def stacked(bodies: Sequence[bytes], device: torch.device) -> Tensor:
-    """Weights as they are kept, one step each, as rows."""
+    """The kept weights of several steps, as the rows of one tensor, (N, numbers)."""
     return torch.from_numpy(np.stack([np.frombuffer(body, dtype="<f4") for body in bodies])).to(device)

@@ -41,10 +41,10 @@ OF_EVALUATION = {
 
 
 class Metrics:
-    """Append-only: one thread appends, any thread reads without a lock: a counted row never changes.
+    """An append-only table: one thread appends, any thread reads without a lock; finished rows never change.
 
     Args:
-        more: names of columns beside `COLUMNS`, of a model of the user's own.
+        more: names of columns in addition to `COLUMNS`, which an own model records.
     """
 
     def __init__(self, more: tuple[str, ...] = ()) -> None:
@@ -69,10 +69,10 @@ class Metrics:
         tokens_per_second: float = np.nan,
         evaluation: Evaluation | None = None,
     ) -> None:
-        """Add a row for each step that has been read since the last reading; an evaluation is of the newest.
+        """Add a row for each step read since the last call; an evaluation goes into the row of its own step.
 
         Args:
-            step: the newest.
+            step: the newest of these steps.
             numbers: loss, token accuracy, gradient norm and learning rate of each of these steps.
         """
         first = step - len(numbers[0]) + 1
@@ -99,7 +99,7 @@ class Metrics:
         return made
 
     def at(self, step: int) -> tuple[float, float | None]:
-        """(seconds of training, loss) of a step; what has not been read yet is that of the step before."""
+        """(seconds of training, loss) of a step; if it has no row, (seconds of the row before, None)."""
         steps, seconds, losses = self.columns("step", "seconds", "loss")
         place = int(steps.searchsorted(step))
         if place < len(steps) and steps[place] == step:

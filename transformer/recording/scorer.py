@@ -16,16 +16,16 @@ from transformer.tasks import Task
 from transformer.tasks.unknown import mostly_known
 
 N_SCORED_WORDS = 64
-"""Held-out examples on which head scores are measured: of known tokens; words have at least three letters."""
+"""Most held-out examples for head scores, of mostly known tokens; words have 3 letters or more."""
 
 
 class Scorer:
     """Measures every head of a model on fixed held-out words.
 
-    Where no held-out word has known tokens, all scores are 0: its maps would show how [UNK] is read.
+    If no held-out word has mostly known tokens, all scores are 0: they would measure attention to [UNK].
 
     Args:
-        task: has the words and their answers.
+        task: provides the words and their answers.
     """
 
     def __init__(self, task: Task) -> None:

@@ -1,4 +1,4 @@
-"""Looking inside: while a recording lasts, every attention takes the explicit path and keeps its weights."""
+"""Access to the tensors inside a forward pass: within `record`, every attention keeps what is asked for."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from transformer.model.transformer import Transformer
 from transformer.recording.frame import Array
 
 RECORDABLE = frozenset({"query", "key", "value", "scores", "mask", "weights", "mixed"})
-"""query, key, value and mixed (what each head read) are (B, H, positions, K); scores (scaled, before the
-mask), mask (True where attention is allowed) and weights are (B, H, Q, S)."""
+"""Names of tensors that can be recorded. query, key, value and mixed (the weighted sum of the values) are
+(B, H, positions, K). scores (scaled, before the mask), mask (True where attention is allowed) and weights are
+(B, H, Q, S)."""
 WEIGHTS = frozenset({"weights"})
 
 
@@ -21,7 +22,7 @@ class Tape:
 
     def __init__(self) -> None:
         self.sites: dict[str, dict[str, Array]] = {}
-        """Name of the site to what was recorded there in the last forward pass, by name."""
+        """For each site, the tensors recorded in the last forward pass, by name."""
 
     @property
     def weights(self) -> dict[str, Array]:
@@ -33,8 +34,8 @@ class Tape:
 def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[Tape]:
     """Record the forward passes of this block, in eval mode and without gradients.
 
-    Inside, each attention module takes the explicit path and stores what is asked for; at the end that is
-    copied out to the tape, the modules are emptied, and the model is as it was before.
+    Within the block, each attention module takes the explicit path and stores the requested tensors. At
+    the end of the block, these are copied to the tape, and the model is restored to its earlier state.
 
     Args:
         model: must not be trained by another thread meanwhile.
@@ -48,7 +49,7 @@ def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[Tape]:
     tape = Tape()
     was_training = model.training
     attentions = model.attentions()
-    if was_training:  # to go through all modules takes as long as a layer
+    if was_training:  # only if needed: visiting every module takes as long as a layer
         model.eval()
     for attention in attentions.values():
         attention.recording = what
@@ -67,6 +68,6 @@ def record(model: Transformer, what: Set[str] = WEIGHTS) -> Iterator[Tape]:
 
 
 def _copied(tensor: torch.Tensor) -> Array:
-    """An array of its own: float32, or bool as it was."""
+    """Copy a tensor to an array: bool stays bool, any other type becomes float32."""
     kept = tensor if tensor.dtype == torch.bool else tensor.float()
     return kept.cpu().numpy().copy()

@@ -17,8 +17,9 @@ from transformer.tasks.arrange import Ids
 SECONDS = 1.6
 """Approximate limit of all measurements together, in seconds."""
 BLOCK, MAP, CELL = 0.6e-3, 6e-6, 7.5e-9
-"""Seconds of a block (an attention, or a feed-forward part), of one map (of a head and an example) and of a
-cell of it, forth and back, on one machine. Only their ratio matters here: what this one takes is measured."""
+"""Seconds of a forward and backward pass through one block (an attention or a feed-forward part), one map (of
+a head and an example) and one cell of a map, on a reference machine. Only their ratios matter: the speed of
+this machine is measured."""
 BESIDE = 1.3
 """Evaluations, frames and the page take about this much more than the steps alone."""
 _SMALL = RunConfig()
@@ -42,7 +43,7 @@ class Work:
 
     @property
     def small(self) -> float:
-        """What grows with the number of calls, maps and cells, in seconds of the machine of `BLOCK`."""
+        """Time that grows with the number of blocks, maps and cells, in seconds on the machine of `BLOCK`."""
         return self.blocks * BLOCK + self.maps * MAP + self.cells * CELL
 
 
@@ -51,13 +52,13 @@ class Speed:
     """The measured speed."""
 
     threads: int
-    """CPU threads of an operation with which a step of the default takes least time."""
+    """Number of CPU threads with which a step of the default configuration is fastest."""
     slowness: float
-    """Seconds for a second of `Work.small`."""
+    """Seconds that this machine takes for one second of `Work.small`."""
     product: float
     """Seconds for a floating-point operation of a large matrix product."""
     devices: tuple[str, ...]
-    """Settings of the device that mean what was measured, the CPU."""
+    """Values of the setting `device` that select the CPU, to which the measured speed applies."""
 
     def step_seconds(self, config: RunConfig) -> float:
         """About how long one training step of this configuration takes on the CPU."""
@@ -101,10 +102,10 @@ def calibrate(quiet: Callable[[], bool]) -> Speed | None:
     """Measure, unless that has been done. Loads torch.
 
     Args:
-        quiet: tells whether nothing trains in this process: beside a training every step would seem slow.
+        quiet: returns whether no run trains in this process, which would slow the measured steps.
 
     Returns:
-        The speed; None where something has trained meanwhile, and nothing is known.
+        The speed; None if it could not be measured because a run was training.
     """
     global _speed
     with _lock:
@@ -121,7 +122,7 @@ def calibrate(quiet: Callable[[], bool]) -> Speed | None:
 
 
 def _solved(threads: int, small: Work, small_seconds: float, wide: Work, wide_seconds: float) -> Speed:
-    """Two measurements, two unknowns; noise may ask for less than nothing, which is refused."""
+    """Solve two measurements for two unknowns; both have lower bounds, since noise can make them negative."""
     determinant = small.small * wide.products - wide.small * small.products
     slowness = (small_seconds * wide.products - wide_seconds * small.products) / determinant
     product = (small.small * wide_seconds - wide.small * small_seconds) / determinant
@@ -179,5 +180,5 @@ def work_of(config: RunConfig) -> Work:
 
 
 def _tokens(ids: Ids, hidden: bool) -> int:
-    """Number of positions that are computed: hidden padding is not."""
+    """Number of positions that are computed: without padding if it is masked."""
     return int((ids != 0).sum()) if hidden else ids.size

@@ -1,4 +1,4 @@
-"""Checks of what is asked of a run, before there is one, or before its thread gets the command."""
+"""Checks of the settings of a new run, and of commands before they are sent to a run's thread."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ def check_name(name: str) -> None:
 
 
 def check_alive(view: RunView, asked: str, field: str) -> None:
-    """Refuse what the thread of a failed run is not there to do. Raises InputError."""
+    """Refuse a command to a failed run, whose thread has ended. Raises InputError."""
     if view.state == FAILED:
         raise InputError(f"A failed run cannot {asked}; start a new one.", field)
 
 
 def check_change(view: RunView, task: Task, interventions: Interventions) -> None:
-    """Refuse what cannot be taken away from a run now.
+    """Refuse interventions that cannot be applied to a run now.
 
     Raises:
-        InputError: a run without a model, something that is not in it, or that would leave a row nothing to
-            look at in some word that the run trains on.
+        InputError: the run has no model yet or has failed, a head or cell is not in the model, or a row would
+            have no column left to attend to in a word of the task.
     """
     if view.frame is None or view.state == FAILED:
         advice = "start a new one" if view.state == FAILED else "wait until its untrained model is built"

@@ -26,20 +26,20 @@ from transformer.storage.bundle import pack_view, unpack
 from transformer.storage.log import LOG
 
 ENVIRONMENT = "HEADLIGHT_RECORDING"
-"""Names the file of another recording; empty: none is shown."""
+"""Environment variable with the path of another recording; if it is empty, no recording is shown."""
 SHIPPED = Path(__file__).with_name("demo.zip")
 OF_STORIES = {
     "reverse": SHIPPED,
     "no-causal-mask": SHIPPED.with_name("no-causal-mask.zip"),
     "zh-en": SHIPPED.with_name("zh-en.zip"),
 }
-"""The recordings of stories; but for the first they hold the maps of one word, and no weights."""
+"""The recordings of stories. All but the first hold the maps of a single word, and no weights."""
 ASKED = 6
-"""Steps whose weights the first one has, beside the first, the last and its moments."""
+"""Number of steps whose weights `SHIPPED` keeps, besides the first step, the last and the moments."""
 
 
 class Demo(Remote):
-    """A run in a folder that no process writes any more: what was read first stays."""
+    """A run in a folder to which no process writes any more, so it is read only once."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -82,10 +82,10 @@ def opened(id_: str) -> Watched | None:
 
 
 def record(config: RunConfig, path: Path, word: str = "") -> None:
-    """Train, and keep every frame and some of the weights in a file; nothing trains on.
+    """Train a run, and write all its frames and some of its weights to a file; it cannot be continued.
 
     Args:
-        word: the only one that is recorded, and without weights; by default the task's words.
+        word: the only word to record, without weights; by default the words of the task, with weights.
     """
     run = Run(config, words=(word,) if word else None)
     run.start().result()

@@ -14,41 +14,43 @@ from transformer.size import parameter_count, training_bytes
 
 
 def _limit(default: int, least: int, most: int) -> Any:
-    """A whole number from `least`, with which the app's first preset still trains, to `most`."""
+    """A field for a whole number from `least` to `most`; with `least` the app's first preset still trains."""
     return field(default=default, metadata={"range": (least, most)})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The limits of one server. A run has none where none are set, as on the command line."""
+    """The limits of one server. A run that is given no `Limits` has none, as on the command line."""
 
     training: int = _limit(2, 1, 64)
     """Runs that train at once; the others wait in line."""
     per_visitor: int = _limit(4, 1, 1_000)
     """Runs of one visitor that have not ended."""
     kept: int = _limit(40, 1, 10_000)
-    """Runs in memory; beyond it one goes that has ended or was left, the one seen last the longest ago. As
-    many untrained models may be beside them."""
+    """Runs in memory. Beyond it, a run that is trained elsewhere, has ended, or is paused and unseen leaves
+    memory, in each group the one viewed longest ago first. As many untrained models may be held besides."""
     minutes: int = _limit(60, 1, 100_000)
-    """For which a run trains at a stretch; then it is stopped, and can be continued."""
+    """Minutes that a run may train at a stretch; then it is stopped, and can be continued."""
     unseen_minutes: int = _limit(10, 1, 100_000)
-    """After which a training run that no page looks at is paused."""
+    """Minutes after which a training run is paused if no page has shown it."""
     archive_minutes: int = _limit(60, 1, 100_000)
-    """After which a run that stands still and is not viewed leaves memory for its folder."""
+    """Minutes without a viewer after which a run that stands still leaves memory; its folder keeps it."""
     steps: int = _limit(100_000, 300, 1_000_000)
     """Planned steps of a run, those of continuing it included."""
     parameters: int = _limit(50_000_000, 100_000, 1_000_000_000)
     """Of a model; the published recipes have up to 44 million."""
     tokens: int = _limit(512, 32, 1_024)
-    """Longest sequence that a model has positions for: twice what it is trained on, to be asked more."""
+    """Longest sequence that a model has positions for: about twice the length that it is trained on, so
+    that it can be asked longer examples."""
     memory_mb: int = _limit(2_000, 50, 1_000_000)
-    """Megabytes that the training of a model takes, by arithmetic."""
+    """Megabytes of memory that training a model takes, as calculated by `training_bytes`."""
     upload_mb: int = _limit(64, 1, 4_000)
     """Megabytes of an uploaded run."""
     sockets: int = _limit(300, 1, 100_000)
-    """Open pages that are sent news; each takes one of the files that a process may have open."""
+    """Pages that receive updates at the same time; each counts as one of the process's open files."""
     disk_mb: int = _limit(8_000, 100, 100_000_000)
-    """Megabytes of disk that all runs take; beyond it weights are thinned, of those unseen for longest."""
+    """Megabytes of disk that all runs take together. Beyond it, saved weights are thinned, first of runs
+    that are not training, and among these of the runs viewed longest ago."""
 
     def __post_init__(self) -> None:
         for limit in fields(self):
@@ -131,7 +133,7 @@ def variable(name: str) -> str:
 
 
 def _read(text: str) -> Any:
-    """A whole number; any other text as it is, to be refused as what it says."""
+    """The text as a whole number; any other text unchanged, so that the error message can quote it."""
     try:
         return int(text)
     except ValueError:

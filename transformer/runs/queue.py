@@ -10,7 +10,8 @@ from transformer.recording.view import PAUSED, STOPPED
 from transformer.runs.limits import Limits
 
 WATCHED_SECONDS = 3.0
-"""Seconds after its last look for which a page counts as watching: a page looks again within two."""
+"""Seconds for which a run counts as watched after a page last reported viewing it; a page that shows it
+reports again within two."""
 
 
 class Queue:
@@ -24,18 +25,20 @@ class Queue:
         self.slots = slots
         self._lock = threading.Lock()
         self._line: dict[object, dict[Lease, Callable[[], object]]] = {}
-        """Parties in the order in which they came: the first few train, and the others wait to be called. A
-        party is one lease, or two that take turns and share one slot."""
+        """Parties in order of arrival, each with its leases and their callbacks. The first `slots` of them
+        train, and the others wait. A party is one lease, or two leases that take turns in one slot."""
 
     def take(self, lease: Lease, called: Callable[[], object], party: object = None) -> bool:
-        """Stand in line, unless one does already.
+        """Add a lease to the queue, unless it is in it already.
 
         Args:
-            party: with whose other members it shares one slot; by default it is alone.
-            called: called in any thread when a waiting run may ask again.
+            called: called when a slot may be free for a waiting lease, which should then call `take` again.
+                It may be called from any thread.
+            party: the party that the lease joins; all its members share one slot. By default the lease forms
+                a party of its own. Ignored if the lease is in the queue already.
 
         Returns:
-            Whether one may train.
+            Whether the lease has a slot, so that its run may train.
         """
         with self._lock:
             party = self._party_of(lease) or party or lease
@@ -43,7 +46,7 @@ class Queue:
             return list(self._line).index(party) < self.slots
 
     def leave(self, lease: Lease) -> None:
-        """Give the slot back, or wait no longer; the next run is called."""
+        """Remove a lease from the queue. If that frees a slot, the callbacks of the next party are called."""
         with self._lock:
             party = self._party_of(lease)
             if party is None:
@@ -59,7 +62,7 @@ class Queue:
             call()
 
     def place(self, lease: Lease) -> tuple[int, int] | None:
-        """(place, of how many that wait); None for a run that trains, or is not in the queue."""
+        """(place, number of parties that wait), counted from 1; None if it trains or is not queued."""
         with self._lock:
             waiting, party = list(self._line)[self.slots :], self._party_of(lease)
         return (waiting.index(party) + 1, len(waiting)) if party in waiting else None
@@ -76,7 +79,7 @@ class Queue:
 
 
 class Lease:
-    """The share of a server that one run may take. Without limits it may take everything, for ever.
+    """The use of a server that one run is entitled to. Without limits, it may train for any length of time.
 
     Args:
         queue: shared with the other runs.
@@ -94,14 +97,14 @@ class Lease:
         """When the run was last viewed, or given a command."""
 
     def take(self, called: Callable[[], object]) -> bool:
-        """Whether there is a slot; if not, the run stands in line, and is called when it should ask again."""
+        """Whether the run has a slot. If not, it waits, and `called` is called when it should ask again."""
         taken = self._queue.take(self, called, self.party)
         if taken and self.taken_at is None:
             self.taken_at = time.monotonic()
         return taken
 
     def share(self, other: Lease) -> None:
-        """Take one slot together with another lease from the next time on; a waiting run keeps its place."""
+        """Make another lease share a slot with this one the next time it enters the queue."""
         other.party = self.party
 
     def leave(self) -> None:
@@ -111,7 +114,7 @@ class Lease:
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """(place in line, of how many); None for a run that does not wait."""
+        """(place, number of parties that wait), counted from 1; None for a run that does not wait."""
         return self._queue.place(self)
 
     def quiet(self) -> bool:
@@ -129,12 +132,12 @@ class Lease:
 
     @property
     def unseen(self) -> bool:
-        """Whether the run was not viewed for so long that it may be put aside."""
+        """Whether the run has not been viewed for so long that its training may be paused."""
         return self.limits is not None and _minutes_since(self.seen_at) >= self.limits.unseen_minutes
 
     @property
     def forgotten(self) -> bool:
-        """Whether the run was not viewed for so long that memory need not hold it."""
+        """Whether the run has not been viewed for so long that it need not stay in memory."""
         return self.limits is not None and _minutes_since(self.seen_at) >= self.limits.archive_minutes
 
     def over(self) -> tuple[str, str] | None:

@@ -1,4 +1,4 @@
-"""One training and its recording, at work: its steps, what is changed in mid-run, and how it ends."""
+"""The training of one run together with its recording: its steps, changes to it, and its end."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ if TYPE_CHECKING:  # torch.distributed comes with it
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """The state that the next steps of a watched run depend on, beside the training itself."""
+    """State of the recording that is saved with the training, so that a resumed run can go on recording."""
 
     moments: tuple[list[tuple[str, int]], int, bool]
     """The state of the finder of moments."""
 
 
 class RecordedTraining:
-    """The model of one run at work: the untrained one, looked at once, or that of a saved run.
+    """Trains the model of one run and records it; a new run begins by recording its untrained model.
 
-    For the run's thread, in which it is also built.
+    Must be built and used in the run's own thread.
 
     Args:
-        published: the view, which it replaces as it goes.
+        published: holds the view of the run, which is replaced during training.
         questions: the tracked words.
-        weights: of the steps that are recorded; of a saved run those that were.
-        every_step: whether to record every step; otherwise evaluations alone are looked at.
-        saved: a run that goes on where it stood.
-        distributed: where other processes train along, which this one leads.
-        quiet: tells whether nothing trains in this process, so that it can be measured.
+        weights: stores the weights of recorded steps; of a saved run it has the earlier ones.
+        every_step: whether to record every step; otherwise only the evaluations are recorded.
+        saved: a saved run to continue.
+        distributed: set if other processes, led by this one, train the same model.
+        quiet: returns whether nothing trains in this process, so that its speed can be measured.
 
     Raises:
-        InputError: a saved training that is damaged, or a device that is not there.
+        InputError: the saved training is damaged, or the device does not exist.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class RecordedTraining:
         quiet: Callable[[], bool] = lambda: False,
     ) -> None:
         self._published, config = published, published.view.config
-        # A saved run goes on with as many threads as before: sums of another order would be other sums.
+        # A saved run keeps its number of threads: another number would change the order of sums.
         threads = min(self._view.threads, processors()) or threads_of(config, quiet)
         torch.set_num_threads(threads)
         memory = None
@@ -104,7 +104,7 @@ class RecordedTraining:
         """Take one training step.
 
         Args:
-            alone: whether a user asked for this very one.
+            alone: whether a user asked for single steps, of which this is one.
             watched: whether there are viewers.
         """
         state = self.state
@@ -176,25 +176,25 @@ class RecordedTraining:
         else:
             evaluation = evaluate(self.state, task.live_words())
         self.recording.moments.intervention(self.state.step, changed)
-        # Not before: a viewer that sees the intervention is shown what it does.
+        # Published only now: a viewer that sees the intervention must also see its effect.
         self._published.publish(interventions=interventions, right=(evaluation.right, evaluation.total))
         self.recording.record_now([evaluation])
 
     # How it ends, and what is kept.
 
     def end(self, state: str, reason: str) -> None:
-        """The run has come to its end, perhaps not for good."""
+        """Record the last step, and publish how the run has ended; it may be continued later."""
         self._read_numbers()
         self.recording.record_last()
         self._published.publish(state=state, reason=reason)
 
     def catch_up(self) -> None:
-        """Let the view have everything: numbers that are still on the device, steps that are pending."""
+        """Bring the view up to date with numbers that are still on the device and with pending steps."""
         self._read_numbers()
         self.recording.develop()
 
     def pack(self) -> Training:
-        """Copies of all that a folder is to hold of the training; nothing may be left to catch up."""
+        """Copies of all that a folder keeps of the training. Call `catch_up` before."""
         arrays, progress = packed(self.state)
         return arrays, {"progress": progress, "memory": Memory(moments=self.recording.moments.state())}
 
@@ -214,7 +214,7 @@ class RecordedTraining:
 
 
 def unpack(folder: Path, config: RunConfig) -> tuple[TrainState, Memory]:
-    """The training of a saved run, and what its thread remembered.
+    """The training of a saved run, and the state of its recording.
 
     Raises:
         InputError: the file is damaged, or of another model; or the device is not there.

@@ -45,7 +45,7 @@ class Registry:
 
     def __init__(self, limits: Limits | None = None, library: Library | None = None) -> None:
         self.problem = ""
-        """The mistake in the limits that the environment sets, in words: then the defaults hold."""
+        """The mistake in the limits that the environment sets, so that defaults apply; empty if none."""
         try:
             self.limits = limits or Limits.from_environment()
         except InputError as error:
@@ -69,11 +69,11 @@ class Registry:
         """An untrained run, to look at before it is started; forgotten when it is not viewed.
 
         Args:
-            visitor: whose runs are counted together.
-            token: that commands it.
+            visitor: name of the visitor, whose unfinished runs are counted together.
+            token: the token that allows commands to the run.
 
         Raises:
-            InputError: more than the limits allow, or a probe that cannot be asked.
+            InputError: the settings exceed the limits, or a tracked word is invalid.
         """
         self.limits.check(completed(config))
         run = Run(config, words=words, lease=Lease(self.queue, self.limits), visitor=visitor)
@@ -101,8 +101,8 @@ class Registry:
     def admit(self, visitor: str, run: Run | None = None) -> None:
         """Refuse a visitor one more run that has not ended: this one, or one that is yet to be made.
 
-        Those count that they started, and those that they came with the token of: a page loaded anew is
-        another visitor with the same tokens.
+        Runs that the visitor started count, and so do runs whose token the visitor holds: after a reload, the
+        page belongs to a new visitor with the same tokens.
 
         Raises:
             InputError: how many there are, and what to do.
@@ -123,11 +123,10 @@ class Registry:
     def adopt(self, run: Run) -> None:
         """Turn a draft into a run that is kept.
 
-        If there are too many, one that has ended makes room, or else a paused one: the one that was viewed
-        longest ago.
+        If memory holds too many runs, others that do not train in this process are put away, as in `_hold`.
 
         Raises:
-            InputError: its visitor has as many as one may have.
+            InputError: the visitor has as many unfinished runs as the limits allow.
         """
         with self._lock:
             self.admit(run.visitor, run)
@@ -139,7 +138,7 @@ class Registry:
             keep_in_folder(run, folder, self.owners.digest(run.id) or "", self.make_room)
 
     def make_room(self) -> None:
-        """Have the runs on disk within their limit: the weights of those unseen for longest are thinned."""
+        """Keep the runs on disk within the limit, by thinning the weights of those viewed longest ago."""
         since = time.time() - time.monotonic()
         here = {
             run.id: AtHand(since + run.lease.seen_at, run.view.state in (QUEUED, TRAINING), run.thin_weights)
@@ -148,7 +147,7 @@ class Registry:
         self.library.make_room(self.limits.disk_mb * 1_000_000, here)
 
     def file_of(self, run: Watched) -> bytes:
-        """A run as one file: as its folder has it, or without its training where it is in memory alone.
+        """A run as one file: its folder, or, for a run only in memory, all but the state of its training.
 
         Raises:
             InputError: the disk does not let it be read.
@@ -157,9 +156,10 @@ class Registry:
         return self.library.file_of(view, lambda: pack_view(view, run.task, run.words))
 
     def _hold(self, run: Watched) -> None:
-        """Have a run at hand; if there are too many, others go: those first that a folder brings back.
+        """Keep a run in memory; if there are too many, put others away.
 
-        Among these it is the one that was seen last the longest ago.
+        Runs of other processes go first, then ended runs that are complete on disk, other ended runs, and
+        paused runs not viewed for long; within each group, the one viewed longest ago goes first.
         """
         self._runs[run.id] = run
         self._leave_to_disk()
@@ -176,7 +176,7 @@ class Registry:
             self._put_away(old)
 
     def _leave_to_disk(self) -> None:
-        """Let go of runs that were not viewed for long: their folders bring them back."""
+        """Remove runs from memory that were not viewed for a long time; their folders can be opened again."""
         for run in self.listed():
             if run.left:
                 self._put_away(run)
@@ -284,7 +284,7 @@ class Registry:
         return run
 
     def close(self) -> None:
-        """End the threads of all runs as they stand: what is kept in a folder goes on from there."""
+        """Stop the threads of all runs after their current step; runs kept in a folder can resume there."""
         with self._lock:
             going = [*self._drafts.values(), *self._trained_here]
         for run in going:
@@ -297,8 +297,8 @@ class Registry:
 def _of_this_process() -> Registry:
     log_to_terminal()
     registry = Registry(library=Library.of_environment())
-    # Python may not end in the middle of a step: torch would end it by force. `atexit` itself would be too
-    # late for what torch, if it is just being loaded, leaves to be done at the end.
+    # Python must not exit during a step: torch would abort the process. A plain `atexit` callback would run
+    # too late for the exit handlers that torch registers if it is still being imported.
     weakref.finalize(sys.modules[__name__], registry.close)
     return registry
 

@@ -1,4 +1,4 @@
-"""A run that another process is training, or another machine: watched through its folder."""
+"""A run that is trained by another process or on another machine, watched through its folder."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from transformer.storage.saved import Reader
 from transformer.tasks import Question, task_of
 
 LOOK_SECONDS = 0.5
-"""The folder is looked at this often at most, however many pages ask."""
+"""Least time between two looks at the folder, however many pages ask."""
 STILL_SECONDS = 15.0
 """Seconds without a change of its folder after which a run counts as not being trained."""
 SPEED_SECONDS = 10.0
 """Approximate time over which steps a second are counted."""
 FREE_SECONDS = 1.0
-"""This often at most the disk is asked whether the folder has been let go."""
+"""Least time between two checks whether another process still writes to the folder."""
 
 
 class Remote:
@@ -42,7 +42,7 @@ class Remote:
         self._version = self._stamp()
         self._saved = self._reader.read()
         self._counted = self._looked_at, self._saved.view.step
-        still = max(0.0, time.time() - self._version / 1e9)  # by the clocks, until it has been seen to move
+        still = max(0.0, time.time() - self._version / 1e9)  # by the file's time, until a change is seen
         self._moved_at = self._looked_at - still
         self._view = self._now()
         self.config = self._saved.view.config
@@ -52,7 +52,7 @@ class Remote:
 
     @property
     def view(self) -> RunView:
-        """The run as its folder has it now; where that cannot be read for a moment, as it was."""
+        """The run as it stands in its folder; the last view while the folder cannot be read."""
         with self._lock:
             now = time.monotonic()
             if now - self._looked_at >= LOOK_SECONDS:
@@ -83,7 +83,7 @@ class Remote:
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """It waits nowhere here."""
+        """Always None: the run does not wait in this server's line."""
         return None
 
     def look(self) -> RunView:
@@ -93,9 +93,10 @@ class Remote:
 
     @property
     def let_go(self) -> bool:
-        """Whether it stands still, can go on, and no process writes there any more: it may be had as a `Run`.
+        """Whether this process may open the run as a `Run`.
 
-        True for one of several callers at the same time.
+        It may where the run stands still and can be continued, and no process writes to its folder. Of
+        several callers within `FREE_SECONDS` at most one gets True.
         """
         if self.view.active or not self._saved.can_go_on:
             return False
@@ -108,11 +109,11 @@ class Remote:
 
     @property
     def left(self) -> bool:
-        """Whether memory need not hold it: it was not viewed for long."""
+        """Whether the run can leave memory, because it has not been viewed for long."""
         return self.lease.forgotten
 
     def put_away(self) -> None:
-        """Nothing of it is here but what was read."""
+        """Do nothing: this process only reads the run, so there is nothing to stop."""
 
     def _now(self) -> RunView:
         """The saved view, with what only its reader can see: whether the run moves, and how fast."""

@@ -1,4 +1,4 @@
-"""A run as its viewers have it, trained here or elsewhere, and its folder on a server."""
+"""A run as viewers receive it, trained in this process or in another, and its folder on the server."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from transformer.storage.log import LOG
 from transformer.storage.saved import read_run
 
 Watched = Run | Remote
-"""One that is trained here, or one that is watched through its folder.
+"""A run that this process trains, or one that is watched through its folder.
 
-To command it takes its token: see `Registry.control`.
+Commands need the token of the run: see `Registry.control`.
 """
 
 
 def keep_in_folder(run: Run, folder: Path, owner: str, written: Callable[[], None]) -> None:
-    """Keep a run on disk from now on; where the disk refuses, it says so and lives in memory alone.
+    """Keep a run on disk from now on; if that fails, the run stays in memory only, and its view says why.
 
     Args:
         owner: the digest of the token that commands it.

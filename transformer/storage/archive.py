@@ -35,11 +35,11 @@ from transformer.storage.own_data import write_own_data
 from transformer.tasks import Task
 
 KEPT_SECONDS = 1.0
-"""The folder is about this old at most, where keeping it takes little ..."""
+"""Minimum time in seconds between two updates of the folder."""
 KEEPING_SHARE = 0.05
-"""... and otherwise so old that the run's thread spends this share of its time on copies for it."""
+"""Largest share of its time that the run's thread spends on copies for the folder; updates are delayed."""
 AGAIN_SECONDS = 5.0
-"""Seconds until a disk that refused is tried again."""
+"""Seconds between a failed write and the next attempt."""
 
 Training = tuple[Mapping[str, Array], Mapping[str, object]]
 """Arrays and facts of a training, as the run's thread packs them; facts are encoded as JSON."""
@@ -47,7 +47,7 @@ Training = tuple[Mapping[str, Array], Mapping[str, object]]
 
 @dataclass(frozen=True)
 class _Handed:
-    """The content of the folder."""
+    """Content for the folder, handed over by the run's thread."""
 
     view: RunView
     words: tuple[str, ...]
@@ -57,12 +57,12 @@ class _Handed:
 class Archive:
     """Keeps one run's folder, in a thread of its own; every file is whole, or holds whole records.
 
-    The run's thread hands over what the folder is to hold, and goes on. Where the disk refuses, `problem`
-    says so and it is tried again: nothing in memory is lost, and nothing waits.
+    The run's thread hands over the content of the folder and continues. If a write fails, `problem` says why
+    and the write is tried again; nothing in memory is lost, and training does not wait.
 
     Args:
-        folder: made where it is not there.
-        resumed: whether a saved run goes on in it.
+        folder: created if it does not exist.
+        resumed: whether a saved run continues in it.
 
     Raises:
         InputError: the folder cannot be made, holds something else, or another process writes there.
@@ -73,15 +73,15 @@ class Archive:
         self.problem = ""
         """Why the folder is not up to date, in words; empty where it is."""
         self.told: Callable[[str], None] = lambda problem: None
-        """Called by the archive's thread when that changes."""
+        """Called by the archive's thread with the new `problem` when it changes."""
         self.thinned: Callable[[], None] = lambda: None
-        """Called by it when weights may have been thinned."""
+        """Called by the archive's thread when weights may have been thinned."""
         self.written: Callable[[], None] = lambda: None
-        """Called by it whenever the folder has been brought up to date."""
+        """Called by the archive's thread whenever the folder has been brought up to date."""
         self.seconds = self.newest_seconds = 0.0
-        """Processor time that the archive's thread has taken, in all and when it last wrote."""
+        """Processor time of the archive's thread, in seconds: in total, and for the latest write."""
         self.version = -1
-        """Of the view that was handed over last, as the run counts them."""
+        """Version number of the view that was handed over last; -1 before the first."""
         self._n_records, self._frames_end, self._generation = 0, 0, -1
         self._rows = -1
         self._board: Board | None = None
@@ -110,7 +110,7 @@ class Archive:
         words: Callable[[], tuple[str, ...]],
         kept: int = 0,
     ) -> None:
-        """From now on the folder can be handed what it is to hold.
+        """Start the archive's thread; from then on `hand` can be called.
 
         Args:
             run: as it is now.
@@ -123,7 +123,7 @@ class Archive:
         self._words, self._kept, self._weights, self._task = words, kept, weights, task
         self._unchanging = False  # not written yet
         if kept:
-            # 0 is that of what was read whole; anything else is written anew.
+            # Frames that were read completely have generation 0; any other generation is rewritten.
             self._generation, self._n_records = 0, len(run.frames.records)
             path = self.folder / FRAMES
             self._frames_end = path.stat().st_size if path.exists() else 0
@@ -143,7 +143,8 @@ class Archive:
 
         Args:
             version: of this view.
-            pack: copies the training; None where there is nothing to go on from: what was kept stays.
+            pack: copies the state of the training; None if the run cannot continue from its present state,
+                so that the state already in the folder stays.
         """
         began = time.monotonic()
         training = None if pack is None else pack()
@@ -154,7 +155,7 @@ class Archive:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Wait until the folder holds what was handed over last, or the disk has refused it; then let go."""
+        """Wait until the latest content is written or the write has failed; then release the folder."""
         with self._changed:
             self._ending = True
             self._changed.notify_all()
@@ -168,10 +169,10 @@ class Archive:
         with self._changed:
             return self._next is None and not self._busy and not self.problem
 
-    # The thread.
+    # Methods that the archive's thread runs.
 
     def _main(self) -> None:
-        refused: _Handed | None = None  # what the disk did not take is tried again
+        refused: _Handed | None = None  # content whose write failed, to be tried again
         while True:
             with self._changed:
                 seconds = None if refused is None else AGAIN_SECONDS
@@ -205,7 +206,7 @@ class Archive:
             )
 
     def _keep(self, handed: _Handed) -> None:
-        """Bring the folder up to date: what was recorded, the training that goes on from it, and its name."""
+        """Bring the folder up to date: recording, metrics, state of the training, run file."""
         view = handed.view
         if not self._unchanging:
             if self._task is not None:
@@ -232,7 +233,7 @@ class Archive:
         self.written()
 
     def _keep_recording(self, view: RunView) -> None:
-        """Append what is new; where something of the past was taken away, write all of it anew."""
+        """Append new frames; if earlier frames were removed or changed, rewrite all of them."""
         path, frames = self.folder / FRAMES, view.frames
         if frames.generation != self._generation:
             entries = rewrite(path, [to_record(one) for one in frames.records])

@@ -50,9 +50,9 @@ def own_data_of(config: TrainConfig) -> OwnData:
 
 
 class Returning:
-    """Holds what visitors uploaded for their browsers to come back to. Safe to use from any thread.
+    """Holds the uploads of visitors, so that a reloaded page has them again. Safe to use from any thread.
 
-    A browser keeps the secret name, and no link does: what a user uploaded is seen by no other visitor.
+    Only the browser keeps the secret name, and no link contains it: no other visitor sees the uploads.
     """
 
     def __init__(self, most_bytes: int = RELOAD_BYTES, seconds: float = RELOAD_SECONDS) -> None:
@@ -99,7 +99,7 @@ def write_own_data(config: TrainConfig, write: Callable[[str, str], None]) -> No
 
 
 def saved_data(folder: Path, config: RunConfig) -> OwnData:
-    """Read it again; the run's task can be made for as long as what is returned is held.
+    """Read the own data of a run from its folder; its task can be made as long as the returned object exists.
 
     Raises:
         InputError: it is not there, or not what the run was trained on.

@@ -40,7 +40,7 @@ MOST_ROWS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Saved:
-    """All that a run's folder holds, but for what the next training step needs."""
+    """Everything that a run's folder holds, except what only the next training step needs."""
 
     folder: Path
     view: RunView
@@ -48,22 +48,22 @@ class Saved:
     """The tracked words, in order."""
     weights: Weights
     kept: int
-    """Number of updates of the folder."""
+    """How many times the folder has been brought up to date."""
     state: str
-    """As it was written; a view without a writer is paused."""
+    """The state as it was written; in `view` a run that has not ended is paused."""
     can_go_on: bool
     """Whether the folder holds what the next training step needs."""
     damage: str
-    """The damage, in words; empty where the file is missing or whole."""
+    """What is wrong with the saved training, in words; empty where its file is missing or whole."""
     held: OwnData
     """Uploads of the user; the run's task can be made as long as this object exists."""
 
 
 class Reader:
-    """Reads a run's folder again and again, each time from where it stopped.
+    """Reads a run's folder repeatedly; each time, only the new part of its recording is read.
 
     Args:
-        folder: another process may be writing there.
+        folder: of the run; another process may be writing to it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -100,7 +100,7 @@ class Reader:
         view = RunView(
             **facts_of(run) | {"state": state, "reason": reason},
             frames=frames,
-            snapshots=() if run.own else self._weights.snapshots,  # of a configuration that is not known
+            snapshots=() if run.own else self._weights.snapshots,  # an own model has no known configuration
             metrics=metrics,
         )
         return Saved(
@@ -116,7 +116,7 @@ class Reader:
         )
 
     def _read_frames(self, run: RunFile, metrics: Metrics) -> Frames:
-        """The recording of the run's words up to its step; the file may go on, or hold less."""
+        """The recording of the run's words up to its step; the file may hold more steps, or fewer."""
         path = self.folder / FRAMES
         if path.is_file():
             if self._last is not None and not stands(path, self._last):
@@ -136,7 +136,7 @@ class Reader:
         return known if _shows(known, own=run.own is not None) else Frames(aim=aim, generation=1)
 
     def _scanned(self, path: Path) -> list[Recorded]:
-        """The records that are new; of one that is damaged inside nothing is lost but itself."""
+        """The new records; a damaged record is left out, and those after it are still read."""
         new: list[Recorded] = []
         for entry in scan(path, self._end):
             self._end, self._last = entry.end, entry
@@ -165,10 +165,11 @@ def read_run(folder: Path) -> Saved:
 
 
 def _newest(folder: Path) -> tuple[RunFile, str]:
-    """The facts of `run.json`, or of the training where the process ended between the two.
+    """The facts in `run.json`, or in the saved training where the process ended before it wrote `run.json`.
 
     Returns:
-        It, and what is wrong with the training: then the run can be looked at and not go on.
+        The facts, and what is wrong with the saved training. If anything is, the run can be viewed but not
+        continued.
     """
     run = read_run_file(folder)
     if run.own is not None or not (folder / TRAINING).exists():
@@ -180,7 +181,7 @@ def _newest(folder: Path) -> tuple[RunFile, str]:
         return run, str(error)
     if of_training.id != run.id:
         return run, f"{folder.name}/{TRAINING} belongs to another run."
-    if of_training.kept < run.kept and run.state != FAILED:  # written first, it is never the older one
+    if of_training.kept < run.kept and run.state != FAILED:  # it is written before run.json
         return run, f"{folder.name}/{TRAINING} is at step {of_training.step:,}, but the run is not."
     return (of_training if of_training.kept > run.kept else run), ""
 
@@ -210,7 +211,7 @@ def _as_of(record: Recorded, run: RunFile) -> Recorded | None:
 
 
 def _shows(frames: Frames, *, own: bool) -> bool:
-    """Whether every frame can be put together: the sites of its maps and of its scores are the same.
+    """Whether every frame can be put together: its maps and scores have the same sites and number of heads.
 
     Args:
         own: whether it may be a model of the user's own, which is not evaluated here.
@@ -249,7 +250,7 @@ def read_metrics(path: Path, more: tuple[str, ...] = ()) -> Metrics:
 
     metrics = Metrics(more)
     try:
-        data = path.read_bytes()  # at once: meanwhile another may take its place
+        data = path.read_bytes()  # in one read, as the file may be replaced meanwhile
         # From Arrow's own buffer, in this thread: threads of its pool that have called Python may abort the
         # process when it exits (apache/arrow issue 34314).
         file = pq.ParquetFile(pa.BufferReader(data), pre_buffer=False, page_checksum_verification=True)

@@ -1,4 +1,4 @@
-"""Story files: TOML, read with the line and field of what is wrong, and written."""
+"""Reading and writing of story files, in TOML; an error names the line and the field where it can."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def read_story(text: str) -> Story:
 
 
 def _check_runs(beat: Beat, runs: Mapping[str, Any]) -> None:
-    """Refuse names that no run has, and what a recording alone cannot do."""
+    """Refuse unknown runs, a page that does not go with `against`, and what such a run cannot do."""
     for name in ("run", "against"):
         if (value := getattr(beat, name)) and value not in runs:
             raise InputError(f"{name}={value!r} is no run of this story; it has {', '.join(runs)}.", name)
@@ -83,7 +83,7 @@ def _check_runs(beat: Beat, runs: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _at(text: str, header: str, called: str, place: int = 0) -> Iterator[None]:
-    """Say the line and the table of what is refused inside."""
+    """Add the line and the table to the message of an InputError that is raised inside."""
     try:
         yield
     except InputError as error:
@@ -112,7 +112,7 @@ def _line(text: str, field: str, header: str = "", place: int = 0) -> str:
 
 
 def stories() -> dict[str, Story | InputError]:
-    """Name to story: those that ship, and those of this server's folder; or why one cannot be used."""
+    """Map each name, shipped or of this server's folder, to its story or to why it cannot be used."""
     folders = [SHIPPED, *([Path(named)] if (named := os.environ.get(ENVIRONMENT)) else [])]
     found: dict[str, Story | InputError] = {}
     for path in (path for folder in folders for path in sorted(folder.glob("*.toml"))):

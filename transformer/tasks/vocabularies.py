@@ -21,13 +21,13 @@ def tokenizers_of(
     """The tokenizers of questions and answers.
 
     Args:
-        sample: of what training reads, from which tokens are counted and byte pairs learned.
-        separator: whether there is a [SEP].
-        one: whether both sides have the same tokens, as a decoder alone and a shared table need.
+        sample: training pairs from which tokens are counted and byte pairs learned.
+        separator: whether the vocabulary includes [SEP].
+        one: whether both sides share one vocabulary, as a decoder-only model and a shared embedding need.
 
     Raises:
-        InputError: a file that cannot be read, or is not there any more; letters that are to be joined; or no
-            word that is frequent enough.
+        InputError: the tokenizer file is missing or cannot be read, the tokenizer would join the letters of a
+            letter task, or no word is frequent enough.
     """
     if config.task in LETTER_TASKS:
         if config.tokenizer in ("bpe", "file"):
@@ -70,7 +70,7 @@ def _of_units(config: TrainConfig, writing: Writing, tokens: Sequence[str], sepa
 
 
 def _ranked(counts: Counter[str], config: TrainConfig, separator: bool) -> list[str]:
-    """Those that are frequent enough, the most frequent first, as many as there is room for."""
+    """Units that are frequent enough, the most frequent first, as many as the vocabulary has room for."""
     enough = [unit for unit, n in counts.items() if n >= config.min_frequency]
     if not enough:
         raise InputError(

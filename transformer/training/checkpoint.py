@@ -1,4 +1,4 @@
-"""A training as plain arrays and facts, from which it goes on as if it had never stopped, bit for bit."""
+"""The state of a training as plain arrays and values, from which it resumes bit for bit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Progress:
 def packed(state: TrainState) -> tuple[dict[str, Array], Progress]:
     """Copies of everything that the next steps depend on; batches follow from seed and step.
 
-    Where numbers of past steps are unread, they are not part of it: read them first.
+    Numbers of past steps that have not been read yet are not included: read them first.
     """
     arrays = {MODEL + name: _copied(tensor) for name, tensor in state.model.state_dict().items()}
     for name, parameter in state.model.named_parameters():

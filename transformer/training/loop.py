@@ -20,9 +20,9 @@ if TYPE_CHECKING:  # torch.distributed comes with it
     from transformer.training.distributed import Distributed
 
 MARKS = (0.5, 0.9, 0.99)
-"""Shares of exact words whose first step is noted."""
+"""Shares of held-out words answered exactly; the first step at which each is reached is noted."""
 READ_EVERY = 10
-"""Off the CPU, numbers stay on the device for this many steps: reading them would make it wait."""
+"""On a device other than the CPU, numbers are read after this many steps: each reading makes it wait."""
 
 
 class NotFinite(ArithmeticError):
@@ -116,7 +116,7 @@ def read_numbers(state: TrainState) -> tuple[tuple[float, ...], ...]:
 
 
 def _new_mark(state: TrainState, evaluation: Evaluation, goal: float | None) -> bool:
-    """Whether the live words reach a mark or the goal that has not been reached: then all words are asked."""
+    """Whether the live words reach the goal or a new mark; if so, all held-out words are evaluated."""
     if goal is not None and evaluation.exact >= goal:
         return True
     return any(str(mark) not in state.first_step_at and evaluation.exact >= mark for mark in MARKS)

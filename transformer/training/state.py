@@ -1,4 +1,4 @@
-"""Everything that training changes, in one place: what a checkpoint would have to hold."""
+"""The state of a training: everything that its steps read and change, in one place."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class TrainState:
     """Mark of held-out exact match ("0.5", "0.9", "0.99") to the step at which it was first reached."""
     goal_reached: bool = False
     unread: list[tuple[Tensor, float]] = field(default_factory=list)
-    """Of each step since the last reading: its numbers, still on the device, and its learning rate."""
+    """For each step not read yet: its metrics, still on the device, and its learning rate."""
     graphs: Graphs | None = None
     """Steps as CUDA graphs, where the configuration asks for them; None: eager steps, kernel by kernel."""
     distributed: Distributed | None = None
-    """The place of this process among those that train the model together; None: it trains alone."""
+    """The part of this process in distributed training; None if it trains alone."""
     interventions: list[tuple[int, str, Any]] = field(default_factory=list)
     """Changes in mid-run: (after which step, what, new value)."""
 
@@ -62,8 +62,9 @@ class TrainState:
         task = task_of(config)
         # The first weights are drawn on the CPU, so that a seed means the same model on every device.
         model = Transformer(config.model, torch.Generator().manual_seed(config.seed)).to(device)
-        # A stream of its own: with the same seed the first dropout masks would follow the first weights.
-        # Processes that train together drop differently; the first one (0) as if it were alone.
+        # Dropout has a seed of its own: with the run's seed, its first masks would be drawn from the same
+        # random numbers as the first weights. In distributed training, each process has another seed;
+        # process 0 has the one of a process that trains alone.
         rank = 0 if distributed is None else distributed.rank
         own_seed = int(np.random.SeedSequence([config.seed, 1, rank]).generate_state(1)[0])
         dropout = torch.Generator(device).manual_seed(own_seed)
@@ -89,14 +90,14 @@ class TrainState:
         )
 
     def set_learning_rate(self, peak: float) -> None:
-        """Scale the plan to another highest rate, from the next step on."""
+        """Change the peak learning rate from the next step on; warm-up and decay stay as planned."""
         self.stretch = replace(self.stretch, peak=peak)
         self.interventions.append((self.step, "learning_rate", peak))
 
     def continue_for(self, steps: int, peak: float) -> None:
-        """Plan more steps from here, freshly warmed up to another rate and decayed to zero again.
+        """Plan more steps from here, with a new warm-up to `peak` and the configured decay.
 
-        The goal is met or missed already, so it no longer stops the run.
+        The goal does not stop the steps of a continuation.
         """
         self.stretch = SchedulePhase(
             first=self.step,
@@ -109,7 +110,7 @@ class TrainState:
         self.interventions.append((self.step, "continue", {"steps": steps, "learning_rate": peak}))
 
     def intervene(self, interventions: Interventions) -> None:
-        """Train without these heads and looks from the next step on; `NOTHING` gives all back."""
+        """Apply these interventions from the next step on, in place of earlier ones; `NOTHING` ends them."""
         self.model.intervene(interventions, self.task.src_tokenizer.id_of)
         if self.graphs is not None:
             self.graphs.forget()
@@ -122,11 +123,11 @@ class TrainState:
 
     @property
     def n_parameters(self) -> int:
-        """Numbers that training moves."""
+        """Number of trainable parameters."""
         return sum(p.numel() for p in self.model.parameters() if p.requires_grad)
 
     def to_device(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """src, tgt_in and tgt_out of a batch as tensors on the device, which need not wait for them."""
+        """src, tgt_in and tgt_out of a batch as tensors on the device; copies to a CUDA GPU do not block."""
         src, tgt_in, tgt_out = (
             self._moved(torch.from_numpy(ids)) for ids in (batch.src, batch.tgt_in, batch.tgt_out)
         )
@@ -139,14 +140,14 @@ class TrainState:
 
 
 def captures(train: TrainConfig, device: torch.device, distributed: Distributed | None) -> bool:
-    """Whether steps are captured as CUDA graphs: only where that is asked for, and on one such GPU."""
+    """Whether steps are captured as CUDA graphs: only if this is configured, on a single CUDA GPU."""
     return train.cuda_graphs and device.type == "cuda" and distributed is None
 
 
 def _optimizer(train: TrainConfig, model: Transformer, device: torch.device) -> torch.optim.Optimizer:
     """Adam or AdamW over all parameters; the loop sets the rate before each step."""
     kind = torch.optim.Adam if train.optimizer == "adam" else torch.optim.AdamW
-    on_gpu = device.type == "cuda"  # there the rate is read where the optimiser is, so that a graph sees it
+    on_gpu = device.type == "cuda"  # there the rate is a tensor, so that CUDA graphs read its current value
     return kind(
         model.parameters(),
         lr=torch.zeros((), device=device) if on_gpu else 0.0,

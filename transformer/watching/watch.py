@@ -45,7 +45,7 @@ from transformer.watching.sites import GivenTokens, grouped, labels_of, plain_na
 
 LOG = logging.getLogger("headlight.watch")
 CREDIT_SECONDS = 0.15
-"""Spent on the first steps, whatever their share of the time is: most happens there."""
+"""Seconds that watching may take beyond its share, spent on the first steps, where most happens."""
 WRITING = 3
 """Writing the folder may take 1/WRITING of the share."""
 SPARSER = 64
@@ -58,9 +58,9 @@ MOST_FOLDERS = 1_000
 MOST_HEADS = 64
 """Of one attention."""
 TRIES = 3
-"""Number of further steps at which a model that could not be observed is tried again."""
+"""Attempts to observe a model for the first time; the first is made when `Watch` is created."""
 DENSE_ROWS, SPARSE_ROWS = 900_000, 1_000
-"""Number of steps that all have their numbers; after them, one in how many has."""
+"""The numbers of every step are kept until there are DENSE_ROWS rows; then of one step in SPARSE_ROWS."""
 RESERVED = ("step", "loss", "seconds")
 
 Named = Mapping[str, Mapping[str, Array]]
@@ -70,9 +70,9 @@ Named = Mapping[str, Mapping[str, Array]]
 class Watch:
     """Records the attention of a model for fixed inputs while it trains, into a folder that the app follows.
 
-    Nothing that goes wrong here ends the training: it is said once, as a warning, and stands in `problem`.
-    The model, its mode, hooks, gradients and random streams are afterwards as before, so that the losses are
-    the same bit for bit.
+    An error in watching never ends the training: it is reported once, as a warning, and kept in `problem`.
+    Watching leaves the model, its mode, hooks, gradients and random streams unchanged, so that the losses are
+    the same bit for bit as without it.
 
     Args:
         model: any `nn.Module`; see `attention_of` for what is found in it.
@@ -80,14 +80,14 @@ class Watch:
             of keyword arguments; tensors are moved to where the model is. Every example of a batch is shown;
             of all together MAX_WORDS at most.
         out: the folder, which is created. Where it holds something, `out-2` is used, and so on.
-        tokens: name of an input to what stands at its axes: tokens for every axis of their number, or a
-            mapping from patterns of module names to tokens, or to a pair (of queries, of keys); of a batch a
-            list with one of these for each example. Otherwise positions from 1.
-        attention: for a model in which nothing is found, called with the model and an input; returns name to
-            weights of shape (B, H, Q, K).
-        sites: patterns of the attentions that are recorded.
-        share: of the time, at most, that watching takes. Steps are recorded as often as that allows: densely
-            at first, then at most one in SPARSER.
+        tokens: maps the name of an input to the labels of its axes: tokens, which label every axis of the
+            same length, or a mapping from patterns of module names to tokens or to a pair of tokens (queries,
+            keys); for a batch, a list with one of these per example. Other axes show positions from 1.
+        attention: a function for a model in which no attention is found. It is called with the model and an
+            input, and returns a mapping from names to weights of shape (B, H, Q, K).
+        sites: patterns of the names of the attentions to record.
+        share: the largest share of the time that watching may take. Steps are recorded as often as this
+            allows: densely at first, then ever more rarely.
     """
 
     def __init__(
@@ -133,10 +133,10 @@ class Watch:
         _OPEN.add(self)
 
     def step(self, step: int, /, loss: float | None = None, **numbers: float | None) -> None:
-        """Tell of a training step that has been taken; its attention is recorded when that is due.
+        """Report a training step that has been taken; the attention after it is recorded when that is due.
 
         Args:
-            step: counts upwards; numbers may be left out.
+            step: the number of the step, greater than at the last call; gaps are allowed.
             loss: a number, as `loss.item()` gives it; drawn as a curve.
             numbers: others, drawn below it; the same names at every step.
         """
@@ -146,7 +146,7 @@ class Watch:
             if self._failures >= TRIES:
                 return
             self._open()
-            self._first = None  # of a model that has been trained since
+            self._first = None  # observed after this step, so not the untrained model
             if self._archive is None:
                 return
         began, self._last_error = time.monotonic(), _last_error()
@@ -157,7 +157,7 @@ class Watch:
         self._in_loop += time.monotonic() - began
 
     def close(self, reason: str = "") -> None:
-        """Record the last step, and let the folder go.
+        """Record the last step, and release the folder.
 
         Args:
             reason: why the training has failed; empty where it has not.
@@ -334,7 +334,7 @@ class Watch:
             metrics=Metrics(),
         )
         self._published = Published(view)
-        here = weakref.ref(self)  # the archive's thread shall not keep the model
+        here = weakref.ref(self)  # the archive's thread must not keep the model alive
 
         def told(problem: str) -> None:
             if problem and (watch := here()) is not None:
@@ -395,7 +395,7 @@ class Watch:
         self._next = step + max(1, (step - self._begun_at) // SPARSER)
 
     def _begin(self, step: int, numbers: Mapping[str, float | None]) -> None:
-        """Begin the table, and record the model as it was before its first step, which is known by now."""
+        """Begin the table; record the model as it was before the first step, whose number is now known."""
         assert self._archive is not None
         curves = tuple(name for name in numbers if plain_name(name) == name and name not in RESERVED)
         curves, self._begun_at = curves[:MOST_CURVES], step
@@ -517,7 +517,7 @@ def _reads_ahead(site: str, maps: Named) -> bool:
 
 
 def _free_folder(out: Path) -> tuple[Archive, Path]:
-    """The folder, or one beside it where that holds a run or another process writes there.
+    """An archive in the folder, or in a numbered one beside it if the folder is already in use.
 
     Raises:
         InputError: it cannot be written.

@@ -17,7 +17,7 @@ _component = st.components.v2.component(_KEY, js=loading("keyring"))
 
 
 def own_runs() -> dict[str, str]:
-    """Id to token of the visitor's runs: an untrained model is none."""
+    """The token of each of the visitor's runs, by id; untrained models are left out."""
     drafts = [getattr(session, entry) for entry in DRAFTS]
     return {id_: token for id_, token in session.tokens.items() if id_ not in drafts}
 
@@ -40,9 +40,10 @@ def remember(own_data: OwnData) -> None:
 
 
 def keyring() -> None:
-    """Let the browser keep the session's tokens, and tell those that it has kept before.
+    """Have the browser store the session's tokens, and receive those that it stored before.
 
-    The last thing of a page: what the browser tells runs it again, and whatever comes after would be cut off.
+    Call this at the end of a page: an answer of the browser reruns the page, which would interrupt any code
+    that follows.
     """
     with st.sidebar:
         _component(
@@ -65,7 +66,7 @@ def _found() -> None:
         case [list(runs), str(name), *draft]:
             match draft:
                 case [[str(id_), str(token)]] if REGISTRY.glimpse(id_) is not None:
-                    # Started, and the page reloaded before the browser had its key.
+                    # The model was started, and the page reloaded before the browser stored the run's token.
                     if hold(id_, token) and session.run is None:
                         session.run = id_
             for one in runs[:MOST][::-1]:

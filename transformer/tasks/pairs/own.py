@@ -22,7 +22,7 @@ from transformer.tasks.writing import CHARACTERS, WORDS, Writing
 LEAST_HELD_OUT = 5
 N_PROBES = 5
 TIMES_LONGEST = 2
-"""How much longer than the longest source a question may be."""
+"""Maximum length of a question, as a multiple of the longest source."""
 
 
 class OwnPairs(Corpus):
@@ -39,7 +39,7 @@ class OwnPairs(Corpus):
         self.capped = capped
         self.src, self.tgt = capped.src, capped.tgt
         self.digest = digest_of(capped)
-        """Tells these pairs and caps from all others, in hexadecimal."""
+        """Hexadecimal digest that identifies the pairs, the caps and the spelling."""
         self._targets: dict[str, list[str]] = {}
         for source, target in capped.pairs:
             self._targets.setdefault(source, []).append(target)
@@ -62,7 +62,7 @@ class OwnPairs(Corpus):
 
     @property
     def nbytes(self) -> int:
-        """About what these pairs take in memory."""
+        """Approximate memory of these pairs, in bytes."""
         return sum(200 + len(source) + len(target) for source, target in self.capped.pairs)
 
     @property
@@ -72,7 +72,7 @@ class OwnPairs(Corpus):
 
     @cached_property
     def unknown_words(self) -> tuple[float, float]:
-        """Of each side, read in words, the share of the held-out ones that training does not have."""
+        """Share of held-out words that do not occur in training, for sources and for targets."""
         held_out = [is_held_out(source) for source, _ in self.capped.pairs]
         sides = zip((self.src, self.tgt), zip(*self.capped.pairs, strict=True), strict=True)
         read, written = (unknown_share(in_words(writing), texts, held_out) for writing, texts in sides)
@@ -90,7 +90,7 @@ class OwnPairs(Corpus):
         return (self._pair(source, True) for source in self._unseen)
 
     def probes(self) -> Sequence[str]:
-        """Held-out sources of the most usual length first, of words that training has shown."""
+        """`N_PROBES` held-out sources: fewest units unknown to training, then nearest to median length."""
         known = {unit for pair in self._training for unit in self.src.units(pair.source)}
         units = {pair.source: self.src.units(pair.source) for pair in self.held_out()}
         usual = statistics.median(map(len, units.values()))
@@ -119,7 +119,7 @@ class OwnPairs(Corpus):
         return source
 
     def find(self, source: str) -> Pair | None:
-        """A source of these pairs with its first target; None where it is no source of theirs."""
+        """The source with its first target; None if no pair has this source."""
         return self._pair(source, is_held_out(source)) if source in self._targets else None
 
     def references(self, source: str) -> Sequence[str]:
@@ -128,7 +128,7 @@ class OwnPairs(Corpus):
 
 
 def written(writing: Writing) -> str:
-    """What identifies the writing of a side, beside the caps: a unit, or the signs set apart."""
+    """The part of a side's writing that the caps do not give: its unit, or for words the spaced signs."""
     return writing.spaced if writing.unit == WORDS else writing.unit
 
 

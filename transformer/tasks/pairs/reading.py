@@ -26,7 +26,8 @@ class Reading:
     """The pairs of the files. Another target for the same source is a pair like any other."""
 
     pairs: tuple[Sides, ...]
-    """Sentences and their translations, in the order of the file, spelled as there but for spaces."""
+    """Sentences and their translations, in the order of the file, without invisible
+    characters; spaces and Unicode are normalised."""
     format: str
     """The format of the files, as text on the page."""
     skipped: tuple[tuple[str, int], ...] = ()
@@ -47,10 +48,11 @@ def read_pairs(files: Sequence[tuple[str, bytes]]) -> Reading:
     """Read one file with both sides, or two files with a side each, sources first.
 
     Args:
-        files: name and content. The name is shown in errors and tells nothing.
+        files: name and content of each file. The name is shown in errors; the format is not inferred from it.
 
     Raises:
-        InputError: of any bytes that are not mostly pairs, with what was expected and what was found.
+        InputError: too many files, or files that are too large, not text or not mostly pairs, or
+            that have too few usable pairs.
     """
     if not 1 <= len(files) <= 2:
         raise refused(f"{len(files)} files are given; upload one with both languages, or two with one each.")

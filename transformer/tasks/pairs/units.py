@@ -1,4 +1,4 @@
-"""The unit of the user's own pairs, word or character, chosen by what is measured on them."""
+"""The unit in which the user's own pairs are read, words or characters, chosen by measuring the pairs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LETTER = re.compile(r"[^\W_]")
 def is_held_out(source: str) -> bool:
     """Whether a source, with all its targets, is kept from training: one in ten, the same in every run.
 
-    Without the memory of `held_out_by_hash`: the user's sentences are not kept after their run.
+    Unlike `held_out_by_hash` it has no cache, so the user's sentences do not stay in memory after the run.
     """
     return chosen_by_hash("pairs", source, one_in=ONE_IN)
 
@@ -30,15 +30,15 @@ def is_held_out(source: str) -> bool:
 def writing_of(texts: Sequence[str], sources: Sequence[str], *, lower: bool) -> Writing:
     """How a side is read: in words; or in characters where words would leave too much unknown.
 
-    That is where most texts are a single word, or have no spaces as in some scripts, and more than
-    `MOST_UNKNOWN` of the held-out words are not in any other text. Sentences stay in words, for in characters
-    they are too long to be learned in minutes. Where most of a side is signs, as in Morse code, a word is
-    what stands between two spaces.
+    Characters are chosen where most texts are a single word, or have no spaces as in some scripts, and more
+    than `MOST_UNKNOWN` of the held-out words occur in no other text (and a smaller share of the characters).
+    Sentences are read in words: in characters they are too long to be learned in minutes. Where most of a
+    side is signs, as in Morse code, a word is whatever stands between two spaces.
 
     Args:
         texts: of this side, each as `plain` leaves it.
-        sources: of the pairs that they belong to, by which pairs are held out.
-        lower: whether capitals are of no account.
+        sources: the sources of the same pairs, which decide which pairs are held out.
+        lower: whether texts are lower-cased.
     """
     some = texts[:: -(-len(texts) // LOOKED_AT) or 1]
     if _mostly_signs(some):
