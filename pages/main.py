@@ -23,7 +23,7 @@ pages = [
 ]
 page = st.navigation(pages, position="top")
 
-if session.page != page.title:  # what was wrong on another page is not said on this one
+if session.page != page.title:  # an error of another page is not shown on this one
     session.page, session.word_problem = page.title, None
 login()
 if page.title != "Stories":  # which looks at runs of its own

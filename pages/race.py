@@ -55,9 +55,7 @@ with st.sidebar:
     racing.prepared()
     with st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
         probe_words(left)
-typed = (
-    [session.typed_word[1]] if session.typed_word[0] == left.id else []
-)  # its thread has yet to take it up
+typed = [session.typed_word[1]] if session.typed_word[0] == left.id else []  # not yet in the run's words
 for word in {*typed, *left.words} - {*right.words}:
     with suppress(InputError):  # too long for the other model, or another visitor's
         ownership.command(right).add_word(word)
@@ -66,7 +64,7 @@ shown = racing.look(left, right)
 
 @st.fragment
 def watched() -> None:
-    """Both runs: what is chosen in the player runs no more of the page than this."""
+    """Draw both runs; a choice in the player reruns only this fragment."""
     if stale():
         st.rerun()
     if len(own) == 2 and own[0].turns is not None:

@@ -63,7 +63,7 @@ if tells and not follows:
 
 
 def move() -> None:
-    """Stand where the teller stands now, and do what the beats up to there ask for, each once."""
+    """Move to the beat that the presenter chose, and carry out each beat up to it that has not been yet."""
     before = REGISTRY.owners.told(id_) or told
     now = telling.taken(story, before, sent_value(KEY, "chosen"))
     session.problem = None
@@ -133,7 +133,7 @@ def watched() -> None:
         on_chosen_change=move,
         on_cell_change=partial(ask, "leave"),
         on_changed_change=again,
-        on_refused_change=lambda: None,  # drawing it again brings other tickets
+        on_refused_change=lambda: None,  # drawing the page again issues new tickets
     )
 
 

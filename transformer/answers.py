@@ -62,7 +62,7 @@ class Answer:
     """Of the snapshot that answers."""
     question: Question
     expected: tuple[str, ...]
-    """The tokens of the right answer, [EOS] at the end; of the model's own where that is not known."""
+    """The tokens of the right answer, [EOS] at the end; those of the model's own where it is not known."""
     forced: Reading
     """With the right tokens as input; where these are not known, the same as `free`."""
     free: Reading
@@ -105,7 +105,7 @@ class LengthReport:
 
 
 def as_written(reading: Reading, tokens: tuple[str, ...]) -> Reading:
-    """With the written token of each position in place of its most probable one."""
+    """The reading with the written token of each position in place of its most probable one."""
     predicted = list(reading.predicted)
     for place, token in zip(reading.writing, tokens, strict=False):  # what no longer fits was not read
         predicted[place] = token

@@ -28,13 +28,13 @@ from transformer.tasks import Batch, Question, task_of
 QUESTIONS = BoundedCache(256 * 2**20)
 """Models and traces that were made for questions, of all visitors of this process."""
 KEPT_TREES = 32
-"""Of one snapshot, the beams of this many questions are kept, whatever their size."""
+"""Number of beam searches that are kept for one snapshot, whatever their size."""
 WORDS_PER_LENGTH = 25
 """Words asked of each length, for the report by length and position."""
 
 
 def model_of(config: RunConfig, snapshot: Snapshot) -> Transformer:
-    """The model of a snapshot, in eval mode and a model of its own, with nothing taken away.
+    """A new model with the weights of a snapshot, in eval mode and without interventions.
 
     Raises:
         InputError: the weights are not those of such a model, or not finite.
@@ -55,7 +55,7 @@ def loaded(model: Transformer, snapshot: Snapshot) -> Transformer:
 
 
 def diverged(step: int) -> str:
-    """Why a model cannot be asked whose numbers are beyond what a float32 holds."""
+    """The message for a model whose numbers are not finite."""
     return (
         f"The numbers of the model of step {step:,} are not finite: the training has diverged. Choose an "
         "earlier step, or train again with a lower learning rate."
@@ -67,8 +67,8 @@ class Asked:
 
     Args:
         config: of the run, completed with what the task needs.
-        interventions: what is taken away, in place of what was at that step. Whether it leaves every row of a
-            word something to look at is checked by `answer`.
+        interventions: in place of those at that step. `answer` checks that they leave every row of a word an
+            open cell.
 
     Raises:
         InputError: the weights are not those of such a model, or it has no such head.
@@ -92,7 +92,7 @@ class Asked:
         return sum(tensor.nbytes for tensor in self._model.state_dict().values())
 
     def answer(self, text: str) -> Answer:
-        """Let the model spell the answer to a word, and look at it on the way.
+        """Let the model spell the answer to a word, and record its attention.
 
         Raises:
             InputError: a word that cannot be asked, or an intervention that leaves a row of it nothing.
@@ -109,7 +109,7 @@ class Asked:
             ids = written.tokens[0, : int(written.lengths[0])].tolist()
             output, stopped = tokenizer.text(ids)
             forced = None
-            if known:  # first, as what cannot be read so is refused
+            if known:  # first: it refuses a row without an open cell
                 forced = self._read(batch.src, batch.tgt_in, _places(batch.tgt_out[0] != tokenizer.pad_id))
             free = self._read_own(batch, ids[:-1] if stopped else ids)
             if self._decoding.width > 1:  # what was written need not be what was likeliest at each place
@@ -130,7 +130,7 @@ class Asked:
         )
 
     def beams(self, text: str, width: int, length_penalty: float) -> Beams:
-        """Let the model search for the answer to a word with so many beams; kept for as long as it is asked.
+        """Let the model search for the answer to a word with `width` beams; the result is cached.
 
         Raises:
             InputError: a word that cannot be asked, or a width or a penalty beyond its limits.
@@ -167,7 +167,7 @@ class Asked:
 
     @cached_property
     def by_length(self) -> LengthReport:
-        """Fixed words of every length, also of lengths beyond those trained on, letter by letter."""
+        """Accuracy on fixed words by length and place, also for lengths beyond those trained on."""
         lengths = self.task.corpus.report_lengths()
         words = [self.task.corpus.words_of_length(n, WORDS_PER_LENGTH) for n in lengths]
         found = [self._right_by_place(some) for some in words]
@@ -183,7 +183,7 @@ class Asked:
             return np.zeros(0), math.nan
         with self._lock:
             result = spell(self._model, self.task, words, decoding=self._decoding)
-        # Of each answer the last token is [EOS], which is no place of its own.
+        # The last token of each answer is [EOS], which does not count as a place.
         inside = result.real & result.real.roll(-1, dims=1)
         inside[:, -1] = False
         n_words = inside.sum(dim=0)
@@ -191,7 +191,7 @@ class Asked:
         return right[n_words > 0].numpy(), float(np.mean(result.exact))
 
     def _read_own(self, batch: Batch, letters: list[int]) -> Reading:
-        """The word with the model's own letters as input, each row as it was when it wrote."""
+        """The word read with the model's own output as input, each row as when its token was written."""
         if self._model.writes_at_once:
             return self._read(batch.src, batch.tgt_in, _places(batch.tgt_out[0] != PAD_ID))
         n, own = batch.prompt.shape[1], np.array([letters], dtype=np.int64)

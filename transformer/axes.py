@@ -35,7 +35,7 @@ class Axes:
 
 
 def reading_sites(axes: Mapping[str, Axes]) -> list[str]:
-    """Where the answer reads the question: cross-attention, or all attention where there is no other."""
+    """Where the answer reads the question: cross-attention, or every attention if the model has none."""
     cross = [site for site, one in axes.items() if one.kind == "cross"]
     return cross or list(axes)
 

@@ -20,12 +20,12 @@ class _Entry(Generic[T]):
 
 
 class BoundedCache:
-    """Values by key, within so many bytes in all. Safe to use from any thread.
+    """Values by key, up to a total size in bytes. Safe to use from any thread.
 
     A value that is larger than the limit by itself is made again each time.
 
     Args:
-        most_bytes: of all values together.
+        most_bytes: limit on the size of all values together.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -35,12 +35,12 @@ class BoundedCache:
 
     @property
     def nbytes(self) -> int:
-        """Of all values that are held."""
+        """Size of all values that are held."""
         with self._lock:
             return sum(entry.nbytes for entry in self._entries.values())
 
     def get(self, key: Hashable, make: Callable[[], T], nbytes: Callable[[T], int]) -> T:
-        """The value of a key, made where it is not held; two threads that ask at once have the same one.
+        """The value of a key, made if it is not held; threads that ask for it at once get the same object.
 
         Args:
             nbytes: counts what a value takes.

@@ -17,7 +17,7 @@ FITTING: dict[str, dict[str, Any]] = {
     "copy": {},
     "sort": {"steps": 500},
     "caesar": {},
-    # Quiet letters let positions lead: 12 and 21 differ in nothing else.
+    # Small embeddings let positions dominate: 12 and 21 differ only in position.
     "dates": {"steps": 550, "embedding_std": 0.01},
     "en-fr": _SENTENCES,
     "en-it": _SENTENCES | {"steps": 500},
@@ -31,7 +31,7 @@ _IN_CHARACTERS: dict[str, Any] = {"weight_decay": 1.0}
 
 
 def for_pairs(config: RunConfig, *, in_characters: bool) -> RunConfig:
-    """The settings that the user's own pairs need, by what they are read in; a published beginning stays.
+    """The settings that own pairs need, read in characters or in words; published settings stay.
 
     Args:
         config: for the task "pairs".
@@ -43,7 +43,7 @@ def for_pairs(config: RunConfig, *, in_characters: bool) -> RunConfig:
 def with_task(config: RunConfig, task: str) -> RunConfig:
     """The same settings for another task, with the sizes and the training that it needs.
 
-    A published beginning stays as it is.
+    The sizes and training of a published recipe stay as they are.
 
     Raises:
         InputError: there is no such task, or it needs something that is not here yet.

@@ -22,7 +22,7 @@ MASKS = ("causal", "padding")
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Looks that are forbidden at one site; what is None means "every"."""
+    """Blocked cells of one site; a field that is None means "every"."""
 
     site: str
     """encoder.0, decoder.0.self, decoder.0.cross, ..."""
@@ -51,20 +51,20 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True)
 class Interventions:
-    """Everything that is taken away at once; false where that is nothing."""
+    """All interventions that apply together; false if there are none."""
 
     ablated: tuple[tuple[str, int], ...] = ()
-    """(site, head): heads whose output counts as zero, as if their slice of the output projection were."""
+    """(site, head) of each head that is switched off: its output is replaced by zero."""
     blocked: tuple[Block, ...] = ()
-    """Looks that are forbidden; what remains of the row is renormalised by the softmax."""
+    """Blocked cells; the softmax distributes the weight of a row over the remaining ones."""
     masks: tuple[tuple[str, bool], ...] = ()
-    """(causal or padding, whether it is on), where that is not as the model's configuration has it."""
+    """(causal or padding, whether it is on), for each mask that differs from the model's configuration."""
 
     def __bool__(self) -> bool:
         return bool(self.ablated or self.blocked or self.masks)
 
     def __or__(self, other: Interventions) -> Interventions:
-        """Both together, nothing twice; of a mask that both switch, the other's state."""
+        """Both combined, without duplicates; for a mask that both switch, `other` decides."""
         return Interventions(
             ablated=tuple(dict.fromkeys(self.ablated + other.ablated)),
             blocked=tuple(dict.fromkeys(self.blocked + other.blocked)),
@@ -75,7 +75,7 @@ class Interventions:
         """The same with a mask switched.
 
         Args:
-            configured: whether each mask is on in the model's configuration; one that is so is not named.
+            configured: whether each mask is on in the model's configuration; only differences are kept.
         """
         masks = {**configured, **dict(self.masks), mask: on}
         differing = tuple((name, state) for name, state in masks.items() if state != configured.get(name))
@@ -86,7 +86,7 @@ class Interventions:
         return tuple(block for block in self.blocked if block.site == site)
 
     def heads_off_at(self, site: str) -> tuple[int, ...]:
-        """The ablated heads of one site."""
+        """The heads of one site that are switched off."""
         return tuple(head for where, head in self.ablated if where == site)
 
     def text(self) -> str:
@@ -97,7 +97,7 @@ class Interventions:
         return "; ".join(parts) or "all given back"
 
     def change_text(self, before: Interventions) -> str:
-        """What has changed, in words: a mask is switched, anything else is said as it now is."""
+        """The change, in words: the masks that were switched, or all interventions if others changed."""
         if (self.ablated, self.blocked) != (before.ablated, before.blocked):
             return self.text()
         now, then = dict(self.masks), dict(before.masks)
@@ -136,7 +136,7 @@ def _place(site: str, head: int | None) -> str:
 def forbidden(
     blocks: Sequence[Block], heads: Any, rows: Any, columns: Any, keys: Any, id_of: Callable[[str], Any] = str
 ) -> Any:
-    """The forbidden cells, computed by comparisons alone: for arrays of numpy and tensors alike.
+    """The blocked cells, computed by comparisons alone, for NumPy arrays and tensors alike.
 
     Args:
         blocks: of one site.
@@ -201,17 +201,17 @@ def check_interventions(
     *,
     masks: Mapping[str, bool] | None = None,
 ) -> None:
-    """Refuse what is not in the model, and what would leave a row of this word nothing to look at.
+    """Refuse what is not in the model, and what would leave a row of this word without an open cell.
 
     Args:
         axes: every site of the model.
         src: tokens that the encoder reads.
         tgt: tokens that the decoder reads.
-        masks: whether causal and padding are on where the interventions switch none: as the model's
-            configuration has it; by default as the axes say, which must not be of an earlier intervention.
+        masks: whether causal and padding are on in the model's configuration, which holds unless the
+            interventions switch them; by default as in `axes`, which must reflect no earlier intervention.
 
     Raises:
-        InputError: a site, head or mask that does not exist, or a row whose last allowed look would be
+        InputError: a site, head or mask that does not exist, or a row whose last open cell would be
             blocked.
     """
     for site, head in [*interventions.ablated, *((b.site, b.head) for b in interventions.blocked)]:

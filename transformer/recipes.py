@@ -33,7 +33,7 @@ class Recipe:
 
 
 def with_topology(config: RunConfig, topology: str) -> RunConfig:
-    """The same settings for another topology; a causal mask that is not off is then as that one has it."""
+    """The same settings for another topology, with its default causal mask unless the mask was off."""
     if topology == config.model.topology:
         return config
     off = config.model.causal_mask is False

@@ -7,7 +7,7 @@ from transformer.errors import InputError
 
 
 def parameter_count(model: ModelConfig) -> int:
-    """Numbers that training moves: those of the model that these settings would build."""
+    """Number of trainable parameters of the model that these settings would build."""
     d = model.d_model
     norm = 2 if model.norm == "scalar" else 2 * d
     attention = 4 * d * d + 3 * d * model.qkv_bias + d * model.output_bias

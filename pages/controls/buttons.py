@@ -51,7 +51,7 @@ def controls(
         changes: settings that differ from the run's.
         config: the settings; None where they cannot be used.
         row: where the buttons stand.
-        start: what the large button says where it trains another run than that of the page's settings.
+        start: label of the large button where it trains a run of other settings than the page's.
         beside: runs that obey the same buttons, as far as they are this visitor's.
         key: of the large button; "race_start" where it leads to another page.
     """
@@ -140,7 +140,7 @@ def _button(label: str, key: str, icon: str, shortcut: str, runs: Sequence[Watch
 
 
 def _pace(runs: Sequence[Watched], view: RunView) -> float | None:
-    """Draw how fast the runs are let to train; returns it in steps per second."""
+    """Draw the selectbox of the pace; returns it in steps per second, or None for full pace."""
     if view.state != IDLE:  # the box shows the run's own pace, on every page that commands it
         st.session_state["pace"] = next(name for name, pace in PACE_NAMES.items() if pace == view.pace)
     name = st.selectbox(

@@ -1,4 +1,4 @@
-"""Commands to a run: the buttons tell one that has begun, the page begins one as the settings are now."""
+"""Commands to a run: buttons control one that has begun; the page starts one with the current settings."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PACE_NAMES = {"full pace" if pace is None else f"{pace:g} steps/s": pace for pac
 OBEYED_SECONDS = 0.6
 """A command is obeyed between two steps; the page waits this long for it at most, to show its effect."""
 TAKEN_AWAY_SECONDS = 2.0
-"""The same where something is taken away from the model: steps that are pending are developed before."""
+"""The same where something is taken away from the model: pending steps are developed first."""
 
 
 def await_effect(answer: Future[None], seconds: float = OBEYED_SECONDS) -> None:
-    """Wait for a command, for so long at most. Raises InputError where the run refuses it."""
+    """Wait at most `seconds` for a command. Raises InputError if the run refuses it."""
     wait([answer], seconds)
     if answer.done() and not answer.cancelled() and isinstance(error := answer.exception(), InputError):
         raise error
@@ -35,8 +35,8 @@ def await_effect(answer: Future[None], seconds: float = OBEYED_SECONDS) -> None:
 def tell(asked: str, *runs: Watched) -> None:
     """Callback: tell runs that have begun what their owner asks.
 
-    Streamlit breaks the script of a page off for the next click, which may lead to another page; a callback
-    it never does.
+    Streamlit interrupts the script of a page for the next click, which may lead to another page, but never a
+    callback.
     """
     session.problem = session.word_problem = None
     try:
@@ -68,7 +68,7 @@ def _tell(asked: str, run: Run) -> Future[None] | None:
 def start_if_asked(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     """Let a run begin if Start was pressed since the last run of the page, or Step before there is one.
 
-    Done by the page and not by a callback, which knows the settings as they were drawn last.
+    Done by the page and not by a callback, which would only know the settings as last drawn.
 
     Args:
         run: the run or draft on the screen.
@@ -101,7 +101,7 @@ def start_if_asked(run: Watched, config: RunConfig | None, *, edited: bool) -> W
 def _step(run: Run) -> None:
     """Take as many steps as the box says.
 
-    A command given twice is another one: the session is read before it, and it leaves the inbox first.
+    The request is removed before the command is sent: an interrupted page must not send it twice.
     """
     steps = st.session_state.get("step_size")
     session.asked.pop("step", None)
@@ -125,7 +125,7 @@ def _start(run: Watched, config: RunConfig, edited: bool) -> Run:
         watched, before = drafts.new_draft(config, run), run.id
     new = ownership.command(watched)
     new.set_pace(PACE_NAMES.get(st.session_state.get("pace")))
-    session.draft = new.id  # where a page that is broken off from here on leaves the run that has begun
+    session.draft = new.id  # `start_if_asked` finds the run here if this page is interrupted
     session.asked.pop("start", None)
     REGISTRY.start(new, after=before)
     return _keep(new)

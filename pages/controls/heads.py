@@ -13,7 +13,7 @@ from transformer.recording.view import RunView
 
 
 def head_choice(view: RunView, frame: Frame | None, kind: str, *, key: str, label: str) -> None:
-    """Draw the choice where the caller stands; by default it is the head that is shown large elsewhere."""
+    """Draw the choice in the current container; by default the head that is shown large elsewhere."""
     if frame is None:
         return
     sites = sites_of(frame.axes, kind)
@@ -29,7 +29,7 @@ def head_choice(view: RunView, frame: Frame | None, kind: str, *, key: str, labe
 
 
 def _chosen(key: str) -> None:
-    """Callback; a head of the kind that was shown before arrives as text, which is no head here."""
+    """Callback; a head of the kind that was shown before arrives as text and is ignored."""
     match st.session_state.get(key):
         case (str(site), int(head)):
             session.pinned = site, head

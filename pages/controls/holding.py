@@ -1,4 +1,4 @@
-"""Boxes that a page itself may fill in, kept as they stand while a part of it runs by itself."""
+"""Text boxes that a page may fill in, kept unchanged while a fragment of the page reruns by itself."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pages.shared.session import session
 
 
 def holding(*more: str) -> Callable[[], None]:
-    """Keep the word's box, and more boxes, as they stand now, in the full run of the page.
+    """Remember what the word's box, and any further boxes, contain in this full run of the page.
 
-    A browser that is behind asks for a part of the page with what stood in them before. The returned call,
-    the first of every part that runs by itself, puts that right: no such part can change them.
+    A browser that lags behind reruns a fragment with earlier contents of these boxes. Every fragment first
+    calls the returned function, which restores them: no fragment may change them.
     """
     standing = {key: st.session_state.get(key) for key in ("own_word", *more)}
     asked, problem = "add_word" in session.asked, session.word_problem
@@ -22,7 +22,7 @@ def holding(*more: str) -> Callable[[], None]:
         for key, value in standing.items():
             if st.session_state.get(key) != value:
                 st.session_state[key] = value
-        if not asked:  # what such a browser asks by filling the box once more
+        if not asked:  # such a browser fills the box again, which asks for the word again
             session.asked.pop("add_word", None)
         session.word_problem = problem
 

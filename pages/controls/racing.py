@@ -50,7 +50,7 @@ def racers() -> tuple[Watched, Watched]:
 
 
 def again(left: Watched, right: Watched) -> tuple[Watched, Watched]:
-    """Untrained models to race: these two, or new ones with the settings of two that have begun."""
+    """Return untrained runs to race: these two, or, if either has begun, new ones with their settings."""
     if left.view.state == right.view.state == IDLE:
         return left, right
     REGISTRY.admit(session.visitor.name)
@@ -58,10 +58,10 @@ def again(left: Watched, right: Watched) -> tuple[Watched, Watched]:
 
 
 def go(left: Watched, right: Watched, steps: int | None = None) -> None:
-    """Let both runs train, as far as they are this visitor's and have not ended.
+    """Train those of the two runs that this visitor owns and that have not ended.
 
     Args:
-        steps: so many of untrained models; by default to the end.
+        steps: how many steps an untrained run takes; by default, all of them.
 
     Raises:
         InputError: the visitor has as many runs as one may have.
@@ -90,7 +90,7 @@ def race(left: Watched, against: str | tuple[str, Any] | RunConfig) -> None:
     """Race a run against another one, and go to the page of races; a problem is noted in the session.
 
     Args:
-        against: the id of a run; or a setting and its other value, or a configuration, of a new one.
+        against: the id of a run; or, for a new run, a setting and its other value, or a configuration.
     """
     try:
         if isinstance(against, str):
@@ -154,7 +154,7 @@ def race_against(run: Watched) -> None:
         race(run, asked)
         pressed = True
     if pressed:
-        st.rerun()  # why not stands above
+        st.rerun()  # the problem is shown above
 
 
 def _value(run: Watched, name: str) -> Any:
@@ -194,7 +194,7 @@ def _prepared_chosen() -> None:
 
 
 def _prepare(name: str) -> None:
-    """Show a prepared race, and of it what its sentence is about."""
+    """Show a prepared race, at the word, head and kind that its sentence is about."""
     race = RACES[name]
     session.prepared, session.race, session.problem = name, None, None
     session.word, session.pinned = race.word, race.pinned

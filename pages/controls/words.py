@@ -96,7 +96,7 @@ def what_to_type(run: Watched) -> str:
 
 
 def _typed() -> None:
-    """Emptying the box asks nothing, and what was wrong with the word goes with it."""
+    """Callback: add the typed word; emptying the box only clears the problem of the last word."""
     if st.session_state.get("own_word"):
         _add()
     else:
@@ -112,7 +112,7 @@ def _drop() -> None:
 
 
 def take_up(run: Watched) -> None:
-    """A typed word is tracked at once, in any state of the run; a dropped one goes."""
+    """Carry out requests to add or drop a tracked word, at once and in any state of the run."""
     for what, word in take("drop_word", "add_word"):
         try:
             if what == "drop_word":

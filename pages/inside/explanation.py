@@ -12,7 +12,7 @@ from transformer.recording.weights import Snapshot
 
 
 def explanation(view: RunView, snapshot: Snapshot | None, word: str, beside: tuple[str, ...] = ()) -> None:
-    """Draw it, or what there is to know of the box that is open, or why there is nothing."""
+    """Draw the formula, or what is known of the open box, or why nothing is shown."""
     place = session.box
     if view.state == FAILED:
         refuse(view.reason)

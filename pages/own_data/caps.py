@@ -48,7 +48,7 @@ def put_caps(caps: Caps) -> None:
 
 
 def chosen_caps() -> Caps | None:
-    """Draw the widgets; returns what they say, None where that cannot be and a message says so."""
+    """Draw the widgets; returns the caps, or None, with a message, where the values cannot be used."""
     values = {}
     for name, key in KEYS.items():
         st.session_state.setdefault(key, getattr(Caps(), name))

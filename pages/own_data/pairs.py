@@ -35,7 +35,7 @@ class Upload:
 
 
 def most_megabytes() -> int:
-    """Of an upload: what can be read, or what the server takes, where that is less."""
+    """Maximum size of an upload: what can be read, or what the server accepts if that is less."""
     return min(MAX_BYTES // 10**6, int(st.get_option("server.maxUploadSize")))
 
 
@@ -66,7 +66,7 @@ def upload_pairs() -> tuple[Upload | None, str]:
     """Draw the uploader and the box to paste into.
 
     Returns:
-        What was read last, if anything was; and why what came after it could not be used, or nothing.
+        The last upload that could be read, if any; and why a later one could not be used, or "".
     """
     uploader()
     st.text_area(
@@ -91,7 +91,7 @@ def upload_pairs() -> tuple[Upload | None, str]:
 
 
 def _read_from(key: str) -> None:
-    """Read what a widget holds; what was read before stays where it holds nothing that can be used."""
+    """Read what a widget holds; if that cannot be used, what was read before stays."""
     st.session_state["pairs_refused"] = ""
     try:
         found = _uploaded() if key == "pairs_upload" else _pasted()
@@ -117,7 +117,7 @@ def _uploaded() -> Upload | None:
     """Read the newest two files as two sides; where that cannot be, the newest by itself.
 
     Raises:
-        InputError: neither can be read; of two files what is wrong with both, of more with the newest.
+        InputError: neither can be read; for two files the error of the pair, for more that of the newest.
     """
     files = [(file.name, file.getvalue()) for file in st.session_state["pairs_upload"] or ()]
     if len(files) < 2:

@@ -74,7 +74,7 @@ def _asked() -> None:
 
 
 def _take(name: str, content: Callable[[], str]) -> None:
-    """Have this tokenizer from now on; one that cannot be had leaves the last one."""
+    """Use this tokenizer from now on; where it cannot be used, the last one stays."""
     st.session_state.pop("tokenizer_refused", None)
     try:
         use_tokenizer(keep_tokenizer(content()), name)

@@ -15,7 +15,7 @@ from transformer.tasks.tokenizer import SPECIALS, TextTokenizer
 from transformer.tasks.writing import Writing
 
 MOST_CHARACTERS = 500
-"""Of a text that is shown as tokens."""
+"""Maximum length of a text that is shown as tokens."""
 _CSS = """<style>
 .hl-chips { line-height: 1; margin: .1rem 0 .5rem; }
 .hl-chips span { display: inline-block; text-align: center; vertical-align: top; margin: 0 .18rem .25rem 0;

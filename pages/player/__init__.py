@@ -48,7 +48,7 @@ def player(
     """
     if session.goes_inside:
         session.goes_inside = False
-        st.switch_page("anatomy.py", query_params={})  # those of widgets cannot be taken along
+        st.switch_page("anatomy.py", query_params={})  # empty: widgets' own parameters cannot be kept
     kinds = view.kinds
 
     def chosen() -> None:
@@ -106,12 +106,12 @@ def player(
         on_chosen_change=chosen,
         on_cell_change=clicked,
         on_changed_change=changed,
-        on_refused_change=lambda: None,  # drawing it again brings another ticket
+        on_refused_change=lambda: None,  # drawing the player again issues a new ticket
     )
 
 
 def stale() -> bool:
-    """Whether the whole page is to be drawn again, such as for a run in another state; asked once."""
+    """Whether the whole page must be drawn again, such as after a change of state; reading it clears it."""
     was, session.page_is_stale = session.page_is_stale, False
     return was
 

@@ -28,18 +28,18 @@ def following(
     parts: str = "control",
     picture: Mapping[str, Any] | None = None,
 ) -> None:
-    """Draw now, and again when the step control asks for it: the run has gone on, or a step is chosen.
+    """Draw now, and again whenever the step control asks: after new steps, or when a step is chosen.
 
-    Streamlit keeps the places outside this part, to which it writes, from the last full run of the page.
-    Where that one was cut off (rarely, by a visitor's next click), they are missing: the page is then run
-    in full.
+    This fragment also writes to containers outside of it, which Streamlit keeps from the last full run of
+    the page. If that run was interrupted (rarely, by a visitor's next click), they are missing, and the
+    whole page is run again.
 
     Args:
         draw: draws all that moves, from one look at the run; returns the step that it shows.
         control: where the step control stands.
         fixed: what the parts that are not drawn again depend on.
         parts: what the player draws, "control" or "model".
-        picture: of the model: `only`, the tables that an open attention shows; `how`, what is asked besides.
+        picture: for the picture of the model: `only`, tables of an open attention; `how`, further requests.
     """
     hold = holding()
 

@@ -19,9 +19,9 @@ def draft(config: RunConfig | None, *, keep: bool = False, entry: str = "draft")
     """The untrained model of the present settings, made anew when they change; its words are kept.
 
     Args:
-        config: None where the settings cannot be used: then the model that is there stays.
-        keep: whether any model that is there will do.
-        entry: of the session, which holds its id.
+        config: None where the settings cannot be used: then the present model stays.
+        keep: whether to keep a present model even if its settings differ.
+        entry: name of the entry of the session that holds its id.
     """
     old = REGISTRY.get(getattr(session, entry))
     if config is None or (old is not None and (keep or old.config == config)):
@@ -48,7 +48,7 @@ def new_draft(config: RunConfig, old: Watched | None) -> Watched:
 
 
 def _askable(old: Watched, config: RunConfig) -> tuple[str, ...]:
-    """The words of a run that another task can be asked; of another kind of task none."""
+    """The words of a run that these settings accept; none where their task is another."""
     if task_of(config).name != old.task.name:
         return ()
     words = []

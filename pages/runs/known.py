@@ -14,7 +14,7 @@ from transformer.runs.watched import Watched
 def parent_of(view: RunFacts) -> RunFacts | None:
     """The run that this one was started beside, where this visitor may see it.
 
-    The visitor who started a run has seen that one too. Others see it only if the owner's link names it.
+    The owner of a run may see that one too. Others see it only if the owner's link names it.
     """
     if view.after is None:
         return None

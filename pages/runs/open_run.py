@@ -19,7 +19,7 @@ def open_run() -> None:
     most = min(REGISTRY.limits.upload_mb, int(st.get_option("server.maxUploadSize")))
     with st.popover("Open a run", icon=":material/folder_open:", width="stretch"):
         if session.open_problem:
-            refuse(session.open_problem)  # above: on a low screen what comes below the file is out of sight
+            refuse(session.open_problem)  # above the uploader: a low screen hides what is below
         st.file_uploader(
             "A run saved as one file (ZIP)",
             type="zip",

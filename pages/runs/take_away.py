@@ -30,7 +30,7 @@ def take_away(run: Watched, word: str) -> None:
         if view.frame is None or len(view.frames) < 2:
             st.caption("Nothing to take away yet; train first.")
             return
-        word = view.frame.probes[view.frame.row_of(word)].text  # of one that is no probe nothing is recorded
+        word = view.frame.probes[view.frame.row_of(word)].text  # only tracked words are recorded
         st.caption(
             f"This run so far, for “{plain(word)}” and the large head. Page, GIF and filmstrip state how "
             "many frames they hold."
@@ -65,8 +65,8 @@ def take_away(run: Watched, word: str) -> None:
         private = isinstance(run, Run) and run.own_data != OwnData() and not ownership.owns(run)
         st.download_button(
             "The whole run, to open in another Headlight (ZIP)",
-            data=lambda: REGISTRY.file_of(run),
-            file_name=f"{name}-run.zip",  # of what it is when it is pressed, not when the page was drawn
+            data=lambda: REGISTRY.file_of(run),  # the run as it is when the button is pressed
+            file_name=f"{name}-run.zip",
             mime="application/zip",
             key="run_download",
             type="tertiary",
@@ -79,7 +79,7 @@ def take_away(run: Watched, word: str) -> None:
 
 
 def _file(what: str, run: Watched, on_screen: selection.OnScreen, word: str) -> str | bytes:
-    """One of the files, of what the run and the screen are when its button is pressed."""
+    """Make a file from the run and the screen as they are when its button is pressed."""
     view = run.view
     frame = view.frame if on_screen.step is None else view.frame_at(on_screen.step)
     assert frame is not None

@@ -56,7 +56,7 @@ def fill_once(run: Watched | None) -> None:
 
 
 def _state(key: str, known: Any, otherwise: Any) -> Any:
-    """The value of a widget, if it is a choice: any client may send anything."""
+    """The value of a widget if it is a known choice, since a client may send anything."""
     value = st.session_state.get(key, st.query_params.get(key))
     return value if value in known else otherwise
 
@@ -86,7 +86,7 @@ def _preset_chosen() -> None:
 
 
 def _recipe_chosen() -> None:
-    """With its own topology, at sizes fit for two cores."""
+    """Fill in the recipe in its own topology, at sizes fit for two cores."""
     recipe = RECIPES[_state("recipe", RECIPES, OWN)]
     st.session_state.update(preset=DEFAULT_PRESET, topology=recipe.model.topology, as_published=False)
     reset()

@@ -13,9 +13,9 @@ TALK_SECONDS = 180.0
 
 
 def expected(config: RunConfig | None, pace: float | None = None) -> tuple[str, bool]:
-    """In words, and whether that is a warning; empty where nothing is known.
+    """The estimate in words, and whether it is a warning; empty where nothing is known.
 
-    Known is what a CPU takes; a preset's own steps to its goal have been measured.
+    The speed is known for CPUs only, and the number of steps to the goal for presets only.
 
     Args:
         pace: in steps per second, which may be raised at any time; None: as fast as this machine can.

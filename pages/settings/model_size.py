@@ -7,7 +7,7 @@ from transformer.size import parameter_count, training_bytes
 from transformer.tasks import completed
 
 BUILT_AT_ONCE = 3_000_000
-"""A model of at most so many parameters is on the screen as soon as it is chosen; a larger one waits."""
+"""Most parameters of a model that is shown as soon as it is chosen; a larger one is built at Start."""
 
 
 def at_once(config: RunConfig | None) -> RunConfig | None:

@@ -32,7 +32,7 @@ def task_choice(on_change: Callable[[], None]) -> str:
 
 
 def task_settings(form: Form) -> None:
-    """Draw what is the task's own to choose."""
+    """Draw the settings that belong to the task alone."""
     task = form.values["task"]
     if task in LETTER_TASKS:
         form.number(

@@ -1,4 +1,4 @@
-"""The state of one visitor's session beside its widgets: every entry, once."""
+"""The state of one visitor's session, apart from its widgets; each entry is declared once."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Entry(Generic[Value]):
     def __init__(self, default: Value | Callable[[], Value] | None = None) -> None:
         """
         Args:
-            default: the value as long as none is written, or a function that makes one to be written at the
-                first reading.
+            default: the value until one is written, or a function whose result is written at the first
+                reading.
         """
         self._default = default
 
@@ -97,7 +97,7 @@ class Place:
 
     @classmethod
     def sent(cls, sent: dict[str, Any]) -> Place:
-        """The one that the browser has sent, whatever a visitor sends."""
+        """The place that the browser has sent, checked, because a visitor can send anything."""
         table = sent.get("table")
         numbers = (sent.get(name) for name in ("head", "row", "column"))
         head, row, column = (n if type(n) is int and 0 <= n < 100_000 else 0 for n in numbers)
@@ -112,7 +112,7 @@ class Session:
     came_from = Entry("")
     """Path in the address of the last page that was not Stories; Watch has none."""
     settings_filled = Entry(False)
-    """Whether the settings of the link's run, if it names one, stand in the widgets."""
+    """Whether the widgets have been filled with the settings of the run that the link names, if any."""
 
     settings = Entry[RunConfig | None]()
     """As they stood where they were drawn last; None where they cannot be used."""
@@ -160,18 +160,18 @@ class Session:
     at_step = Entry[int | None](_step_of_link)
     """The step on the screen; None where it follows the run."""
     follow = Entry(lambda: "step" not in st.query_params)
-    """Whether it stands where the run's owner stands, if that is another visitor."""
+    """Whether the step on the screen follows the run's owner, if that is another visitor."""
     playing = Entry(False)
     """Whether a film is played, so that the step changes by itself."""
     reviewed = Entry[tuple[object, Frame | None]]((None, None))
-    """(run and step) that were asked for, and the frame that answered."""
+    """The run and step that were asked for, and the frame found for them."""
     word = Entry[str | None]()
     typed_word = Entry[tuple[str | None, str]]((None, ""))
-    """(run, word) that its thread has yet to take up."""
+    """(run, word) of a typed word that the thread of the run has not yet added."""
     kind = Entry[str | None]()
     """Kind of attention."""
     kind_chosen = Entry(False)
-    """Whether it was chosen; otherwise each page opens on its own."""
+    """Whether the visitor chose the kind; otherwise each page opens on its own default."""
     pinned = Entry[tuple[str, int] | None](_head_of_link)
     """(site, head) that was clicked to be kept large, here or in the link; the run may not have it."""
     outline = Entry(False)
@@ -179,29 +179,29 @@ class Session:
     box = Entry[Place | None](Place.of_link)
     """The open box of the picture of the model."""
     goes_inside = Entry(False)
-    """Whether a head was clicked on another page that is to be seen there."""
+    """Whether a head was clicked on another page, so that Look inside opens next."""
     arranged = Entry[dict[str, str]](dict)
-    """Parts that are arranged there in another way than the model was trained."""
+    """Parts of the model that are arranged otherwise in its picture than they were in training."""
     on_screen = Entry[OnScreen](OnScreen)
     """All of this as it was last drawn."""
     heard = Entry(0)
     """Number of the newest choice that the player has sent."""
     page_is_stale = Entry(False)
-    """Whether the whole page is to be drawn again: a message to a part of it changes the rest."""
+    """Whether the whole page must be drawn again, because a message to one part changes the rest."""
 
     # What is asked for, and why it could not be done
     asked = Entry[dict[str, Any]](dict)
     """Requests of callbacks that no page has carried out yet, the newest last: see `ask` and `take`."""
     masks_wanted = Entry[tuple[str | None, dict[str, bool]]]((None, {}))
-    """(run, masks) as the switches show them before the run has obeyed."""
+    """(run, masks) as the switches show them until the run has applied them."""
     problem = Entry[str | None]()
-    """Of the last command."""
+    """Why the last command failed."""
     word_problem = Entry[tuple[str, str | None] | None]()
-    """Of the last word, and one that can be asked instead."""
+    """Why the last word was refused, and a word that can be asked instead."""
     mask_problem = Entry[str | None]()
     open_problem = Entry[str | None]()
     name_problem = Entry[tuple[str | None, str]]((None, ""))
-    """(run, why it cannot be called so)."""
+    """(run, why it cannot have the name that was typed)."""
 
 
 session = Session()
@@ -210,7 +210,7 @@ session = Session()
 def ask(what: str, value: object = None) -> None:
     """Callback: note what a button or box asks for, where only the page can do it; it does so with `take`.
 
-    A callback knows the page as it was drawn before: settings, run or word may be others by then.
+    A callback knows only the page as it was last drawn: settings, run or word may have changed since.
     """
     asked = session.asked
     asked.pop(what, None)
@@ -221,8 +221,8 @@ def ask(what: str, value: object = None) -> None:
 def take(*what: str) -> Iterator[tuple[str, Any]]:
     """Take up what has been asked for of these kinds, one after the other, in order.
 
-    Wherever the session is read or written, Streamlit may break the script off for another run of it. So
-    each leaves the inbox when it has been done: what was broken off is done by the next run.
+    Streamlit may interrupt the script wherever the session is read or written, to run it again. So a request
+    is removed only after it has been carried out: the next run of the script repeats an interrupted one.
     """
     asked = session.asked
     for name in [name for name in asked if name in what]:
@@ -237,7 +237,7 @@ def came_back() -> bool:
 
 
 def read_link() -> None:
-    """Read all that the address names when the session begins: a click may lead to one that names less."""
+    """Read all that the address names as the session begins: after a click the address may name less."""
     for name in ("clock", "at_step", "follow", "pinned", "box"):
         getattr(session, name)
 

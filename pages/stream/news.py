@@ -29,7 +29,7 @@ KEPT_SECONDS = 60.0
 QUIET_SECONDS = 0.5
 """A page that does not follow the run gets its state this often at most."""
 LONGEST = 2_000
-"""Characters that a player says at once."""
+"""Most characters of one message from a player."""
 REFUSED, FULL, TOO_LONG, BROKEN = 1008, 1013, 1009, 1011
 """Codes with which a socket is closed."""
 GONE = (WebSocketDisconnect, RuntimeError, OSError)
@@ -52,9 +52,9 @@ class Viewer:
         self.asked: int | None = None
         """A past step of which a sentence is wanted."""
         self.told = self.shown = -1
+        """The number of the state line and the step that it was last sent."""
         self.beat: object = None
         """The beat of the story when the page was last sent something."""
-        """The line on the state and the step that it was last sent."""
         self.told_at = 0.0
         self.sent = b""
         """The maps that it was sent last."""
@@ -93,7 +93,7 @@ class Viewer:
         return now.counted != self.told and (self.live or late)
 
     async def message(self, channel: Channel, clock: float) -> bytes:
-        """The newest to send; where a sentence was asked for, that one."""
+        """The next message: the sentence that was asked for, otherwise the newest state."""
         now, sentence, maps = channel.now, b"null", b""
         if self.look is not None and self.asked is not None:
             step, self.asked = self.asked, None
@@ -102,7 +102,7 @@ class Viewer:
             self.shown = now.at
             if self.look is not None and now.at >= 0:
                 sentence, made = channel.sentence(now, self.look), channel.maps(now, self.look[0], self.whole)
-                if made is not self.sent:  # the same maps would be drawn once more
+                if made is not self.sent:  # maps already sent need not be drawn again
                     maps = self.sent = made
         message = channel.message(now, self.version, sentence, maps)
         if self.version == now.version - 1:
@@ -157,7 +157,7 @@ async def _broadcast(channel: Channel, viewers: set[Viewer]) -> None:
 
 
 async def _serve(viewer: Viewer, channel: Channel) -> None:
-    """Send one viewer what is new; where that cannot be made, close the socket, and the page comes back."""
+    """Send one viewer what is new; if making it fails, close the socket, so that the page reconnects."""
     clock = asyncio.get_running_loop().time
     while True:
         await viewer.wake.wait()
@@ -184,7 +184,7 @@ async def news(socket: WebSocket) -> None:
         await socket.close(REFUSED)
         return
     if len(_sockets) >= REGISTRY.limits.sockets:
-        await socket.accept(subprotocol=offered[0])  # otherwise a browser is not told the code
+        await socket.accept(subprotocol=offered[0])  # without it, the browser does not learn the code
         await socket.close(FULL)
         return
     _sockets.add(socket)
@@ -251,7 +251,7 @@ async def index(request: Request) -> Response:
 
 
 async def chunk(request: Request) -> Response:
-    """The maps of a word over some steps: what has a name stays as it is."""
+    """The maps of a word over some steps; the content under a name never changes."""
     channel = await _admitted(request)
     if channel is None:
         return Response(status_code=403)
@@ -263,7 +263,7 @@ async def chunk(request: Request) -> Response:
 
 
 async def picture(request: Request) -> Response:
-    """One forward pass, or what one training step changes; an error is a sentence for the page."""
+    """One forward pass, or the changes of one training step; an input error is sent as text to the page."""
     channel = await _admitted(request)
     if channel is None:
         return Response(status_code=403)
@@ -275,7 +275,7 @@ async def picture(request: Request) -> Response:
     step, asked = min(request.path_params["step"], MOST_STEPS), dict(request.query_params)
     word = asked.get("word", "")
     try:
-        # However the word is written.
+        # Compare the word as the task normalises it, however it was typed.
         if channel.hides and hides_word(channel.hides, task_of(channel.run.config).question(word).text):
             raise InputError("A row of this word is hidden until it has been guessed.")
         content = await asyncio.to_thread(make, channel.run, channel.view, step, asked)

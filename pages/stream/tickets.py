@@ -13,12 +13,12 @@ from streamlit import config
 from pages.stream.hidden import Hides, name_of, named
 
 HOURS = 12
-"""Seconds for which a ticket is valid; a player whose ticket has expired asks its page for another."""
+"""Hours for which a ticket is valid; a player whose ticket has expired asks its page for another."""
 HEADER = "x-headlight-ticket"
 PROTOCOL = "headlight."
-"""Stands before the ticket of a socket, which cannot have headers, in the name of its subprotocol."""
+"""Prefix of the subprotocol that carries the ticket of a WebSocket, which cannot have headers."""
 LONGEST = 100
-"""Characters of a ticket; what is longer is none."""
+"""Most characters of a ticket; a longer one is invalid."""
 
 
 def ticket(run_id: str, hides: Hides = ()) -> str:
@@ -32,7 +32,7 @@ def ticket(run_id: str, hides: Hides = ()) -> str:
 
 
 def admits(ticket: str, run_id: str) -> Hides | None:
-    """The parts that a ticket for this run hides; None where it is none, or has expired."""
+    """The parts that a ticket for this run hides; None if it is invalid or has expired."""
     says, _, signature = ticket[:LONGEST].partition(".")
     expiry, _, hidden = says.partition("-")
     good = expiry.isascii() and expiry.isdecimal() and int(expiry) > time.time()

@@ -192,7 +192,7 @@ def _readable(id_: str | None, hides: Hides) -> dict[str, str | None]:
 
 
 def taken(story: Story, told: Mapping[str, Any], sent: object) -> dict[str, Any]:
-    """The present beat, whatever a visitor sends."""
+    """What was told so far, updated by what the browser sends; invalid values are dropped or clamped."""
     match sent:
         case {"at": int(at), "shown": list(shown), "recorded": list(recorded), "by": str(by)}:
             places = range(len(story.beats))

@@ -105,7 +105,7 @@ class _Cell:
         forms: Callable[[Digits], Sequence[Shown]] | None = None,
         value: float | None = None,
     ) -> Explained:
-        """The explanation whose value comes from these forms; without forms it is a number that was given."""
+        """An explanation whose value these forms compute; without forms, the value is only stated."""
         value = self.value if value is None else value
         numbers = f"{name} = {number(value)}" if forms is None else told(name, forms, value)
         return Explained(sentence=sentence, formula=formula, numbers=numbers, result=value)

@@ -72,7 +72,7 @@ def root(x: Shown) -> Shown:
 
 @dataclass(frozen=True)
 class Digits:
-    """Prints numbers: with three decimals, or as many as their size needs, and so many more.
+    """Prints numbers with one to three decimals, the fewer the larger they are, and some more.
 
     Args:
         more: digits beyond that; below 0, fewer.
@@ -87,7 +87,7 @@ class Digits:
         return Shown(text, float(plain), float(x), text.startswith("-") or "cdot" in text)
 
     def level(self, x: float) -> Shown:
-        """A number of a difference: both have as many decimals, whatever their sizes."""
+        """A term of a difference, with a number of decimals that does not depend on its size."""
         plain = str(int(x)) if x == int(x) else f"{x:.{1 + self.more}f}"
         return Shown(plain, float(plain), x, plain.startswith("-"))
 

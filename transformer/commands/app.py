@@ -16,7 +16,7 @@ from transformer.storage.library import ENVIRONMENT
 
 _PACKAGE = Path(__file__).parents[1]
 SCRIPT = next(path for path in (_PACKAGE / "_app" / "app.py", _PACKAGE.parent / "app.py") if path.exists())
-"""Of an installed package, or of a checkout."""
+"""The app's script, in an installed package or a checkout."""
 
 
 def add(commands: Any) -> None:

@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show them. Returns 0, or 2 where that cannot be done."""
+    """Run the command. Returns 0, or 2 if an input cannot be used."""
     try:
         return _pairs(arguments) if arguments.pairs else _examples(arguments)
     except InputError as error:

@@ -22,8 +22,8 @@ def complain(message: str, *, alone: bool = False) -> None:
     """Say on standard error what is wrong.
 
     Args:
-        alone: it is wrong in this process alone. Of those that were started together, what is wrong in all is
-            said by the first on each machine.
+        alone: whether only this process has the problem. Otherwise, of processes started together, only the
+            first on each machine reports it.
     """
     mine = place()
     if alone or mine is None or mine.local_rank == 0:

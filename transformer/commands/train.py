@@ -165,7 +165,7 @@ def _to_its_end(
     training.close()
     training.join()
     view = training.view
-    # Of a failure the others hear as this process ends.
+    # After a failure, the other processes notice that this one has ended.
     if distributed is not None and view.state in (FINISHED, STOPPED):
         distributed.announce_end()
         distributed.leave()

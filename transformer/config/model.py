@@ -71,13 +71,13 @@ class ModelConfig(Settings):
     padding_row: bool = False
     """Whether [PAD]'s embedding is zero and stays so, in the table of the stack that writes."""
     causal_mask: bool | None = None
-    """Whether the self-attention of the stack that writes is kept from reading ahead; none: as the topology
-    has it, which is yes in a decoder and no in an encoder that stands alone."""
+    """Whether the self-attention of the stack that writes is kept from reading ahead; none: yes in a
+    decoder, no in an encoder that stands alone."""
     padding_mask: bool = True
-    """Whether [PAD] is hidden from attention."""
+    """Whether attention to [PAD] is blocked."""
     mask_fill: Annotated[str, OneOf(("-inf", "-1e9"))] = "-inf"
-    """What a blocked score becomes before the softmax: -inf or -1e9. They differ where a row has nothing
-    left: with -inf it reads nothing here (zeros), with -1e9 it reads everything alike."""
+    """What a blocked score becomes before the softmax: -inf or -1e9. They differ in a row that is
+    blocked entirely: with -inf its weights are all zero here, with -1e9 they are all equal."""
     initialisation: Annotated[str, OneOf(("xavier", "pytorch", "normal"))] = "pytorch"
     """First weights: xavier (uniform, every matrix), pytorch (its defaults) or normal (deviation 0.01)."""
     embedding_std: Annotated[float | None, Number(0.0, 10.0, above=True)] = 0.02

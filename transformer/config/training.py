@@ -41,8 +41,8 @@ class TrainConfig(Settings):
     examples: Annotated[int | None, Whole(1, 1_000_000)] = None
     """Size of a finite training set, seen again and again in other orders; none: an endless supply."""
     tokenizer: Annotated[str, OneOf(TOKENIZERS)] = "auto"
-    """How text becomes tokens: characters, words, bpe, file (a tokenizer.json), or auto, as the task has it:
-    words for sentences, characters otherwise; of the user's own pairs by what is measured on them."""
+    """How text becomes tokens: characters, words, bpe, file (a tokenizer.json), or auto: words for
+    sentences, characters otherwise, and for the user's own pairs whichever measurements favour."""
     tokenizer_file: str | None = None
     """Digest of that tokenizer.json, which the server holds as long as a run or a page needs it."""
     vocabulary: Annotated[int | None, Whole(10, 50_000)] = None
@@ -50,7 +50,7 @@ class TrainConfig(Settings):
     min_frequency: Annotated[int, Whole(1, 1000)] = 1
     """A word that training has less often becomes [UNK]."""
     batch_size: Annotated[int, Whole(1, 4096)] = 64
-    """Words per step."""
+    """Examples per step."""
     steps: Annotated[int, Whole(1, MOST_STEPS)] = 300
     """Planned steps: the schedule's decay ends with them."""
     optimizer: Annotated[str, OneOf(("adamw", "adam"))] = "adamw"
@@ -68,7 +68,7 @@ class TrainConfig(Settings):
     schedule: Annotated[str, OneOf(("linear", "cosine", "constant"))] = "linear"
     """After the warm-up: linear or cosine decay to zero with the planned steps, or constant."""
     clip: Annotated[float | None, Number(0.0, above=True)] = 1.0
-    """Longest gradient, in Euclidean norm; none: no clipping."""
+    """Largest Euclidean norm of the gradient; none: no clipping."""
     precision: Annotated[str, OneOf(PRECISIONS)] = "float32"
     """Of a training step's products: float32, or bfloat16 (half the memory, faster on most GPUs; weights,
     norms of the gradient and whatever is looked at stay float32)."""

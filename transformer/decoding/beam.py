@@ -1,8 +1,8 @@
 """Beam search: several answers are written side by side, and the likeliest continuations are kept.
 
 At each step every open beam is continued by every token, and of all continuations of a question the `width`
-likeliest are kept. One that has written [EOS] is finished: it leaves the beam, which is full again one step
-later. With width 1 this is greedy decoding.
+likeliest are kept. One that has written [EOS] is finished: it is not continued, and its place is filled one
+step later. With width 1 this is greedy decoding.
 
 Finished beams have different lengths, and a longer one is less probable merely because it is longer. So they
 compete by their score, which divides the log-probability by a penalty that grows with the length n:
@@ -24,7 +24,7 @@ from transformer.model.transformer import PAD_ID, Transformer
 from transformer.tasks import Batch
 
 _IMPOSSIBLE = -1e9
-"""Stands for the log-probability of what has none: -inf marks places where there is no beam."""
+"""Replaces a log-probability of NaN or -inf, since -inf marks places where there is no beam."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Decoding:
     width: int = 1
     """Most beams of a question; one is greedy decoding."""
     length_penalty: float = 0.0
-    """Power of the penalty for their length by which log-probabilities are divided; 0: not at all."""
+    """Exponent of the length penalty that divides the log-probabilities; 0: no penalty."""
 
     @classmethod
     def of(cls, config: TrainConfig) -> Decoding:
-        """As a run is set."""
+        """The search that a run is configured to use."""
         return cls(config.beam_width, config.length_penalty) if config.decoding == "beam" else GREEDY
 
     def score(self, total: Tensor, n: int) -> Tensor:
@@ -53,7 +53,7 @@ GREEDY = Decoding()
 class Level:
     """The beams of every question that is still being answered, after one more token. On the CPU.
 
-    A is how many questions these are, W how many places: the best beam is in place 0.
+    A is the number of these questions, W the number of places; place 0 holds the best beam.
     """
 
     asked: Tensor
@@ -164,7 +164,7 @@ def _continued(
 
 
 def _one_after_another(logits: Tensor) -> NextLogits:
-    """Of logits (1, T, V) that are known already, those of one position at each call."""
+    """A function that returns, at each call, the next position of known logits (1, T, V)."""
     at = iter(logits[0])
     return lambda newest, rows: next(at)[None]
 

@@ -13,13 +13,13 @@ from transformer.model.stack_layers import LayerKVCache
 from transformer.model.transformer import PAD_ID, Transformer
 
 NextLogits = Callable[[Tensor | None, Tensor | None], Tensor]
-"""From the newest token (B,) of each row, and which row (B,) of the call before it continues, to the logits
-(B, V) of its next token. At the first call both are None; without rows, each continues itself. A row that is
-not continued is forgotten."""
+"""From the newest token (B,) of each row, and the row (B,) of the previous call that each row continues, to
+the logits (B, V) of its next token. Both are None at the first call; without rows, each row continues itself.
+A row that is not continued is dropped."""
 
 
 def next_logits_of(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int) -> NextLogits:
-    """Begin behind the prompts.
+    """Start after the prompts, with cached keys and values where the model supports them.
 
     Args:
         src: (B, S).

@@ -24,7 +24,7 @@ def write(
     decoding: Decoding,
     compare: bool = False,
 ) -> Written:
-    """Write answers as it is set: by beam search where there is more than one beam, and greedily otherwise.
+    """Write answers by beam search if `decoding` has more than one beam, and greedily otherwise.
 
     Args:
         compare: whether to measure losses. They are always those of greedy outputs, so that the curves of two

@@ -1,7 +1,7 @@
 """A small Transformer learns to write words backwards: banana -> ananab. Needs only PyTorch.
 
 This is an experiment of Headlight: its model, its training, its settings. Words, first weights and dropout
-come from other random streams than the app's, so from the first step on losses are equal in kind, not bit
+come from other random streams than the app's, so from the first step on losses are similar, not equal bit
 for bit. The parameters have the app's names: load_state_dict takes weights that the app trained.
 
 Shapes in the comments:  B words in a batch   D D_MODEL      S source length   T target length

@@ -41,18 +41,18 @@ EDGE, HEADING, FOOT = 36, 130, 44
 INSIDE = WIDTH - 2 * EDGE
 MOST_FRAMES = 60
 FIRST_MS, EACH_MS, LAST_MS = 1500, 150, 3000
-"""How long the first frame, each one and the last one are shown."""
+"""Milliseconds for the first frame, each further one, and the last one."""
 STRIP_STEPS = 7
 """Maps side by side."""
 EACH_MAP, LABELS, LEGEND = 300, 250, 250
-"""Pixels that each of them, the labels of its rows, and the legend beside all may take."""
+"""Pixels for each map, for the labels of its rows, and for the legend beside all maps."""
 LARGEST_TYPE = 22.0
 LONGEST = 28
 """Letters of the example in a heading."""
 
 
 def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
-    """One head for one word while it learns, as a GIF for ever repeated.
+    """One head for one word while it learns, as a GIF that repeats forever.
 
     Args:
         word: one of the run's probes.
@@ -75,7 +75,7 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
     images: list[Image.Image] = []
     written = None
     for frame, shown, fact in zip(frames, maps, facts, strict=True):
-        if written != (shown.labels, shown.axes.columns):  # they change seldom, and type is slow to draw
+        if written != (shown.labels, shown.axes.columns):  # labels rarely change, and text is slow to draw
             written = shown.labels, shown.axes.columns
             with_tokens = _over(empty, canvas, draw_tokens(axes, shown, size))
         share = frame.step / max(frames[-1].step, 1)
@@ -85,7 +85,7 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
             _write(figure, 78, fact, facts_size),
             figure.add_artist(Rectangle((0, 0), share, 8 / HEIGHT, color=colors.TRAIN)),
         ]
-        if frame.interventions:  # a map is not to be taken for that of the whole model
+        if frame.interventions:  # so that it is not taken for a map of the whole model
             taken = frame.interventions.text()
             moving.append(_write(figure, 110, taken, fitting_size(taken, 16, INSIDE), color=colors.WRONG))
         _over(with_tokens, canvas, moving)
@@ -94,7 +94,7 @@ def film_gif(view: RunView, *, word: str, site: str, head: int) -> bytes:
 
 
 def _over(background: Any, canvas: FigureCanvasAgg, artists: Sequence[Artist]) -> Any:
-    """Draw these, once, over what was drawn before; returns all of it, to draw over that."""
+    """Draw artists once over a background; returns the result, as a background for more."""
     canvas.restore_region(background)
     for artist in artists:
         canvas.figure.draw_artist(artist)

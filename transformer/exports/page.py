@@ -47,16 +47,16 @@ ROOM = 7_400_000
 """Bytes of maps in a page, before they are packed: with plotly.js that is less than 12 MB. Beyond it the page
 has fewer steps."""
 PICTURES, ROOM_OF_PICTURES = 12, 2_500_000
-"""Steps of which a page holds the whole forward pass at most, and the characters that they take."""
+"""Most steps whose whole forward pass a page holds, and most characters that these take."""
 TOGETHER = 64
-"""Steps in one piece at most: the longer, the better it is packed."""
+"""Most steps in one chunk: longer chunks compress better."""
 
 
 def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> str:
     """The whole page, with the recorded frames, the player and plotly.js inside.
 
     Args:
-        word: shown first; another one where it has not been recorded.
+        word: the word shown first; the first recorded one where it has not been recorded.
         kind: of attention shown first: cross, encoder, decoder or sequence.
         site: of the head shown large first; of this kind.
         head: its number, counted from 0.
@@ -88,7 +88,7 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
 
 
 def race_page(views: Sequence[RunView], race: dict[str, Any], first: dict[str, Any]) -> str:
-    """The same of two runs side by side, each with half of the room.
+    """The page of two runs side by side, each with half of the room.
 
     Args:
         race: how a player shows them: `names`, `says`, `clock`, `difference`, `curves`.
@@ -222,7 +222,7 @@ def _facts(view: RunView) -> str:
 
 
 def _filled(template: str, values: dict[str, str]) -> str:
-    """Put the values in place of {{name}}, all at once: what a value holds is not looked at again."""
+    """Put the values in place of {{name}}, in one pass: the values themselves are not searched."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], template)
 
 

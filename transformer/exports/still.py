@@ -24,9 +24,9 @@ DPI = 72
 """A point of type is then a pixel."""
 INK = "#1f2430"
 SCALE = LinearSegmentedColormap.from_list("weights", colors.VIRIDIS, N=180)
-"""The colours of the app's pictures, so many that a GIF has room for all of them."""
+"""The colours of the app's maps, few enough for the palette of a GIF."""
 BY_ROOT = PowerNorm(0.5, vmin=0.0, vmax=1.0)
-"""Their places on the scale, as in the app's pictures."""
+"""A weight's place on the scale: its square root, as in the app's maps."""
 LOOKS = {
     FUTURE: (colors.CAUSAL, "//", "future"),
     PADDING: (colors.PADDING, "..", "padding"),
@@ -49,14 +49,14 @@ def type_of(size: float, color: str = INK) -> dict[str, Any]:
 
 
 def fitting_size(text: str, largest: float, width: float) -> float:
-    """The size of type up to this one in which a line is no wider than so many pixels."""
+    """The largest font size up to `largest` at which the text is at most `width` pixels wide."""
     figure, canvas = sheet(1, 1)
     written = figure.text(0, 0, text, **type_of(largest)).get_window_extent(canvas.get_renderer())
     return largest * min(1.0, 0.97 * width / max(written.width, 1.0))  # small type is a little wider
 
 
 def draw_cells(axes: Axes, shown: Map) -> list[Artist]:
-    """Draw the weights, and what is blocked in the manner of its reason; returns all that was drawn."""
+    """Draw the weights, and each blocked cell in the style of its reason; returns all that was drawn."""
     n_rows, n_columns = shown.weights.shape
     axes.set(xlim=(0, n_columns), ylim=(n_rows, 0), aspect="equal")
     axes.set_axis_off()
@@ -66,7 +66,7 @@ def draw_cells(axes: Axes, shown: Map) -> list[Artist]:
         if cells:
             blocked = PatchCollection(cells, facecolor=color, edgecolor=colors.MARK, hatch=marks, linewidth=0)
             drawn.append(axes.add_collection(blocked))
-    weights = np.ma.masked_invalid(shown.weights)  # what is masked lets through what is drawn below
+    weights = np.ma.masked_invalid(shown.weights)  # masked cells are transparent
     drawn.append(axes.pcolormesh(weights, cmap=SCALE, norm=BY_ROOT, edgecolors="white", linewidth=1))
     if shown.off:
         stripes = Rectangle((0, 0), n_columns, n_rows, fill=False, edgecolor=colors.OFF, linewidth=0)

@@ -25,14 +25,14 @@ def curves_csv(view: RunView) -> str:
 def frame_json(view: RunView, frame: Frame) -> str:
     """Everything recorded at one step: each word's tokens, output and attention maps, and the heads' scores.
 
-    A map is a list of rows (queries), each a list of weights (keys); null where a mask blocks. Of a site the
-    rows and columns say whose tokens they are (`src_tokens`, `tgt_tokens` or `seq_tokens` of each word);
-    `writes`, whether rows are to write tokens; `causal`, whether the future is hidden; `padding`, whether
-    [PAD] is, which is on the maps where it is not. BLEU and chrF, 0 to 100, are of the same evaluation as
-    `held_out_words`; null where answers are no sentences. A word whose `answer` is null has no known one:
-    `right` is unknown (null), and its maps run over the model's own output of the step
-    `written_at`. Outputs and scores are of the newest step at which they were made: `output_step` and
-    `scored_step`. Where the word came later there is no output, and nothing to say of one (null).
+    A map is a list of rows (queries), each a list of weights (keys); null where a mask blocks. For each site,
+    `rows` and `columns` name their tokens (`src_tokens`, `tgt_tokens` or `seq_tokens` of each word);
+    `writes`: whether rows write tokens; `causal`: whether the future is blocked; `padding`: whether [PAD] is
+    blocked (if not, it is on the maps). BLEU and chrF, 0 to 100, are of the same evaluation as
+    `held_out_words`; null where answers are not sentences. If the right answer of a word is not known,
+    `answer` and `right` are null, and its maps run over the model's own output of the step `written_at`.
+    Outputs and scores are of the newest step at which they were made: `output_step` and `scored_step`.
+    A word that was added after that step has no output: the fields about it are null.
     """
     known = frame.evaluation
     held_out = {"right": known.right, "asked": known.total, "step": known.step}

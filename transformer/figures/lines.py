@@ -1,4 +1,4 @@
-"""Attention as lines from each token that looks to what it looks at, as opaque as the weight."""
+"""Attention as lines from each query token to the key tokens, as opaque as the weight."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ WIDEST = 0.34
 def line_view(weights: Array, axes: MapAxes, *, title: str, step: int, lit_row: int | None = None) -> Picture:
     """Queries (left) and keys (right), with a line for every cell of the map.
 
-    Shape row * columns + column is the line of that cell; "meta" in the layout tells the live figure so.
+    Shape row * columns + column is the line of that cell; "meta" in the layout holds both counts.
 
     Args:
         weights: (rows, columns) in [0, 1]; NaN where the mask blocks, which draws no line.
-        lit_row: the token that matters now: bold, with lines of another colour, before those of all others.
+        lit_row: row of the current token: its label is bold, its lines wider and of another colour.
     """
     axes.check(weights)
     opacities = np.nan_to_num(weights.astype(float), nan=0.0).clip(0.0, 1.0).tolist()
@@ -81,5 +81,5 @@ def _tokens(x: int, labels: list[str], side: str, size: int) -> Part:
     """Tokens below each other; their markers are large, for the pointer."""
     marker = {"size": 14, "color": colors.GHOST, "opacity": 0.35, "line": {"width": 0}}
     places = [x] * len(labels), range(len(labels))
-    # What the pointer asks, the lines answer.
+    # No text at the pointer: the live figure responds with the lines.
     return texts(*places, labels, size, textposition=side, marker=marker, hoverinfo="none")

@@ -53,7 +53,7 @@ def frame(rows: tuple[int, int], columns: tuple[int, int], color: str, width: in
 
 
 def texts(x: Sequence[float], y: Sequence[float], shown: Sequence[str], size: float, **more: Any) -> Part:
-    """A text at each point; what the pointer finds is its marker."""
+    """A text at each point, with a marker that the pointer can find."""
     points = {"x": list(x), "y": list(y), "text": list(shown)}
     font = {"textfont": {"size": size}, "cliponaxis": False}
     return {"type": "scatter", "mode": "markers+text", **points, **font, **more}

@@ -76,9 +76,9 @@ def _last(values: Array) -> float:
 
 
 def _apart(heights: list[float], n_lines: list[int]) -> list[float]:
-    """Where the names stand: each at its line's end, highest first, moved down as far as the one above needs.
+    """Heights of the names: each at the end of its line, highest first, moved down to clear the one above.
 
-    What would then stand below the panel pushes the ones above it up again.
+    A name that would then be below the panel is moved up, and pushes up those above it.
     """
     half = [LINE_OF_TEXT * n / 2 for n in n_lines]
     placed: list[float] = []

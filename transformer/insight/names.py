@@ -28,12 +28,12 @@ _OURS = re.compile(r"(encoder|decoder)\.\d+(\.(self|cross))?")
 
 
 def is_ours(site: str) -> bool:
-    """Whether an attention of this package's Transformer is called so."""
+    """Whether this is the name of an attention of this package's Transformer."""
     return bool(_OURS.fullmatch(site))
 
 
 def without_prefix(site: str, sites: Iterable[str]) -> str:
-    """The name of a module without what all these begin with; a number keeps what it counts."""
+    """The name of a module without the prefix that all `sites` share; a number keeps the name before it."""
     if is_ours(site):
         return site
     *parents, _ = zip(*(one.split(".") for one in sites), strict=False)

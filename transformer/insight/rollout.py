@@ -23,20 +23,20 @@ def pooled(maps: Array, how: str) -> Array:
 def rollout(maps: Mapping[str, Array]) -> dict[str, Array]:
     """Attention rollout (Abnar and Zuidema 2020, section 3), carried on through the decoder.
 
-    A position is taken to hold, after each attention, one half of what it held before (the residual stream)
-    and one half of what it has looked at, heads averaged. What values carry, and the feed-forward parts, are
-    left out: it says where information can have come from and not what it did. A target position holds of
-    both sides, so two matrices are carried through the decoder. Its self-attention mixes the rows of both,
-    and its cross-attention replaces half of them by the finished encoder's rows.
+    After each attention, a position is assumed to hold one half of what it held before (the residual stream)
+    and one half of what it has looked at, averaged over the heads. Values and feed-forward layers are
+    ignored: rollout shows where information can have come from, not what it did. A target position holds
+    shares of source and target tokens, so two matrices are carried through the decoder. Its self-attention
+    mixes the rows of both, and its cross-attention replaces half of them by the encoder's final rows.
 
     Args:
         maps: every attention of the model on one word, `encoder.0`, `decoder.0.self`, `decoder.0.cross`, ...
             to (H, Q, K); NaN where the mask blocks.
 
     Returns:
-        Of two stacks: "encoder", (S, S): what each source position holds of each source token. "cross",
-        (T, S), and "decoder", (T, T): what each target position holds of source and target tokens. All in
-        0..1; the encoder's rows, and those of cross and decoder together, sum to 1. Of one stack: "encoder"
+        For two stacks: "encoder", (S, S): the share of each source token in each source position. "cross",
+        (T, S), and "decoder", (T, T): the shares of source and target tokens in each target position. All in
+        0..1; the encoder's rows, and those of cross and decoder together, sum to 1. For one stack: "encoder"
         or "sequence" alone.
     """
     in_order = sorted(maps, key=lambda site: int(site.split(".")[1]))
@@ -60,7 +60,7 @@ def rollout(maps: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _through(looks: Sequence[Array]) -> Array:
-    """What each position of one stack holds of each, after all its layers."""
+    """The share of each token in each position of one stack, after all its layers."""
     held: Array = np.eye(len(looks[0]))
     for look in looks:
         held = (held + look @ held) / 2

@@ -52,7 +52,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None, fill: str = "-inf") -> T
 
 
 def softmax(scores: Tensor) -> Tensor:
-    """Over the last axis. On a CPU PyTorch's own is many times as fast where rows fill whole registers."""
+    """Softmax over the last axis. On a CPU, rows are padded to whole registers, which is much faster."""
     n = scores.size(-1)
     if scores.device.type != "cpu" or n % REGISTER == 0:
         return scores.softmax(dim=-1)
@@ -99,7 +99,7 @@ def fused_attend(
     Shapes as in `attend`; a row in which nothing is allowed gives zeros here too.
 
     Args:
-        causal: the causal mask, which the call makes by itself and faster, stands for `mask`.
+        causal: use the causal mask instead of `mask`; the call makes it itself, which is faster.
     """
     if causal:
         return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)

@@ -1,4 +1,4 @@
-"""Positions in the residual stream: the paper's sinusoids, a learned table, or nothing."""
+"""The sinusoidal encoding of positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def sinusoid(length: int, d_model: int) -> Tensor:
-    """Each pair of features turns with the position, each pair more slowly than the last.
+    """Sines and cosines of the position, with a lower frequency for each further pair of features.
 
     "Attention Is All You Need" (Vaswani et al., 2017), section 3.5:
     PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)).

@@ -8,7 +8,7 @@ import math
 from transformer.recording.frame import Frame, Probe
 
 GROUPS = 4
-"""Into which lengths are put together at most: more would not fit in a line."""
+"""Most groups of neighbouring lengths: more would not fit in a line."""
 
 
 def _marked(probe: Probe) -> str:

@@ -14,7 +14,7 @@ from transformer.recording.frame import Frame, Probe
 from transformer.recording.view import FAILED, IDLE, RECORDED, TRAINING, RunView
 
 STEP = "{step}"
-"""Stands where a player puts the step that it shows."""
+"""Placeholder for the step that a player shows."""
 STATE_SIGNS = {
     "idle": "○",
     "queued": "◌",
@@ -49,7 +49,7 @@ def status_line(view: RunView, place: tuple[int, int] | None = None) -> str:
 
 
 def in_line(place: tuple[int, int], slots: int) -> str:
-    """The place of a run in the line of those that wait to train."""
+    """The place of a run in the queue for training."""
     return (
         f"<b>Waiting: place {place[0]:,} of {place[1]:,}.</b> This server trains {slots:,} at a time; this "
         "run goes on by itself when it is its turn."
@@ -84,7 +84,7 @@ def headline(view: RunView, frame: Frame, look_for: str, *, later: bool = False)
 
 
 def _clearest(frame: Frame, later: bool) -> str:
-    """A sentence about the head that is shown large, or that none has a clear pattern."""
+    """A sentence about the clearest head, or that no head has a clear pattern."""
     (site, head), score, aim = frame.clearest, frame.clearest_score, AIMS[frame.aim]
     name, measured = head_name(without_prefix(site, frame.axes), head), frame.measurement.step
     when = "" if measured == frame.step and not later else f" (step {measured:,})"
@@ -126,7 +126,7 @@ def looking_back(frame: Frame, *, later: bool = False) -> str:
 
 
 def words_right(frame: Frame, task: str) -> str:
-    """The number that the last row of the room reads."""
+    """The number of right answers, in type that can be read from the last row of a room."""
     things = examples_of(task)
     label = "words right" if things == "words" else "right"  # a longer one would not fit
     known = frame.evaluation
@@ -157,7 +157,7 @@ def narration(frame: Frame, word: str, site: str, head: int) -> str:
 
 
 def counts(read: Probe, aim: str) -> dict[str, Any]:
-    """How many tokens there are on both sides, and which need which, for the narrator."""
+    """The numbers of tokens and, where the aim uses it, the gold alignment, as arguments of `narrate`."""
     if aim == "mirror":
         return {"n_letters": read.n_read}
     return {"n_letters": read.n_read, "n_answer": read.n_written, "links": read.links}
@@ -191,7 +191,7 @@ def _reading_ahead(frame: Frame) -> str:
 
 
 def _looking_at_padding(frame: Frame) -> str:
-    row = min(range(len(frame.probes)), key=lambda i: len(frame.probes[i].text))  # it has the most of it
+    row = min(range(len(frame.probes)), key=lambda i: len(frame.probes[i].text))  # it is padded most
     shares = {
         (site, head): float(share)
         for site in frame.axes

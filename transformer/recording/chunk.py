@@ -1,7 +1,7 @@
 """A chunk: the maps of one word over several recorded steps, in 16 bits, in memory and in a file alike.
 
-It ends where the word's tokens, the masks or the interventions change, so that what it says of itself holds
-for all of its steps.
+It ends where the word's tokens, the masks or the interventions change, so that its facts hold for all of its
+steps.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ChunkFacts:
     drawn_at: int | None
     """The first step whose batch had this word; None if none up to `looked_up_to` had."""
     looked_up_to: int
-    """The last step whose batch was looked up for this."""
+    """The last step whose batch was searched for the word."""
     vocabulary: tuple[str, ...]
     """The tokens that were predicted."""
 
@@ -66,7 +66,7 @@ class Chunk(ChunkFacts):
         return tuple(self.vocabulary[code] for code in self.predicted[i].tolist())
 
     def only(self, stays: Callable[[int], bool]) -> Chunk | None:
-        """The same of some of its steps alone, with numbers of their own; None where none stays."""
+        """The chunk with only the steps that stay; a copy if any is dropped, None if all are."""
         places = [i for i, step in enumerate(self.steps) if stays(step)]
         if len(places) == len(self.steps):
             return self
@@ -82,7 +82,7 @@ class Chunk(ChunkFacts):
         )
 
     def continues(self, other: Chunk) -> bool:
-        """Whether what this says of itself is what the other says, so that they can be one."""
+        """Whether its word, axes and interventions equal the other's, so that the two can be joined."""
         return (self.word, self.axes, self.interventions) == (other.word, other.axes, other.interventions)
 
 
@@ -106,7 +106,7 @@ def joined(chunks: Sequence[Chunk]) -> Chunk:
 
 
 def together(chunks: Iterable[Chunk], most: float = inf) -> Iterator[Chunk]:
-    """Chunks of one word that continue each other as fewer, longer ones, of so many steps at most."""
+    """Chunks of one word that continue each other joined into fewer, longer ones of at most `most` steps."""
     waiting: list[Chunk] = []
     for chunk in chunks:
         n = sum(len(one.steps) for one in waiting) + len(chunk.steps)
@@ -122,7 +122,7 @@ def coded(weights: Array, may: Array) -> Array:
     """Weights (N, H, Q, K) in 16 bits; BLOCKED where (H, Q, K) is false.
 
     Raises:
-        FloatingPointError: a weight is no number.
+        FloatingPointError: a weight is not finite.
     """
     if not isfinite(weights.sum()):
         raise FloatingPointError("the attention weights are no numbers any more")
@@ -139,7 +139,7 @@ def decoded(codes: Array) -> Array:
 
 
 def may_look(word: Word, axes: Axes, interventions: Interventions, site: str, n_heads: int) -> Array:
-    """(H, Q, K) bool: the cells of one attention's map of a word that no mask and no hand blocks."""
+    """(H, Q, K) bool: the cells of one attention's map of a word that no mask and no intervention blocks."""
     return open_cells(
         interventions.blocks_at(site),
         word.tokens(axes.query),
@@ -167,7 +167,7 @@ def as_record(chunk: Chunk) -> Record:
 
 
 def from_record(facts: bytes, body: bytes) -> Chunk:
-    """Read it again.
+    """Read a chunk from its record.
 
     Raises:
         ValueError: its parts do not fit each other.

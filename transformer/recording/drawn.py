@@ -22,7 +22,7 @@ class Drawn:
     def note(self, step: int, words: Sequence[str]) -> None:
         """The words of the next step's batch."""
         if step != self.steps + 1 or len(self._hashes) + len(words) > MAX_WORDS:
-            return  # there is a gap from here on, and `steps` says where it begins
+            return  # a gap begins here: `steps` stays at the last step before it
         self._hashes.extend(map(hash, words))
         self._steps.extend([step] * len(words))
         self.steps = step

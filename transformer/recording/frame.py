@@ -1,4 +1,4 @@
-"""A frame: everything recorded at one step. Immutable, free of torch, and sure of its labels."""
+"""A frame: everything recorded at one step. Immutable, independent of torch, and with its own labels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Output:
     right: bool
     """Whether it is right to the last token and stops."""
     pieces: tuple[str, ...]
-    """It as its tokens write it; joined they are the text."""
+    """The text of each token; joined, they are `text`."""
     ids: tuple[int, ...]
     """Its tokens, without [EOS]."""
 
@@ -53,7 +53,7 @@ class Word:
     too_short: bool = False
     """Shorter than anything trained on."""
     wanted: tuple[str, ...] = ()
-    """The right answer as its tokens write it; nothing where it is not known."""
+    """The text of each token of the right answer; empty where it is not known."""
     n_read: int = 0
     """Tokens of the question, special ones left out."""
     links: Links | None = None
@@ -69,8 +69,8 @@ class Word:
 
 
 def fed_with(axes: Mapping[str, Axes], word: Word) -> str:
-    """What the maps of a word run over: teacher-forced or free-running; nothing where an encoder reads the
-    question. Of a model of the user's own it is its inputs."""
+    """What the maps of a word run over: "teacher-forced" or "free-running"; "its inputs" for an own model;
+    empty where every query is a token of the question."""
     if is_own(axes):
         return "its inputs"
     if all(one.query == "src" for one in axes.values()):
@@ -93,11 +93,11 @@ class Probe(Word):
     right: bool
     """Whether the output is right to the last token and stops."""
     pieces: tuple[str, ...] = ()
-    """The output as its tokens write it; joined they are the output."""
+    """The text of each token of the output; joined, they are `output`."""
     drawn_at: int | None
     """The first step whose batch had this word; None if there is none up to here."""
     looked_up_to: int
-    """The last step whose batch was looked up for this."""
+    """The last step whose batch was searched for this word."""
 
     @property
     def forced(self) -> bool:
@@ -106,12 +106,12 @@ class Probe(Word):
 
     @property
     def n_written(self) -> int:
-        """Tokens of what the maps' rows write, special ones left out."""
+        """Number of tokens that the rows of the maps write, without special ones."""
         return len(self.wanted) if self.forced else max(0, sum(bool(token) for token in self.expected) - 1)
 
     @property
     def marked(self) -> tuple[tuple[str, bool], ...]:
-        """The tokens of the output, each with whether it is right; then what is missing or goes on.
+        """The tokens of the output, each with whether it is right; then marks for missing tokens or no end.
 
         Where the right answer is not known, or another one counts as right, nothing is marked wrong.
         """
@@ -159,9 +159,9 @@ class Frame:
     loss: float | None
     """Training loss of this step; None at step 0, and where it is still on the device."""
     evaluation: Evaluation
-    """The newest at this step."""
+    """The newest evaluation up to this step."""
     measurement: Measurement
-    """The newest at this step."""
+    """The newest measurement up to this step."""
     probes: tuple[Probe, ...]
     axes: Mapping[str, Axes]
     """Every site of the model, in the order of the forward pass."""
@@ -200,7 +200,7 @@ class Frame:
         return len(self.maps[0][site])
 
     def on_padding(self, row: int, site: str) -> Array:
-        """(H,) share of the attention of one probe's tokens that [PAD] gets; 0 where it is hidden."""
+        """(H,) mean share of attention that one probe's tokens give to [PAD]; 0 where it is hidden."""
         axes, probe = self.axes[site], self.probes[row]
         rows = np.array([token != PAD for token in probe.tokens(axes.query)])
         columns = np.array([token == PAD for token in probe.tokens(axes.key)])

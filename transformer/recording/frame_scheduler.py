@@ -7,14 +7,14 @@ UNWATCHED, WATCHED = 0.06, 0.10
 TOLERANCE = 1.5
 """Factor over its share from which it records less often: a busy machine measures badly."""
 KNOWN_SECONDS = 1.0
-"""Of recording, before anything is decided."""
+"""Seconds of recording to measure before anything is decided."""
 MOST = 64
 MEMORY = 0.9
 """Weight of older measurements, for each development and each training step."""
 
 
 class FrameScheduler:
-    """One in so many steps is recorded: each, unless that costs too much.
+    """Records one in `every` steps: each step, unless that costs too much.
 
     Args:
         every: to begin with.

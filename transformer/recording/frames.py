@@ -19,13 +19,13 @@ BESIDE = 6_000
 DENSE = 64
 """Number of newest steps that are never thinned: moments are looked for among them."""
 FILLED = 0.7
-"""Of a limit, after thinning: it is seldom done."""
+"""Share of a limit that is filled after thinning, which is therefore rare."""
 SPARSE = 32
-"""Measurements, outputs and evaluations are made once in so many steps; they are thinned likewise."""
+"""Thinning keeps one measurement, output and evaluation for about this many frames."""
 _BUILT = 32
-"""Frames that are at hand: several panels of a page show the same."""
+"""Most frames that are cached: several panels of a page show the same ones."""
 NOT_EVALUATED = Evaluation(step=0, right=0, total=0, loss=0.0, free_loss=0.0, token_accuracy=0.0)
-"""Of a model of the user's own, which has no held-out words here."""
+"""The evaluation of an own model, which has no held-out examples here."""
 NOTHING_WRITTEN = Output(text="", stopped=True, right=False, pieces=(), ids=())
 
 Recorded = Chunk | Measurement | Outputs | Evaluation
@@ -42,7 +42,7 @@ class Frames(Sequence[Frame]):
         records: in the order in which they were made.
         numbers: tells seconds and loss of a step.
         aim: which score tells what a head is to find.
-        generation: counts how often something of the past was taken away; what was only added to keeps it.
+        generation: increases whenever records are removed; adding records does not change it.
     """
 
     def __init__(
@@ -108,15 +108,15 @@ class Frames(Sequence[Frame]):
         return next(((chunk, chunk.steps.index(step)) for chunk in having), None)
 
     def measured_at(self, step: int) -> Measurement | None:
-        """The newest measurement up to a step; the first of all where that is later."""
+        """The newest measurement up to a step, or the first one if all are later."""
         return self._newest(Measurement, step)
 
     def evaluated_at(self, step: int) -> Evaluation | None:
-        """The newest evaluation up to a step; the first of all where that is later."""
+        """The newest evaluation up to a step, or the first one if all are later."""
         return self._newest(Evaluation, step)
 
     def written_at(self, step: int) -> Outputs | None:
-        """The newest outputs up to a step; the first of all where that is later."""
+        """The newest outputs up to a step, or the first ones if all are later."""
         return self._newest(Outputs, step)
 
     def _newest(self, kind: type[Costly], step: int) -> Costly | None:
@@ -131,8 +131,7 @@ class Frames(Sequence[Frame]):
 
     @property
     def changes(self) -> tuple[int, ...]:
-        """The steps at which something else than maps is new: scores, outputs, held-out words, or what is
-        taken away."""
+        """The steps with new scores, outputs or evaluations, or with changed interventions."""
         chunks = next(iter(self._chunks.values()), ())
         taken = {
             later.steps[0] for one, later in pairwise(chunks) if later.interventions != one.interventions
@@ -149,10 +148,10 @@ class Frames(Sequence[Frame]):
     # Others like it.
 
     def extended(self, records: Sequence[Recorded], numbers: Numbers | None = None) -> Frames:
-        """With what has been recorded since, or of the past of a word that came later.
+        """These frames and more: what was recorded since, or the past of a word that was added later.
 
         Args:
-            numbers: another table of seconds and losses.
+            numbers: gives seconds and loss of a step from now on; None keeps the present function.
         """
         made = copy(self)
         made._chunks, made._built = dict(self._chunks), dict(self._built)
@@ -173,7 +172,7 @@ class Frames(Sequence[Frame]):
         return self._reduced(early for one in self.records if (early := up_to(one, step)) is not None)
 
     def thinned(self, protected: Set[int], limit: int) -> Frames:
-        """Within the limit, and with room for more.
+        """These frames, thinned to less than the limit if they exceed it.
 
         Args:
             protected: steps that stay.
@@ -239,7 +238,7 @@ def _probe(chunk: Chunk, i: int, newest: Outputs | None) -> Probe:
     """The recording of a word at one step.
 
     Args:
-        newest: the outputs of that step, or the newest before it; a word that came later is not among them.
+        newest: the outputs that `written_at` gives for the step; they may lack a word that was added later.
     """
     word, step, drawn_at = chunk.word, chunk.steps[i], chunk.drawn_at
     output = None if newest is None or newest.step > step else newest.by_word.get(word.text)
@@ -265,10 +264,10 @@ def up_to(record: Recorded, step: int) -> Recorded | None:
 
 
 def staying_steps(steps: Sequence[int], room: int, protected: Collection[int] = ()) -> set[int]:
-    """Of ascending steps as many as there is room for: multiples of a power of 2, the same each time.
+    """As many of some ascending steps as there is room for: the multiples of the lowest power of 2 that fit.
 
-    Beside them stay the first, the newest (up to `DENSE`, a quarter of the room), and the protected ones, the
-    newest first.
+    Also kept are the first step, the newest (up to `DENSE`, or a quarter of the room), and the protected
+    ones, the newest first.
     """
     if len(steps) <= room:
         return {*steps}
@@ -281,7 +280,7 @@ def staying_steps(steps: Sequence[int], room: int, protected: Collection[int] = 
 
 
 def nearest_step(steps: Sequence[int], step: int) -> int | None:
-    """Of ascending steps the one nearest to a step; among equals the earlier. None where there is none."""
+    """The nearest of ascending steps, the earlier of two equally near; None if there are no steps."""
     return min(steps, key=lambda one: (abs(one - step), one), default=None)
 
 

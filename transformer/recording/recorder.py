@@ -28,7 +28,7 @@ MAPS_BYTES = 256 * 2**20
 
 
 class Recorder:
-    """Records one model; for the thread that trains it. Draws nothing, and changes nothing that is learned.
+    """Records one model in the thread that trains it. Draws no random numbers and does not affect training.
 
     Args:
         model: the one that trains. Its weights are copied; only `measure` and `write` send words through it.
@@ -56,7 +56,7 @@ class Recorder:
         return self._developer.tensors
 
     def resume(self, measured: Measurement | None, written: Outputs | None, seed: int, step: int) -> None:
-        """Stand where a recorder stood that has made these last, after so many steps of training."""
+        """Restore a recorder after this many steps of training, given its last measurement and outputs."""
         if measured is not None:
             self._clearest = measured.clearest
         if written is not None:
@@ -68,7 +68,7 @@ class Recorder:
     # Which words.
 
     def add(self, question: Question) -> None:
-        """Record this word too from the next development on; measure, if its answer is not known."""
+        """Record this word too from the next development on; call `write` before if its answer is unknown."""
         if question not in self._questions:
             self._questions.append(question)
             self._batches = None
@@ -99,10 +99,10 @@ class Recorder:
 
         Args:
             weights: where the copied weights are kept.
-            finite: leave out steps at which a parameter is no number.
+            finite: leave out steps at which a parameter is NaN or infinite.
 
         Raises:
-            FloatingPointError: an attention weight is no number.
+            FloatingPointError: an attention weight is NaN or infinite.
         """
         steps, rows = self._ring.waiting()
         if finite:
@@ -119,7 +119,7 @@ class Recorder:
         if weights is not None:
             copied = {step: row.tobytes() for step, row in zip(steps, rows.cpu().numpy(), strict=True)}
             weights.append(copied, self._model.interventions, self.tensors)
-        self._ring.clear()  # not before: where a weight is no number, the others can be developed yet
+        self._ring.clear()  # not before an error: the finite steps can still be developed
         order = {question.text: i for i, question in enumerate(self._questions)}  # however they are grouped
         chunks.sort(key=lambda chunk: (chunk.steps[0], order[chunk.word.text]))
         last = [chunk for chunk in chunks if chunk.steps[-1] == steps[-1]]
@@ -148,7 +148,7 @@ class Recorder:
     def _intervene(self) -> None:
         """Let the copy of the model have the interventions of the one that trains."""
         if self._developer.model.interventions != self._model.interventions:
-            self._batches = None  # whether words have [PAD] beside them is for the masks to say
+            self._batches = None  # their padding depends on the masks
         self._developer.intervene(self._model.interventions, self._task.src_tokenizer.id_of)
 
     @property
@@ -230,8 +230,8 @@ class Recorder:
 
         Nothing may be pending: maps of words whose answer is not known run over this from now on.
         """
-        # A word whose rows all predict right is written right: greedily, each row reads the same then, unless
-        # rows read ahead.
+        # If all rows of a word predict right, greedy decoding writes the right answer, because each row reads
+        # the same tokens then; not so where rows read ahead.
         model = self._model
         foreseen = self._decoding.width == 1 and (model.masked("causal") or model.writes_at_once)
         sure = self._sure[1] if foreseen and self._sure[0] == step else set()

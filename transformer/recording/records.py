@@ -1,7 +1,7 @@
 """An append-only file of records, each a line of JSON with numbers behind it, read by position.
 
 A record is a fixed head, the JSON and the body. The head has the lengths of both and their checksums, so that
-a reader of a file that is cut off or damaged gets all that stands before the damage, and nothing false.
+a reader of a truncated or damaged file gets everything before the damage, and nothing wrong.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Entry:
 
 
 def content(records: Iterable[Record]) -> bytes:
-    """Records as a file has them."""
+    """Records as the bytes of a file."""
     return b"".join(part for one in records for part in (_head(one), one.facts, one.body))
 
 
 def append(path: Path, records: Sequence[Record], *, at: int) -> list[Entry]:
-    """Write records at a position, in place of whatever stands there and behind it; not yet on the disk.
+    """Write records at a position, replacing everything from there on; not yet synced to the disk.
 
     Raises:
         OSError: the disk is full, or the file cannot be written.
@@ -71,7 +71,7 @@ def append(path: Path, records: Sequence[Record], *, at: int) -> list[Entry]:
 
 
 def _written(file: BinaryIO, records: Sequence[Record], at: int) -> list[Entry]:
-    """Write records where a file stands, which is at this position."""
+    """Write records at the current position of a file, which is `at`."""
     entries: list[Entry] = []
     for record in records:
         head = _head(record)
@@ -161,7 +161,7 @@ def stands(path: Path, entry: Entry) -> bool:
 
 
 def sync(path: Path) -> None:
-    """Bring what was written to the disk. Raises OSError."""
+    """Flush a file to the disk. Raises OSError."""
     if path.exists():
         with path.open("r+b") as file:
             os.fsync(file.fileno())

@@ -32,7 +32,7 @@ WATCHED_SECONDS = 0.16
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """A run at one moment, without what was recorded of it."""
+    """The state of a run at one time, without what was recorded of it."""
 
     id: str
     config: RunConfig
@@ -55,7 +55,7 @@ class RunFacts:
     """CPU threads of an operation; 0 until the model is built."""
     parameters: int = 0
     every: int = 1
-    """One in so many steps is recorded now: each, unless recording would take more than its share of time."""
+    """Recording interval in steps, at present: 1 unless recording would take more than its share of time."""
     moments: tuple[Moment, ...] = ()
     """Steps worth jumping to, in order."""
     interventions: Interventions = NOTHING
@@ -74,10 +74,10 @@ class RunFacts:
     name: str = ""
     """The name that its owner gave it; empty where it has none."""
     own: OwnModel | None = None
-    """A model of the user's own; then `config` says nothing of it."""
+    """A model of the user's own, which `config` does not describe; None otherwise."""
 
     def __post_init__(self) -> None:
-        """Whether a run can be so; a file can hold anything. Raises ValueError."""
+        """Check the values, since a file can hold anything. Raises ValueError."""
         positive = 0 < self.learning_rate < math.inf and 0 <= self.seconds < math.inf
         counted = 0 <= self.step <= self.planned and self.threads >= 0 and self.every >= 1
         if not positive or not counted or self.pace not in PACES or len(self.name) > MAX_NAME:
@@ -86,7 +86,7 @@ class RunFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class RunView(RunFacts):
-    """A run at one moment. Published by assigning one reference, so readers hold no lock."""
+    """The whole state of a run at one time. Published by assigning one reference, so readers hold no lock."""
 
     frames: Frames
     snapshots: tuple[Snapshot, ...]
@@ -114,14 +114,14 @@ class RunView(RunFacts):
         return None if nearest is None else known[nearest]
 
     def _nearest(self, steps: Sequence[int], step: int) -> int | None:
-        """Of ascending steps the nearest to one; among equals the earlier. A moment changes what is seen."""
+        """The nearest of ascending steps, the earlier of two; between the same moments where there is one."""
         low = max((moment.step for moment in self.moments if moment.step <= step), default=0)
         high = min((moment.step for moment in self.moments if moment.step > step), default=math.inf)
         here = [at for at in steps if low <= at < high]
         return nearest_step(here or steps, step)
 
     def until(self, step: int) -> RunView:
-        """The run as far as it was recorded up to a step, without what was counted at its end."""
+        """The run as it was recorded up to a step, without the results at its end."""
         metrics, turned = self.metrics.until(step), self.turned_at
         return replace(
             self,
@@ -162,7 +162,7 @@ class RunView(RunFacts):
 
     @property
     def active(self) -> bool:
-        """Whether anything will move without a command."""
+        """Whether the run will change without a command."""
         return self.state in (QUEUED, TRAINING) or (self.state == IDLE and not self.frames)
 
     @property
@@ -189,15 +189,15 @@ def untrained(config: RunConfig, id_: str) -> RunView:
 
 
 class Published:
-    """The one view of a run that all threads read; a thread that changes it replaces it whole.
+    """The one view of a run that all threads read; it is changed only by replacing it whole.
 
-    Readers take the reference and hold no lock; publishing threads take turns.
+    Reading takes no lock; publishing takes one.
     """
 
     def __init__(self, view: RunView) -> None:
         self.view = view
         self.version = 0
-        """Counts what a folder is to hold."""
+        """Number of changes that the run's folder has to save."""
         self._publishing = threading.Lock()  # a run's thread, its folder's and `Run.start` all publish
 
     def publish(self, *, only_if: str | None = None, **changes: Any) -> None:
@@ -208,6 +208,6 @@ class Published:
                 self.version += 1
 
     def note(self, **changes: Any) -> None:
-        """Say what a folder does not hold: that it is not up to date, or which weights it has."""
+        """Change what the folder does not save: whether it is up to date, and which weights it has."""
         with self._publishing:
             self.view = replace(self.view, **changes)

@@ -21,7 +21,7 @@ from transformer.recording.records import Entry, Record, append, body_of, compac
 DISK_LIMIT = 128 * 2**20
 """Bytes that the weights of one run take in its file: those of a default run fit in whole."""
 IN_MEMORY = 32 * 2**20
-"""Bytes of them where there is no file."""
+"""Most bytes of weights that are not in a file."""
 FEW = 8
 """Steps that stay, beside the first, the last and those of moments, where the server's disk is full."""
 
@@ -79,16 +79,16 @@ class Weights:
 
     @property
     def nbytes_each(self) -> int:
-        """Of the numbers of one step."""
+        """Bytes of the weights of one step."""
         return 4 * sum(prod(shape) for _, shape in self.tensors)
 
     @property
     def nbytes(self) -> int:
-        """Of all numbers, wherever they are."""
+        """Bytes of all weights, in the file or in memory."""
         return self.nbytes_each * len(self.snapshots)
 
     def append(self, steps: Mapping[int, bytes], interventions: Interventions, tensors: Tensors) -> None:
-        """Keep the weights of some more steps, in order; of the same step as the newest, in place of it."""
+        """Add the weights of further steps, in order; a step that is there already is replaced."""
         with self._lock:
             self.tensors = tensors
             first = min(steps)
@@ -113,7 +113,7 @@ class Weights:
         return found
 
     def body(self, step: int) -> bytes:
-        """The same as one row of numbers, float32, little-endian. Raises InputError."""
+        """The parameters at a step as bytes, float32, little-endian. Raises InputError."""
         with self._lock:
             place = self._places.get(step)
             if place is None:
@@ -124,7 +124,7 @@ class Weights:
             return body_of(self._path, place)
 
     def records(self, limit: int, protected: Collection[int] = ()) -> list[Record]:
-        """Evenly chosen steps within a limit, as they are written; what cannot be read is left out."""
+        """Records of evenly chosen steps within a limit in bytes; steps that cannot be read are left out."""
         chosen = []
         for step in sorted(self._staying(limit, protected)):
             with suppress(InputError), self._lock:
@@ -135,7 +135,7 @@ class Weights:
     # Evenly fewer.
 
     def thin_waiting(self, protected: Collection[int]) -> None:
-        """Stay within what memory has room for, of what is not in a file: see `thin`."""
+        """Thin the steps that are not in a file if they exceed `IN_MEMORY`: see `thin`."""
         with self._lock:
             waiting = [step for step, place in self._places.items() if isinstance(place, Record)]
             if len(waiting) * self.nbytes_each > IN_MEMORY:
@@ -162,7 +162,7 @@ class Weights:
         return staying_steps(steps, room, protected)
 
     def keep_few(self, few: int, protected: Collection[int]) -> bool:
-        """Let so many steps stay, beside the first, the last and the protected ones.
+        """Keep only `few` steps, beside the first, the last and the protected ones.
 
         Returns:
             Whether there were more.
@@ -194,7 +194,7 @@ class Weights:
     # The file.
 
     def move_to(self, path: Path) -> None:
-        """Have them in this file, with all that there is already; `flush` writes it. Raises InputError."""
+        """Use this file from now on, also for the weights so far; `flush` writes them. Raises InputError."""
         with self._lock:
             for step in list(self._places):
                 facts = self._places[step].facts
@@ -216,10 +216,10 @@ class Weights:
             self._places.update(zip((step for step, _ in waiting), entries, strict=True))
 
     def follow(self, last: int | None = None) -> None:
-        """Read what another process has appended to the file since; all of it where it was written anew.
+        """Read what another process has appended since the last call; all of a file that was rewritten.
 
         Args:
-            last: steps beyond this one are of a past that is not kept.
+            last: newest step to read; later records of the file are ignored.
 
         Raises:
             OSError: the file cannot be read.

@@ -48,7 +48,7 @@ def check_machine(config: RunConfig) -> None:
 
 
 def give_back_memory() -> None:
-    """Return to the system what is free in the heaps of ended threads, where the C library can.
+    """Return free heap memory of ended threads to the system, if the C library can.
 
     GNU's keeps a heap for each thread, and some 20 MB of a default run stay in it otherwise.
     """

@@ -10,7 +10,7 @@ from transformer.storage.tokens import digest_of, is_token_of, new_token
 
 
 class Visitor:
-    """An open page. Its session alone holds it, so that what is known of it goes when the page has closed."""
+    """An open page. Only its session refers to it, so that it is forgotten once the page closes."""
 
     def __init__(self) -> None:
         self.name = new_token()
@@ -36,7 +36,7 @@ class Owners:
         self._digests[id_] = digest_of(token or new_token())
 
     def recall(self, id_: str) -> None:
-        """Have the digest at hand, which is asked for at every refresh, of a run that comes from disk."""
+        """Keep the digest of a run from disk in memory, because every refresh asks for it."""
         self._digests.setdefault(id_, self._kept(id_))
 
     def forget(self, id_: str) -> None:
@@ -71,7 +71,7 @@ class Owners:
         return any(visitor.name == name for visitor in self._pages.get(id_, ()))
 
     def show(self, id_: str, token: str, step: int | None) -> None:
-        """The owner of a run stands at this step now, or follows it, and so do following viewers."""
+        """Note the step at which the owner of a run stands, which following viewers see; None: at LIVE."""
         if self.is_owner(id_, token):
             self._shown[id_] = step
 

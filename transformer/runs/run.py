@@ -27,11 +27,11 @@ if TYPE_CHECKING:  # torch comes with the training, which the run's own thread b
 
 
 class Run:
-    """The handle of one training: its thread alone touches model, optimiser and random state.
+    """The handle of one run. Only its own thread accesses the model, the optimiser and the random state.
 
-    Everyone else reads `view` and sends commands. These are checked where they are given and obeyed between
-    two steps; each returns a future, done when it has been obeyed, with its error where it raised one, and
-    cancelled where the run's thread ended before.
+    All other threads read `view` and send commands. A command is checked when it is given and carried out
+    between two steps. Most commands return a future, which is done once the command has been carried out,
+    holds the exception if it raised one, and is cancelled if the run's thread ended first.
 
     Args:
         config: what to train.
@@ -39,10 +39,10 @@ class Run:
         archive: a folder to keep the run in.
         every_step: whether every step is recorded, or evaluations alone; the losses are the same.
         saved: a run that goes on where it stood; its configuration and words are the saved ones.
-        lease: what it may take of a server that others share; by default everything.
+        lease: its share of a server that others use too; by default, all of it.
         visitor: whose run it is, where visitors are counted.
-        distributed: where other processes train along, which this run leads; it then takes no command that
-            changes what is learned, because they would not hear of it.
+        distributed: set where this run leads other processes that train with it; it then refuses commands
+            that change what is learned, because those processes would not receive them.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Run:
         distributed: Distributed | None = None,
     ) -> None:
         self.config = config
-        """As asked for; the view's is completed with what the task needs."""
+        """The configuration as requested; `view.config` is completed with what the task needs."""
         self.visitor = visitor
         checks.check_start(config, kept=archive is not None)
         self.task = task_of(config)
@@ -112,7 +112,7 @@ class Run:
     @property
     def place(self) -> tuple[int, int] | None:
         """(place, of how many) in the line of runs that wait to train; None where it does not wait."""
-        return self.lease.place if self.view.state == QUEUED else None  # it leaves a moment after its state
+        return self.lease.place if self.view.state == QUEUED else None  # `lease.place` lags behind the state
 
     @property
     def kept(self) -> bool:
@@ -121,7 +121,7 @@ class Run:
 
     @property
     def left(self) -> bool:
-        """Whether memory need not hold it: it stands still, unseen for long, and its folder has all of it."""
+        """Whether it may leave memory: paused or ended, not viewed for long, and complete in its folder."""
         return self.view.state in (PAUSED, *ENDED) and self.lease.forgotten and self.kept
 
     def look(self) -> RunView:
@@ -137,7 +137,7 @@ class Run:
         return self._runner.ask(self._runner.called)
 
     def pause(self) -> Future[None]:
-        """Stand still after the present step, or wait no longer; another run may train meanwhile."""
+        """Pause after the current step, or leave the queue; another run may train meanwhile."""
         return self._runner.ask(self._runner.pause)
 
     def resume(self) -> Future[None]:
@@ -145,9 +145,9 @@ class Run:
         return self._runner.ask(self._runner.resume)
 
     def advance(self, steps: int = 1) -> Future[None]:
-        """Take this many steps, then stand still; also before the start and in mid-training.
+        """Take this many steps, then pause; also before the start and in mid-training.
 
-        Raises InputError where that is no number of steps.
+        Raises InputError if `steps` is not a valid number of steps.
         """
         checks.check_steps(steps)
         return self._runner.ask(lambda: self._runner.advance(steps))
@@ -157,12 +157,12 @@ class Run:
         return self._runner.ask(self._runner.stop)
 
     def set_pace(self, pace: float | None) -> Future[None]:
-        """Take at most so many steps a second, one of `PACES`, or raise InputError. Changes no loss."""
+        """Limit the steps per second to one of `PACES`, or raise InputError. Changes no loss."""
         checks.check_pace(pace)
         return self._runner.ask(lambda: self._runner.set_pace(pace))
 
     def continue_for(self, steps: int, rate: float) -> Future[None]:
-        """Let a run that ended go on for more steps, freshly warmed up to this rate and decayed again.
+        """Train an ended run for more steps; the learning rate warms up to `rate`, then decays again.
 
         Raises:
             InputError: more steps than the server allows, not a rate, or a run that has failed.
@@ -184,33 +184,33 @@ class Run:
     # What is changed in it.
 
     def set_learning_rate(self, rate: float) -> Future[None]:
-        """Change the highest rate of the plan from the next step on; raises InputError for none."""
+        """Change the peak rate of the plan from the next step on; an invalid rate raises InputError."""
         checks.check_rate(rate)
         return self._runner.ask(lambda: self._runner.training.set_learning_rate(rate))
 
     def intervene(self, interventions: Interventions) -> Future[None]:
-        """Go on without these heads and cells from the next step on, in any state; `NOTHING` gives all back.
+        """Switch off these heads and block these cells from the next step on; `NOTHING` undoes all of it.
 
         Raises:
-            InputError: something that is not in the model, or that would leave a row nothing to look at in
-                some word that this run trains on.
+            InputError: something is not in the model, or would leave a row nothing to attend to in some word
+                that this run trains on.
         """
         checks.check_change(self.view, self.task, interventions)
         return self._runner.ask(lambda: self._runner.training.intervene(interventions))
 
     def switch_mask(self, mask: str, on: bool) -> Future[None]:
-        """Switch the causal or the padding mask from the next step on; whatever else is taken away stays so.
+        """Switch the causal or the padding mask from the next step on; other interventions stay.
 
         Raises:
-            InputError: there is no such mask, or something that was blocked by hand would then leave a row
-                nothing to look at.
+            InputError: there is no such mask, or cells blocked by hand would then leave a row nothing to
+                attend to.
         """
 
         def switched() -> Interventions:
             return self.view.interventions.with_mask(mask, on, self.config.model.masks)
 
         checks.check_change(self.view, self.task, switched())
-        return self._runner.ask(lambda: self._runner.training.intervene(switched()))  # as it is by then
+        return self._runner.ask(lambda: self._runner.training.intervene(switched()))  # evaluated again then
 
     def add_word(self, text: str) -> str:
         """Track the user's word, in any state: its newest map is there at once, and its past soon after.
@@ -227,7 +227,7 @@ class Run:
         return question.text
 
     def drop_word(self, text: str) -> Future[None]:
-        """Track a word no more; its frames go with it. Nothing happens where it is not tracked.
+        """Stop tracking a word and delete its maps; does nothing if the word is not tracked.
 
         Raises:
             InputError: it is the last one, or the run has failed.
@@ -261,7 +261,7 @@ class Run:
         return self._runner.ask(lambda: self._keep_in(archive))
 
     def _keep_in(self, archive: Archive, kept: int = 0) -> None:
-        """The same, in a folder that has been brought up to date so many times; then it holds this view."""
+        """The same, in a folder already updated `kept` times; if it was, it holds the current view."""
         archive.told = lambda problem: self._published.note(unsaved=problem)
         archive.thinned = lambda: self._published.note(snapshots=self._weights.snapshots)
         archive.begin(self.view, self.task, self._weights, lambda: self.words, kept)
@@ -283,11 +283,11 @@ class Run:
         return thinner
 
     def put_away(self) -> Future[None]:
-        """End the thread as the run stands: from its folder it can come back."""
+        """End the thread and leave the run as it is; it can be loaded again from its folder."""
         return self._runner.ask(self._runner.halt)
 
     def halt(self) -> None:
-        """The same at once, whatever else has been asked: the process ends."""
+        """The same at once, ignoring other commands, because the process ends."""
         self._runner.halt()
 
     def close(self) -> Future[None]:

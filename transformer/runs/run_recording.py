@@ -1,4 +1,4 @@
-"""The recording of a run while it trains: the steps that are developed, and what is kept of them."""
+"""Records a run while it trains: which steps are developed, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ EVERY_STEP_UP_TO = 5.0
 PAST_STEPS = 25
 """Steps of a word's past that are developed between two training steps."""
 FEWEST = 16
-"""Weights of which fewer fit are kept at evaluations and moments alone: each is large."""
+"""If fewer snapshots than this fit on disk, they are kept only at evaluations and moments."""
 
 
 class RunRecording:
-    """The recording of one run as it grows. For the run's thread.
+    """The growing recording of one run. To be used in the run's thread only.
 
     Args:
         state: the training.
-        published: the view, which it replaces as it goes.
-        questions: the tracked words; changed here alone.
-        weights: of the steps that are recorded.
-        every_step: whether to record every step; otherwise evaluations alone are looked at.
+        published: holds the view, which is replaced as recording proceeds.
+        questions: the tracked words; changed only here.
+        weights: the store of snapshots of the recorded steps.
+        every_step: whether to record between evaluations and moments too.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class RunRecording:
         self._pasts: deque[tuple[Question, list[Snapshot]]] = deque()
         self._shown_at = 0.0
         each = 4 * sum(tensor.numel() for tensor in state.model.state_dict().values())
-        self._large = DISK_LIMIT // each < FEWEST  # then weights are kept at few steps alone
+        self._large = DISK_LIMIT // each < FEWEST  # then snapshots are kept at few steps only
 
     def resume(self) -> None:
-        """Go on with the recording of a saved run, which the view has."""
+        """Continue the recording of a saved run, which the view already holds."""
         view, step = self._published.view, self._state.step
         measured, written = view.frames.measured_at(step), view.frames.written_at(step)
         self._recorder.resume(measured, written, self._state.config.seed, step)
@@ -73,7 +73,7 @@ class RunRecording:
             self._owe(question)
 
     def begin(self, evaluation: Evaluation) -> None:
-        """Look at the model as it is: untrained, or with what was recorded of it lost."""
+        """Record the model's first frame: it is untrained, or its recording was lost."""
         frames = Frames(numbers=self._published.view.metrics.at, aim=self._state.task.aim, generation=1)
         self._published.publish(frames=frames)
         self.record_now([evaluation])
@@ -81,11 +81,11 @@ class RunRecording:
     # Steps.
 
     def record(self, report: Report, *, ended: bool, alone: bool, watched: bool) -> None:
-        """Copy the weights of a step, and look at it as far as that is due.
+        """Copy the weights of a step if it is to be recorded, and develop and measure what is due.
 
         Args:
-            ended: whether it is the last one.
-            alone: whether a user asked for this very one.
+            ended: whether this is the last step.
+            alone: whether a user asked for this single step.
             watched: whether there are viewers.
         """
         spent, view, step = time.thread_time(), self._published.view, report.step
@@ -103,29 +103,29 @@ class RunRecording:
         if measured or late or self._recorder.full:
             new: list[Recorded] = [*self._developed()]
             if measured and watched:
-                self._publish(new)  # no viewer waits for the measurements
+                self._publish(new)  # viewers need not wait for the measurements
                 new = []
             if report.evaluation is not None:
                 new.append(report.evaluation)
             self._publish([*new, *(self._measured(step) if measured else ())])
-        if view.pace is None and not alone:  # else there is time for all of it
+        if view.pace is None and not alone:  # otherwise there is time to record every step
             n_developed = n_pending - self._recorder.pending
             self.scheduler.recorded(n_developed, time.thread_time() - spent, watched=watched)
         if self.scheduler.every != view.every:
             self._published.publish(every=self.scheduler.every)
 
     def record_now(self, records: Sequence[Recorded] = ()) -> None:
-        """Look at the model as it is now in every way, whether or not this step has been looked at."""
+        """Record and measure the model as it is now, even if this step is already recorded."""
         self._recorder.copy(self._state.step)
         if self._published.view.frames:
             developed = self._developed()
             self._publish([*developed, *records, *self._measured(self._state.step)])
-        else:  # the maps of a word whose answer is not known run over an output: it is written first
+        else:  # maps of a word with an unknown answer need an output, which is written first
             measured = self._measured(self._state.step)
             self._publish([*records, *measured, *self._developed()])
 
     def record_last(self) -> None:
-        """The run has come to its end: its last step is looked at in every way."""
+        """Record and measure the last step of a run that has ended."""
         self.develop()
         frames, step = self._published.view.frames, self._state.step
         if frames.steps[-1:] != (step,):
@@ -134,20 +134,20 @@ class RunRecording:
             self._publish(self._measured(step))
 
     def develop(self) -> None:
-        """Develop what is pending: model, words or masks are about to change, or nothing goes on."""
+        """Develop what is pending, before the model, words or masks change or the run pauses."""
         if self._recorder.pending:
             self._publish(self._developed())
 
     def show_pending(self) -> None:
-        """Develop what is pending before something that takes long; that counts as recording."""
+        """Develop what is pending before a long operation; the time counts as recording."""
         spent, n_pending = time.thread_time(), self._recorder.pending
         self.develop()
         self.scheduler.recorded(n_pending, time.thread_time() - spent, watched=True)
 
     def rescue(self) -> None:
-        """After a failure: develop of the pending steps those whose weights are all numbers."""
+        """After a failure, develop those pending steps whose weights are all finite."""
         self._pasts.clear()
-        with suppress(Exception):  # whatever has failed may stand in the way of this too
+        with suppress(Exception):  # the cause of the failure may make this fail too
             self._publish(self._recorder.develop(self._kept_all, finite=True))
 
     @property
@@ -164,11 +164,11 @@ class RunRecording:
             ) from error
 
     def _publish(self, records: Sequence[Recorded]) -> None:
-        """Let everybody see what has been recorded, within what memory and the disk allow."""
+        """Publish what has been recorded, thinned to fit the memory and disk limits."""
         state, moments = self._state, self.moments.found
         moment_steps = {moment.step for moment in moments}
         protected = {0, state.step, *moment_steps}
-        # Those of a large model are kept with what is measured, and at moments.
+        # Snapshots of a large model are kept only at measured steps and at moments.
         measured = not all(isinstance(one, Chunk) for one in records)
         if self._large and (measured or state.step in moment_steps):
             row = {state.step: self._recorder.row()}
@@ -187,7 +187,7 @@ class RunRecording:
     # Scores, and when heads turn.
 
     def _measured(self, step: int) -> list[Recorded]:
-        """Scores and outputs as they are now, and scores of where heads have turned since the last time."""
+        """Current scores and outputs, and scores of past steps measured to find where heads have turned."""
         before, aim = self._published.view.frames.measured_at(step), self._state.task.aim
         now = self._recorder.measure(step)
         scored: dict[int, Measurement] = {step: now}
@@ -207,8 +207,8 @@ class RunRecording:
     def _located(self, site: str, head: int, scored: dict[int, Measurement], low: int, high: int) -> int:
         """The first step at which a head has turned, between one where it has not and one where it has.
 
-        It is found by bisection over the kept weights. What is measured on the way is kept in `scored`, and
-        serves for other heads too.
+        It is found by bisection over the kept snapshots. Measurements made on the way are stored in `scored`
+        and reused for other heads.
         """
         kept = {one.step for one in self.weights.snapshots}
         while inside := sorted(step for step in kept if low < step < high):
@@ -218,7 +218,7 @@ class RunRecording:
             if middle not in scored:
                 try:
                     scored[middle] = self._recorder.measure_past(middle, self.weights)
-                except InputError:  # its weights have been thinned meanwhile
+                except InputError:  # its snapshot has been thinned meanwhile
                     kept.remove(middle)
                     continue
             if scored[middle].head_scores[site][self._state.task.aim][head] >= THRESHOLD:
@@ -230,9 +230,9 @@ class RunRecording:
     # Words.
 
     def add_word(self, question: Question) -> None:
-        """Track one more word: its newest map at once, then its past. The oldest of the user's own gives way.
+        """Track one more word: its newest map at once, then its past.
 
-        Where all are examples, the first of these does.
+        At the limit, the oldest word that the user added is dropped or, if there is none, the first word.
         """
         if question in self._questions:
             return
@@ -253,7 +253,7 @@ class RunRecording:
         self._owe(question)
 
     def drop_word(self, question: Question) -> None:
-        """Track a word no more, and let go of what was recorded of it."""
+        """Stop tracking a word, and discard what was recorded of it."""
         self.develop()
         self._questions.remove(question)
         self._recorder.remove(question)
@@ -261,7 +261,7 @@ class RunRecording:
         self._pasts = deque(one for one in self._pasts if one[0] != question)
 
     def _owe(self, question: Question) -> None:
-        """Have the frames developed that a word lacks, as far as their weights are kept."""
+        """Queue the frames that a word lacks for development, where their weights are kept."""
         frames = self._published.view.frames
         lacking = {*frames.steps} - {*frames.steps_of(question.text)}
         past = [one for one in self.weights.snapshots if one.step in lacking]
@@ -270,7 +270,7 @@ class RunRecording:
 
     @property
     def owes_a_past(self) -> bool:
-        """Whether a word that came later lacks some of its frames."""
+        """Whether frames of a word that was added later are still to be developed."""
         return bool(self._pasts)
 
     def develop_past(self) -> None:

@@ -1,4 +1,4 @@
-"""The thread of a run: it obeys between two steps, waits for its slot, keeps its pace and its folder."""
+"""The thread of a run: it carries out commands between steps, waits for a slot, keeps the pace and saves."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:  # torch comes with it
 CALM_SECONDS = 3.0
 """Seconds without a command before the machine is measured."""
 _EVENTS = {TRAINING: "start", FINISHED: "finish", STOPPED: "stop"}
-"""States whose beginning is logged; a pause is none, and what follows one no new start."""
+"""States that are logged when they begin; pausing and resuming are not logged."""
 
 
 class Runner(threading.Thread):
-    """The only thread that touches model, optimiser and random state. Other threads `ask` it for commands.
+    """The only thread that touches model, optimiser and random state. Other threads use `ask` for commands.
 
     Args:
         published: the view of the run.
-        lease: what it may take of a server that others share.
-        build: makes the model at work; called in this thread, because torch comes with it.
+        lease: what the run may use of a shared server.
+        build: makes the model and its training; called in this thread, because it imports torch.
     """
 
     def __init__(self, published: Published, lease: Lease, build: Callable[[], RecordedTraining]) -> None:
@@ -59,21 +59,21 @@ class Runner(threading.Thread):
         self._training: RecordedTraining | None = None
         self._published, self._lease, self._build = published, lease, build
         self._commands: queue.SimpleQueue[tuple[Callable[[], None], Future[None]]] = queue.SimpleQueue()
-        self._asking = threading.Lock()  # between a command that comes and the end of the thread
+        self._asking = threading.Lock()  # so that no command is queued after the thread has ended
         self.over = False
-        """Whether nothing is obeyed any more."""
+        """Whether commands are no longer accepted."""
         self._budget: int | None = None  # steps until the next pause, where steps were asked for
         self._next_step_at = 0.0  # on the clock, where there is a pace
-        self._noted = published.view.state  # that was logged last, of a saved run in its time
+        self._noted = published.view.state  # the state logged last; a saved run's was logged earlier
 
     # For everybody.
 
     def ask(self, command: Callable[[], None]) -> Future[None]:
-        """Have a command obeyed between two steps.
+        """Have a command carried out between two steps.
 
         Returns:
-            Its answer: done when it has been obeyed, with its error if it raised one, and cancelled where the
-            thread ends before.
+            A future: done once the command has run, with its exception if it raised one, and cancelled if the
+            thread ends first.
         """
         self._lease.look()  # a command counts as a look
         return self._put(command)
@@ -92,7 +92,7 @@ class Runner(threading.Thread):
         return answer
 
     def halt(self) -> None:
-        """End after the step it is in: what has been asked before is obeyed, but no step is taken."""
+        """End after the current step: commands sent before are still carried out, but no more steps."""
         self._closing = True
         self.wake()
 
@@ -105,7 +105,7 @@ class Runner(threading.Thread):
     # Commands, obeyed in this thread.
 
     def pause(self) -> None:
-        """Stand still, or wait no longer."""
+        """Pause training, or leave the queue."""
         if self.view.state in (QUEUED, TRAINING):
             self.training.recording.develop()
             self._published.publish(state=PAUSED)
@@ -117,7 +117,7 @@ class Runner(threading.Thread):
             self._take_slot()
 
     def advance(self, steps: int) -> None:
-        """Take so many steps, then pause."""
+        """Take this many steps, then pause."""
         if self.view.state in (IDLE, QUEUED, PAUSED, TRAINING):
             self._budget = steps
             self._take_slot()
@@ -135,18 +135,18 @@ class Runner(threading.Thread):
             self._take_slot()
 
     def set_pace(self, pace: float | None) -> None:
-        """Take at most so many steps a second from now on; None is full speed."""
+        """Take at most this many steps per second from now on; None is full pace."""
         self._next_step_at = time.perf_counter()
         self._published.publish(pace=pace)
 
     def called(self) -> None:
-        """There may be a slot now; meanwhile the run may have been paused or stopped."""
+        """Ask for the slot that may be free now, unless the run was paused or stopped meanwhile."""
         if self.view.state == QUEUED:
             self._take_slot()
 
     @property
     def training(self) -> RecordedTraining:
-        """The model at work, of a run that has not failed."""
+        """The training of the run; only for a run that has not failed."""
         assert self._training is not None
         return self._training
 
@@ -166,7 +166,7 @@ class Runner(threading.Thread):
         return self._published.view
 
     def run(self) -> None:
-        """Build, obey and train until it is to end."""
+        """Build the model, carry out commands and train until the thread is to end."""
         try:
             if not self._closing and self.view.state != FAILED:  # a failed one is only looked at
                 self._training = self._build()
@@ -178,8 +178,8 @@ class Runner(threading.Thread):
                 if self.turns is not None and before != (self.view.state, self.view.step):
                     self.turns.wake(but=self)
             while self._training is not None and not self._commands.empty():
-                self._obey(*self._commands.get())  # such as to be kept in a folder
-        except Exception as error:  # whatever it is, the page says it, and every other run goes on
+                self._obey(*self._commands.get())  # such as to save the run
+        except Exception as error:  # the page shows any error, and all other runs go on
             self._fail(error)
         finally:
             self._refuse_the_rest()
@@ -192,7 +192,7 @@ class Runner(threading.Thread):
 
     @staticmethod
     def _obey(command: Callable[[], None], answer: Future[None]) -> None:
-        """Obey, and answer. What cannot be done is the asker's to hear; any other error ends the run too."""
+        """Carry out a command. The caller gets any error; all but an InputError end the run too."""
         if not answer.set_running_or_notify_cancel():
             return
         try:
@@ -206,7 +206,7 @@ class Runner(threading.Thread):
             answer.set_result(None)
 
     def _refuse_the_rest(self) -> None:
-        """From here on nothing is obeyed: what waits is cancelled, and what comes later at once."""
+        """Accept no more commands: cancel those that wait, and any later one at once."""
         with self._asking:
             self.over = True
         with suppress(queue.Empty):
@@ -214,7 +214,7 @@ class Runner(threading.Thread):
                 self._commands.get_nowait()[1].cancel()
 
     def _put_away(self) -> None:
-        """Hand over what the folder does not hold yet, and let go of it, even where that fails."""
+        """Save what the folder does not hold yet, and close the folder even if that fails."""
         try:
             self._keep()
         except Exception as error:
@@ -225,7 +225,7 @@ class Runner(threading.Thread):
                 self.archive.close()
 
     def _fail(self, error: Exception) -> None:
-        """The run ends with what went wrong; what was recorded up to here stays."""
+        """End the run with this error as the reason; what has been recorded is kept."""
         if self._training is not None:
             self._training.recording.rescue()
         self._published.publish(state=FAILED, reason=explained(error))
@@ -233,7 +233,7 @@ class Runner(threading.Thread):
             note("fail", self.view, f", {type(error).__name__}")
 
     def _obey_and_step(self) -> None:
-        """Obey what has been asked; then, where the run is training and its pace allows, take one step."""
+        """Carry out one command, or take one step where the run is training and its pace allows."""
         if self.view.state != TRAINING:
             if self.view.state != FAILED:
                 self.training.recording.develop()
@@ -275,7 +275,7 @@ class Runner(threading.Thread):
             if pace is not None:
                 if self._next_step_at > time.perf_counter():
                     return
-                # Never owe steps: after a slow one the rhythm starts anew.
+                # Lost time is not made up: after a slow step the rhythm starts anew.
                 self._next_step_at = max(self._next_step_at + 1.0 / pace, time.perf_counter())
             self._step()
         else:

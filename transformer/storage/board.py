@@ -33,10 +33,10 @@ class Board:
         self._n = 0
         """Rows that are written."""
         self._measured = -1
-        """The step of the newest measurement that is."""
+        """The step of the newest measurement that is written."""
 
     def note(self, view: RunView) -> None:
-        """Bring to the disk what is new: the rows of the table, and of each head the score aimed at."""
+        """Write what is new: the rows of the table, and each head's score for the aim of the run."""
         steps, *columns = view.metrics.columns("step", *NAMES)
         for row in range(self._n, len(steps)):
             for name, values in zip(NAMES.values(), columns, strict=True):

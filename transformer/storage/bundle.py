@@ -37,13 +37,13 @@ from transformer.tasks import Task
 
 FIELD = "run_open"
 MOST_BYTES = 48 * 10**6
-"""Of such a file, as far as thinner weights allow."""
+"""Largest size of the file, as far as leaving out weights allows."""
 MOST_FACTS, MOST_NAMES = 4_000_000, 100_000
-"""Bytes of what a run says of itself, and of the names of all files."""
+"""Largest sizes in bytes of `RUN` and of the list of files in the archive."""
 LARGER = 6
-"""Largest ratio of the contents to the file; that of a run is less than 2."""
+"""Largest ratio of the unpacked to the packed size; that of a run is less than 2."""
 _FIRST = (RUN, TRAINING)
-"""In this order: the training is never the older of the two, so a run may train on while it is packed."""
+"""Packed in this order, so that TRAINING is never the older one if the run trains on meanwhile."""
 _FILES = (*_FIRST, METRICS, *TOKENIZERS, PAIRS, TOKENIZER, FRAMES)
 
 
@@ -67,7 +67,7 @@ def pack(folder: Path) -> bytes:
 
 
 def pack_view(view: RunView, task: Task, words: tuple[str, ...]) -> bytes:
-    """The same of a run that is in memory alone; without its training, which only its thread may touch."""
+    """The same for a run that is only in memory; without TRAINING, which needs the thread that trains."""
     run = run_file_of(replace(view, id=new_token(), after=None), words, 1)
     files = {
         RUN: as_json(run),
@@ -94,7 +94,7 @@ def _zipped(files: Mapping[str, bytes], weights: Weights, run: RunFile) -> bytes
 
 
 def _content(folder: Path, name: str, changed: Callable[[RunFile], RunFile]) -> bytes:
-    """A file of a run's folder, with what it says of the run changed. Raises FileNotFoundError."""
+    """The bytes of a file in a run's folder, with its `RunFile` changed. Raises FileNotFoundError."""
     path = folder / name
     if name == RUN:
         return as_json(changed(read_run_file(folder)))
@@ -136,13 +136,13 @@ def unpack(data: bytes, folder: Path) -> None:
                 (folder / one.filename).write_bytes(found)
     except OSError:
         raise
-    except Exception as error:  # zipfile and zlib have many names for what is wrong with a file
+    except Exception as error:  # zipfile and zlib raise many types for a damaged file
         why = str(error)[:200] or type(error).__name__
         raise InputError(f"This file cannot be read ({why}). {_ADVICE}", FIELD) from error
 
 
 def settle(folder: Path, id_: str, processors: int) -> None:
-    """Let the run in a folder be one of this server's, of this id: it trains on with what is here.
+    """Give the run in a folder this id, and a device and threads that this server has.
 
     Args:
         processors: that this process may use.
@@ -170,7 +170,7 @@ def settle(folder: Path, id_: str, processors: int) -> None:
 
 
 def _bytes_of_names(data: bytes) -> int:
-    """Of the list at the end of an archive, which is read whole, by the record of 22 bytes behind it."""
+    """Size of the file list of an archive, which zipfile reads whole; from the 22-byte record at the end."""
     at = data.rfind(b"PK\x05\x06", -(22 + 0xFFFF))
     return int.from_bytes(data[at + 12 : at + 16], "little") if at >= 0 else 0
 

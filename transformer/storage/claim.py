@@ -27,7 +27,7 @@ class Writer:
     host: str
     pid: int
     started: float
-    """When that process began, in seconds since 1970: its number may be another's later."""
+    """When that process began, in seconds since 1970: its pid may be reused later."""
     lock: int
     """The inode of the lock, which the note in a copy of the folder does not have."""
 

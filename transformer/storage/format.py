@@ -8,11 +8,11 @@ tokenizer.json          and the uploaded tokenizer, if there is one
 metrics.parquet         one row a step
 tensorboard/            the same for TensorBoard, where it was asked for
 frames.bin              everything recorded, appended in the order in which it was made (`recording.records`)
-weights.bin             the weights of as many steps as fit, with what was taken away from the model
+weights.bin             the weights of as many steps as fit, with the interventions on the model
 training.safetensors    all that the next step depends on: weights, optimiser, random state
 run.lock                held by the process that writes here
 writer.json             which process that is
-owner.sha256            the digest of the token that commands the run
+owner.sha256            the digest of the token that controls the run
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def read_run_file(folder: Path) -> RunFile:
             f"{folder} has format {version.decode(errors='replace')[:40]}; this version reads format "
             f"{FORMAT}. Open it with the version that made it, or train it again."
         )
-    # A setting that does not exist is told, also one whose name is no text.
+    # Raises InputError for a setting that does not exist.
     RunConfig.from_dict(said["config"])
     return run
 
@@ -140,7 +140,7 @@ _KINDS: dict[str, type[Measurement | Outputs | Evaluation]] = {
 
 
 def to_record(recorded: Recorded) -> Record:
-    """Whatever is recorded as it is appended."""
+    """A part of the recording as a record to append."""
     if isinstance(recorded, Chunk):
         return as_record(recorded)
     said = {"kind": type(recorded).__name__.lower(), "of": recorded}
@@ -148,7 +148,7 @@ def to_record(recorded: Recorded) -> Record:
 
 
 def of_record(facts: bytes, body: bytes) -> Recorded:
-    """Read it again.
+    """Read back what `to_record` made.
 
     Raises:
         ValueError: its parts do not fit each other.
@@ -177,7 +177,7 @@ def _counts(evaluation: Evaluation) -> bool:
 
 
 def _fits(measured: Measurement) -> bool:
-    """Whether every site has as many heads as every other, and a clearest one is among them."""
+    """Whether every site has as many heads as every other, and the clearest head is one of them."""
     site, head = measured.clearest
     n_heads = {len(values) for of in measured.head_scores.values() for values in of.values()}
     complete = all("entropy" in of for of in measured.head_scores.values())

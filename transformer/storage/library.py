@@ -1,4 +1,4 @@
-"""The folder of a server's runs: what it has trained is there again after it has ended."""
+"""The folder of a server's runs, so that they are available again after a restart."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ ENVIRONMENT = "HEADLIGHT_RUNS"
 ROOM_SECONDS = 5.0
 """The sizes of all runs are added up this often at most."""
 LOOK_SECONDS = 1.0
-"""For an unknown id the named folders are looked through this often at most, however many are asked for."""
+"""Named folders are searched for unknown ids this often at most, however many ids are asked for."""
 ROOM = 200_000_000
 """Bytes of the disk that are left to the runs that train."""
 OPENING, OPENING_SECONDS = ".opening-", 3600.0
-"""Prefix of the folder in which a file is unpacked, and seconds after which that has surely ended."""
+"""Prefix of the folder in which a file is unpacked, and seconds after which unpacking has surely ended."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class AtHand:
     seen_at: float
     """When it was last viewed, in seconds since 1970."""
     busy: bool
-    """Whether it trains, or is to: then it is among the last to be thinned."""
+    """Whether it trains or is about to; such runs are thinned last."""
     thin: Callable[[], bool]
     """Keeps few steps of its weights; returns whether there were more."""
 
@@ -60,7 +60,7 @@ class Library:
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self._lock = threading.Lock()
-        self._named: dict[str, tuple[int, RunFile]] = {}  # name of a folder to what it says, and since when
+        self._named: dict[str, tuple[int, RunFile]] = {}  # folder name to (time of change, facts of its run)
         self._names: dict[str, str] = {}  # id of a run to the name of its folder
         self._looked_at = -math.inf
         self._making_room, self._made_room_at = threading.Lock(), -math.inf
@@ -112,7 +112,7 @@ class Library:
             return {name: _as_now(run, self.folder / name) for name, (_, run) in self._named.items()}
 
     def _look(self) -> None:
-        """Read again what the named folders say of their runs, where that has changed."""
+        """Read the facts of the runs in named folders again, where they have changed."""
         assert self.folder is not None
         self._looked_at = time.monotonic()
         known, self._named = self._named, {}
@@ -131,7 +131,7 @@ class Library:
     # A run as one file.
 
     def file_of(self, view: RunView, in_memory: Callable[[], bytes]) -> bytes:
-        """A run as one file: as its folder has it, or else as memory has it, without its training.
+        """A run as one file: from its folder, or otherwise from memory, without the state of its training.
 
         Raises:
             InputError: the disk does not let it be read.
@@ -177,7 +177,7 @@ class Library:
         return id_
 
     def _clear(self) -> None:
-        """Remove what a server left that was killed while it opened a file."""
+        """Remove the folders left by a server that was killed while opening a file."""
         assert self.folder is not None
         for left in self.folder.glob(f"{OPENING}*"):
             with suppress(FileNotFoundError):  # another thread has just removed it
@@ -193,8 +193,8 @@ class Library:
     def make_room(self, most_bytes: int, at_hand: Mapping[str, AtHand]) -> None:
         """Thin the weights of runs until all of them take no more than this; nothing else of a run goes.
 
-        Those go first that do not train, and of them those that were viewed longest ago. Nothing is
-        done where room was made a moment ago.
+        Runs that do not train are thinned first, the least recently viewed before others. Nothing is done
+        if this was called a moment ago.
 
         Args:
             at_hand: by their ids the runs that are in memory, and so have their folders.
@@ -249,7 +249,7 @@ def _thin(folder: Path) -> bool:
 
 
 def _take_in(folder: Path, id_: str, processors: int, check: Callable[[Saved], None]) -> None:
-    """Make a run one of ours; where that cannot be, the reason names no place on this server."""
+    """Adopt an unpacked run; if that fails, the reason given names no path of this server."""
     try:
         settle(folder, id_, processors)
         check(read_run(folder))
@@ -259,7 +259,7 @@ def _take_in(folder: Path, id_: str, processors: int, check: Callable[[Saved], N
 
 
 def _as_now(run: RunFile, folder: Path) -> RunFile:
-    """A run that has not ended stands still where no process writes in its folder."""
+    """The run, as paused if it has not ended and no process writes to its folder."""
     return run if run.state in ENDED or is_held(folder) else replace(run, state=PAUSED)
 
 

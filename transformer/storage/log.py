@@ -24,7 +24,7 @@ def note(event: str, view: RunFacts, detail: str = "") -> None:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Log the setting that is refused inside, without the value."""
+    """Log the name of a setting that is refused inside the block, without its value."""
     try:
         yield
     except InputError as error:

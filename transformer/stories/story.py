@@ -25,7 +25,7 @@ TARGETS = ("map", "heads", "step control", "start", "words right", "kind", "word
 """Parts of the screen at which an arrow points."""
 MOST_BEATS, MOST_RUNS = 60, 4
 BEFORE = 0.9
-"""Share of the step at which the first head turned: there `before turned` stands."""
+"""`before turned` is this share of the step at which the first head turned."""
 NONE = "none"
 """A setting that is left out, such as the goal: TOML has no other word for it."""
 _SITE = re.compile(r"(encoder\.\d|decoder\.\d\.(?:self|cross))\.([1-9]\d?)")
@@ -40,7 +40,7 @@ class Beat(Settings):
     says: Annotated[str, Text(320)]
     """A sentence or two."""
     otherwise: Annotated[str, Text(320)] = ""
-    """Said in its place where the run has ended without showing it."""
+    """Said in place of `says` if the run has ended without showing it."""
     notes: Annotated[str, Text(2000)] = ""
     """For the speaker alone."""
     page: Annotated[str, OneOf((WATCH, RACE, INSIDE))] = WATCH

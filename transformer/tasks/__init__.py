@@ -46,7 +46,7 @@ PATTERNS = {
 }
 """Task to its kinds of sentences, each with a sentence on what to look for."""
 _IN_TOKENS = ("tokenizer", "tokenizer_file", "vocabulary", "min_frequency", "batch_size", "examples")
-"""The settings that make a task of a corpus; with others it is still the same."""
+"""The settings on which a task depends besides its corpus; other settings do not change it."""
 _TASKS: WeakValueDictionary[tuple[object, ...], Task] = WeakValueDictionary()
 _NEWEST: deque[Task] = deque(maxlen=8)
 """Keeps those that were asked for last."""

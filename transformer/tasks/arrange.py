@@ -19,20 +19,21 @@ class Batch:
     tgt_in: Ids
     """(B, T), what the decoder reads; without a decoder, the same as `src`."""
     tgt_out: Ids
-    """(B, T), the label of each position that writes; [PAD] where no loss is taken."""
+    """(B, T), the label of each position; [PAD] where no loss is computed."""
     answers: Ids
     """(B, A), the answer's tokens and [EOS] alone."""
     prompt: Ids
-    """(B, P), what the decoder has read before it writes its first token; without a decoder P is 0."""
+    """(B, P), what the decoder reads before it writes its first token; without a decoder, P is 0."""
     words: tuple[str, ...] = ()
     """The B questions as text."""
 
 
 def sequence_limit(topology: str, question: int, answer: int | None = None) -> int:
-    """Positions that a question of so many tokens and its answer need, with room to write three more.
+    """The number of positions that a question and its answer need; a decoder alone has room for three more.
 
     Args:
-        answer: its tokens; by default as many as the question's.
+        question: number of tokens of the question.
+        answer: number of tokens of the answer; by default that of the question.
     """
     answer = question if answer is None else answer
     return question + answer + 2 + 3 if topology == "decoder-only" else max(question, answer) + 2
@@ -52,17 +53,17 @@ def arrange(
 
     - encoder-decoder: the encoder reads [SOS] question [EOS], the decoder [SOS] answer, and it writes
       answer [EOS].
-    - encoder-only: it reads [SOS] question [EOS], and writes answer [EOS] one position behind [SOS], so that
-      each token of an answer as long as its question stands in the place of a token.
+    - encoder-only: it reads [SOS] question [EOS], and writes answer [EOS] from the position after [SOS], so
+      that each token of an answer as long as its question has the position of a question token.
     - decoder-only: it reads [SOS] question [SEP] answer, and writes answer [EOS] from [SEP] on.
 
     Args:
         read: ids of each question, from [SOS] to [EOS].
         written: ids of each answer, from [SOS] to [EOS].
-        sep_id: of [SEP], for a decoder alone.
+        sep_id: id of [SEP], for decoder-only.
         words: the questions as text.
-        pad_to: fixed length in tokens of question and answer each; by default that of the longest.
-        most: positions up to which one sequence is filled; by default as far as `pad_to` says.
+        pad_to: fixed length of each question and each answer, in tokens; by default that of the longest.
+        most: maximum length to which `pad_to` pads a decoder-only sequence; by default unlimited.
     """
     behind = [list(ids[1:]) for ids in written]  # the answer and [EOS]
     n_read = pad_to or max(map(len, read))

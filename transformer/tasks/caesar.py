@@ -1,4 +1,4 @@
-"""Caesar's cipher: the task whose attention is the diagonal, and whose letters change on the way."""
+"""Caesar's cipher: a task with diagonal attention, whose answer has other letters than its question."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from transformer.tasks.letters import Letters
 
 
 class Caesar(Letters):
-    """Read a word, write each letter so many letters further on in the alphabet; after z comes a.
+    """Read a word, write each letter shifted forward in the alphabet; after z comes a.
 
     Args:
         shortest: letters of the shortest training word.

@@ -17,7 +17,7 @@ N_HELD_OUT = 1000
 N_LIVE = 200
 """Of these, those that every evaluation asks; a mark is confirmed on all of them."""
 PATIENCE = 5000
-"""Draws in a row without a new held-out example, after which there are taken to be no more."""
+"""Draws in a row without a new held-out example after which the search ends."""
 HELD_OUT_SEED = 20_171_206
 """Any fixed number: what is held out is the same for every run."""
 
@@ -35,7 +35,7 @@ class Corpus:
     size: int | None = None
     """Number of training examples; None where the supply is endless."""
     longest: int | None = None
-    """Units of the longest example of both sides, where it need not be drawn to be known."""
+    """Units of the longest example, where they are known without drawing."""
     shortest = 0
     """Units of the shortest training example; 0 where a shorter question is nothing special."""
 
@@ -104,7 +104,7 @@ class Corpus:
         return [pair.source for pair in self.held_out() if self.length(pair.source) == length][:count]
 
     def hardest(self, tokens: Sequence[str]) -> list[str]:
-        """Questions with the least left to look at where these tokens are blocked, wherever they stand."""
+        """Questions with the fewest tokens left to attend to when these tokens are blocked."""
         return sorted((pair.source for pair in self.held_out()), key=self.length)[:50]
 
 

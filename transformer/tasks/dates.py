@@ -110,9 +110,9 @@ def _date(match: re.Match[str]) -> date | None:
 
 
 def _links(match: re.Match[str]) -> Links:
-    """Digits from digits, both digits of the month from all letters of its name.
+    """Link digits to digits, and both digits of the month to all letters of its name.
 
-    The weekday tells nothing; hyphens, and the zero before a day of one digit, come from nowhere.
+    Nothing links to the weekday; hyphens, and the zero before a day of one digit, have no links.
     """
     year = [(i,) for i in range(*match.span("year"))]
     month = tuple(range(*match.span("month")))
@@ -195,7 +195,7 @@ class Dates(Corpus):
         return None
 
     def _written(self, form: Form, day: date) -> Pair:
-        """A date in this form; found again, since with the short name of may it is in another form too."""
+        """The pair of a date in this form; looked up by its text, which with "may" can fit two forms."""
         pair = self.find(form.write(day))
         assert pair is not None
         return pair

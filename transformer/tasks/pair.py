@@ -1,4 +1,4 @@
-"""One example as text: what is read, what is to be written, and which of it comes from where."""
+"""One example as text: the question, its answer, and which units of one come from which of the other."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ KEPT_FINDS = 256
 """Questions whose answers are remembered: probes are asked at every frame."""
 _SAMPLED = 70_001
 _FINITE = 50_021
-"""Tell the draws of a sample, and those of a finite set, from those of batches."""
+"""Parts of seeds that keep the draws of a sample and of a finite set apart from those of batches."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Task:
 
     @cached_property
     def aim(self) -> str:
-        """The score of a head that has found what to read: mirror, gold, or focus without alignment."""
+        """The score to judge a head by: mirror, gold, or focus where no alignment is known."""
         if self.name == "reverse":
             return "mirror"
         return "focus" if self._held_out[0].links is None else "gold"
@@ -115,7 +115,7 @@ class Task:
 
     @cached_property
     def _known(self) -> dict[str, Pair]:
-        """Held-out examples, where they have to be drawn in any case: to find them anew takes longer."""
+        """Held-out examples by question, where they are drawn anyway: `find` would take longer."""
         return {} if self.corpus.longest else {pair.source: pair for pair in self._held_out}
 
     def held_out(self) -> list[str]:
@@ -123,7 +123,7 @@ class Task:
         return [pair.source for pair in self._held_out]
 
     def live_words(self) -> list[str]:
-        """Those of them that every evaluation asks."""
+        """The held-out questions that every evaluation asks."""
         return self.held_out()[:N_LIVE]
 
     def pair(self, text: str) -> Pair | None:
@@ -143,7 +143,7 @@ class Task:
         """Every answer to a question that counts as right."""
         if self.corpus.size is not None:
             return self.corpus.references(text)
-        answer = self.answer(text)  # without end there is one to each: no need to recognise it again
+        answer = self.answer(text)  # an endless corpus has one for each question: no need to search
         return () if answer is None else (answer,)
 
     def question(self, text: str) -> Question:
@@ -181,8 +181,8 @@ class Task:
         Args:
             filled: padded to the longest trained example at least, as a batch of training is; for a model
                 that sees its padding, and so knows no other length.
-            own: ids, without [SOS] and [EOS], that stand for the answer where none is known; by default that
-                is empty.
+            own: ids, without [SOS] and [EOS], to use as the answer where none is known; by default it is
+                empty.
         """
         least = self._longest_tokens if filled else None
         return self._arranged(words, [self.answer(word) for word in words], least, own)
@@ -233,7 +233,7 @@ class Task:
 
 
 def sampled(corpus: Corpus) -> list[Pair]:
-    """Of what training reads: all of a finite corpus, and enough of an endless one."""
+    """Training examples: all of a finite corpus, or enough of an endless one."""
     return corpus.drawn(np.random.default_rng([_SAMPLED]), corpus.size or SAMPLE)
 
 
@@ -242,5 +242,5 @@ def _finite_set(corpus: Corpus, examples: int, seed: int) -> list[Pair]:
 
 
 def _order(examples: int, seed: int, epoch: int) -> Array:
-    """In which an epoch goes through a finite set."""
+    """The order in which an epoch goes through a finite set."""
     return np.random.default_rng([seed, _FINITE, epoch]).permutation(examples)

@@ -1,4 +1,4 @@
-"""The share of held-out examples with unknown tokens, and the kinds of tokens that know more."""
+"""The share of held-out examples with unknown tokens, and tokenizer settings that reduce it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def unknown_tokens(task: Task) -> tuple[float, float]:
 
 
 def mostly_known(task: Task, questions: Iterable[str], most: int) -> list[str]:
-    """The first of these questions of whose tokens at most a tenth is unknown, and of whose answer's too.
+    """The first of these questions with at most a tenth of [UNK], in the question and in its answer.
 
     Args:
         questions: with known answers.
@@ -41,7 +41,7 @@ def mostly_known(task: Task, questions: Iterable[str], most: int) -> list[str]:
 
 
 def remedy(config: RunConfig) -> dict[str, Any] | None:
-    """Changes to how text becomes tokens with which at most a tenth of the held-out ones is unknown.
+    """Changes of the tokenizer settings with which at most a tenth of the held-out tokens is unknown.
 
     Returns:
         Settings by their plain names; None where there are no such.

@@ -52,7 +52,7 @@ class Distributed:
                 "batch_size",
             )
         device = _device(config.device, local_rank, n_here)
-        # What the processes tell each other goes by gloo on GPUs too, where they need not wait for it.
+        # With GPUs too, announcements are CPU tensors and go through gloo: no wait for the GPU.
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
         return cls(rank=rank, n_processes=n_processes, device=device)
 
@@ -62,7 +62,7 @@ class Distributed:
         return self.rank == 0
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """The model as steps are to see it: their gradients become the mean over all processes."""
+        """Wrap the model for training: its gradients become the mean over all processes."""
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)  # for this thread, the one that trains
         return DistributedDataParallel(model, forward_sync_buffers=False)  # no buffer ever changes
@@ -72,8 +72,8 @@ class Distributed:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """This process's rows of a batch, as wide as the whole.
 
-        The rest of an epoch may have fewer rows than there are processes. A process that gets none reads the
-        first along, without labels, because all must take part in every step.
+        The last batch of an epoch may have fewer rows than there are processes. A process without a row takes
+        the first one, without labels, because all must take part in every step.
         """
         if self.rank >= len(src):
             return src[:1], tgt_in[:1], torch.full_like(labels[:1], pad_id)
@@ -89,12 +89,12 @@ class Distributed:
         dist.all_reduce(numbers)
 
     def announce_step(self) -> None:
-        """The leader's word before each step, on which the others take theirs."""
+        """Tell the other processes to take a step; called by the leader."""
         dist.broadcast(torch.tensor(1), src=0)
 
     def announce_end(self) -> None:
-        """The leader's last word."""
-        with contextlib.suppress(RuntimeError):  # a process that has ended cannot be told
+        """Tell the other processes that training has ended; called by the leader."""
+        with contextlib.suppress(RuntimeError):  # the others may have ended already
             dist.broadcast(torch.tensor(0), src=0)
 
     def hear(self) -> bool:

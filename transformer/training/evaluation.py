@@ -34,7 +34,7 @@ def sum_of_losses(logits: torch.Tensor, labels: torch.Tensor, pad_id: int, smoot
 
 @torch.no_grad()
 def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str] = ()) -> Evaluation:
-    """Ask the model these words, writing as the run is set, and teacher-forced. Draws nothing."""
+    """Evaluate on these examples, decoded as the run is configured and teacher-forced. Nothing is random."""
     spelling = spell(state.model, state.task, held_out, losses=True, decoding=state.decoding)
     assert spelling.loss is not None  # it was asked for
     exact = spelling.exact

@@ -1,7 +1,7 @@
-"""Replaying a whole training step as one CUDA graph: the GPU receives once what it then repeats.
+"""Replaying a whole training step as one CUDA graph, which launches all of its kernels in one call.
 
-A step of a small model is some hundred kernels of a few microseconds each; telling the GPU about each takes
-longer than the work (NVIDIA, "Getting Started with CUDA Graphs", 2019).
+A step of a small model is some hundred kernels of a few microseconds each; launching each takes longer
+than running it (NVIDIA, "Getting Started with CUDA Graphs", 2019).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Replay = Callable[[], Tensor]
 Capture = Callable[[Callable[[], Tensor]], Replay]
 
 EAGER_FIRST = 3
-"""Steps of a shape that are taken one by one before it is captured: libraries choose their kernels in them,
-and the optimiser makes its running means."""
+"""Steps of each shape that run without a graph before it is captured: in them, libraries choose their kernels
+and the optimiser creates its running averages."""
 MOST = 8
 """Shapes that have a graph; each keeps the activations of a step."""
 
@@ -72,7 +72,7 @@ class Graphs:
         self._captured.clear()
 
     def _try(self, step: Step, tensors: tuple[Tensor, ...]) -> _Captured | None:
-        """Capture a step, which does not take it; None where something in it cannot be captured."""
+        """Capture a step without performing it; None where something in it cannot be captured."""
         inputs = tuple(tensor.clone() for tensor in tensors)
         try:
             return _Captured(inputs, self._capture(lambda: step(*inputs)))

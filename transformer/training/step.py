@@ -35,7 +35,7 @@ def take_step(state: TrainState, batch: Batch) -> int:
 
 
 def learn(state: TrainState, src: Tensor, tgt_in: Tensor, labels: Tensor) -> Tensor:
-    """Forward, backward and update, with the whole batch, also where this process reads a share of it.
+    """Forward, backward and update for the whole batch, even if this process computes only a share of it.
 
     Args:
         src: (B, S).
@@ -52,7 +52,7 @@ def learn(state: TrainState, src: Tensor, tgt_in: Tensor, labels: Tensor) -> Ten
         src, tgt_in, labels = distributed.share(src, tgt_in, labels, pad_id)
         real = labels != pad_id
     state.optimizer.zero_grad(set_to_none=True)
-    # Graphs and the cache of an autocast do not go together, and it saves nothing within one step.
+    # CUDA graphs do not work with the cache of autocast, which saves nothing within one step anyway.
     halved = train.precision == "bfloat16"
     with torch.autocast(state.device.type, torch.bfloat16, enabled=halved, cache_enabled=False):
         logits = state.learner(src, tgt_in).float()  # (B, T, V)

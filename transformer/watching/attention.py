@@ -21,7 +21,7 @@ _CALL = inspect.signature(nn.MultiheadAttention.forward)
 _LISTS = ("attentions", "encoder_attentions", "decoder_attentions", "cross_attentions")
 """Where an output of the `transformers` library has its attention weights."""
 _ROUNDING = 1e-2
-"""Weights of half precision may be so far outside 0 to 1."""
+"""How far outside 0 to 1 weights of half precision may be."""
 
 
 def attention_of(
@@ -69,7 +69,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
     while True:
         inner = getattr(model, "_orig_mod", None)
         if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
-            inner = model.module  # whose own forward pass would speak to other processes
+            inner = model.module  # the wrapper's forward would communicate with other processes
         if inner is None:
             return model
         model = inner
@@ -199,7 +199,7 @@ def _eager(model: nn.Module) -> Iterator[None]:
             part.set_attn_implementation("eager")
         yield
     finally:
-        for part, one in zip(parts, before, strict=True):  # a whole before its parts, which it sets too
+        for part, one in zip(parts, before, strict=True):  # parents first: they set their children too
             part.set_attn_implementation(one)
 
 

@@ -19,15 +19,15 @@ FOLD = 6
 _ODD = re.compile(r"[<>&\"'\x00-\x1f]")
 
 Tokens = Sequence[str] | tuple[Sequence[str], Sequence[str]]
-"""Of both axes of an attention, or of its queries and of its keys."""
+"""The tokens of both axes of an attention, or a pair: those of its queries and those of its keys."""
 GivenTokens = Tokens | Mapping[str, Tokens]
-"""Of one example: for all its attentions, or pattern of their names to tokens."""
+"""The tokens of one example: for all its attentions, or a mapping from name pattern to tokens."""
 Labels = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
 """Site to the tokens of its queries and of its keys."""
 
 
 def plain_name(name: str) -> str:
-    """The name of a module as pages show it, without what HTML reads."""
+    """The name of a module as pages show it, without characters that are special in HTML."""
     return _ODD.sub("_", name)[:160] or "_"
 
 
@@ -37,10 +37,10 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens) -> Labe
     Args:
         text: its name.
         maps: site to (H, Q, K).
-        tokens: an axis that has none of its length shows positions, from 1.
+        tokens: an axis without tokens that match its length shows positions, from 1.
 
     Raises:
-        InputError: a pattern that no attention has, or tokens of another number than its axis has positions.
+        InputError: a pattern matches no attention, or its number of tokens differs from the axis length.
     """
     patterns = tokens if isinstance(tokens, Mapping) else {"*": tokens}
     names = {site: site.partition("#")[0] for site in maps}  # a module that is called again keeps its tokens
@@ -66,7 +66,7 @@ def labels_of(text: str, maps: Mapping[str, Array], tokens: GivenTokens) -> Labe
 def grouped(maps: Mapping[str, Mapping[str, Array]], labels: Mapping[str, Labels]) -> dict[str, Axes]:
     """The axes of every attention, in the order in which they were called.
 
-    Attentions whose names differ in their numbers alone, with maps of the same size and tokens, are one
+    Attentions whose names differ only in numbers, and whose maps have the same size and tokens, form one
     group; more than FOLD of them are folded by layer. An attention is causal where every weight above its
     diagonal is zero.
 
@@ -114,7 +114,7 @@ def is_causal(maps: Array) -> bool:
 
 
 def word_of(text: str, axes: Mapping[str, Axes], labels: Labels) -> Word:
-    """An example as pages know it."""
+    """An example in the form that pages use."""
     sides: dict[str, tuple[str, ...]] = {}
     for site, of in axes.items():
         sides[of.query], sides[of.key] = labels[site]

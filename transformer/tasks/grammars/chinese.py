@@ -6,10 +6,10 @@ carry its meaning: "New" and "York" each to 纽 and 约. In particular
     a, an                  to 一
     this, these            to 这; that, those to 那
     are, is                to what stands in their place: 是, 在 or 很; "there" and "are" both to 有
-    bought, did            to 买 and 了, to 了; where 的 follows, bought to 买
+    bought                 to 买 and 了, or only to 买 where 的 follows; did to 了
     bigger                 to 大 and 比; more and than to 比
     that (of a relative)   to 的
-    not, what              to 不, to 什 and 么
+    not                    to 不; what to 什 and 么
     ?                      to ？ and the 吗 before it
 
 and to nothing, an empty link, where Chinese says nothing: "the" of a bare noun, "is" where an adjective is
@@ -19,7 +19,8 @@ to it.
 
 One combination in ten is held out, the same ones in all patterns: of adjective and noun or name, of verb and
 object, of thing and place, of name and kind, of two names compared, of this or that and what it is, and where
-什么 asks, of person and verb. All that calls New York a city, denies it or asks for it is held out besides.
+什么 asks, of person and verb. Every sentence that says, denies or asks that New York is a city is held out
+too.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class ChineseWriting(Writing):
     """Chinese, whose question mark may be typed as the Latin one."""
 
     def clean(self, text: str) -> str:
-        """As every writing does, with the wide question mark."""
+        """As `Writing.clean`, with the full-width question mark."""
         return super().clean(text.replace("?", "？"))
 
 

@@ -60,11 +60,11 @@ class Phrase:
 
 
 class Sentence:
-    """What a pattern is made of, said in the order of the calls.
+    """The parts from which a pattern builds a sentence; Chinese follows the order of the calls.
 
     Args:
         telling: what is said and written.
-        left: how many adjectives may be said where the pattern needs none.
+        left: most optional adjectives that may still be said.
     """
 
     def __init__(self, telling: Telling, left: int) -> None:
@@ -92,7 +92,7 @@ class Sentence:
             self._telling.held_out = True
 
     def such(self, name: Name, noun: Noun, options: Sequence[Adjective]) -> Words:
-        """An adjective of a name, before the noun that says what it is."""
+        """An adjective for a name, before the noun that says what the name is."""
         adjective, words = self.before(noun, [option for option in options if option in noun.before])
         self.combine(adjective.text, name.text)
         return words
@@ -174,7 +174,7 @@ class Sentence:
     def _measured(
         self, words: Words, nouns: Sequence[Noun], without: Sequence[str], plural: bool = False
     ) -> Phrase:
-        """Measure word, adjectives and noun, behind what was said of number and place."""
+        """Measure word, adjectives and noun, after the number or demonstrative in `words`."""
         noun, _ = self.pick(nouns, _measure)
         phrase = self.qualified(noun, without, plural)
         phrase.words[:0] = words
@@ -191,7 +191,7 @@ class Sentence:
         return self.bare(nouns, without) if bare else self.these(nouns, without)
 
     def person(self, persons: Sequence[Person] = PERSONS) -> tuple[Person, Words]:
-        """Who."""
+        """A person."""
         person, at = self.pick(persons, _text)
         return person, [(word, NOWHERE if word == "the" else at) for word in person.english.split()]
 
@@ -243,7 +243,7 @@ class Sentence:
         return subject, be, at, self.after(text, options)
 
     def after(self, text: str, options: Sequence[Adjective]) -> Words:
-        """An adjective of what was called this."""
+        """An adjective that describes `text`."""
         adjective, at = self.pick(options, _text)
         self.combine(adjective.text, text)
         return [(adjective.english, at)]

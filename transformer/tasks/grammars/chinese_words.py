@@ -21,7 +21,7 @@ class Adjective:
     text: str
     """The characters that carry the meaning."""
     kind: str
-    """Of two adjectives of one thing, no two are of one kind: nothing is big and small, or red and black."""
+    """A thing never has two adjectives of one kind: nothing is big and small, or red and black."""
     english: str
     comparative: str
     before: str
@@ -68,7 +68,7 @@ def nouns(listed: str) -> tuple[Noun, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Name:
-    """A city or a country, and what is so, and what is not so, of it."""
+    """A city or a country, with the adjectives that are true and not true of it."""
 
     text: str
     english: str
@@ -155,6 +155,6 @@ def _places() -> dict[Noun, dict[Noun, tuple[str, ...]]]:
 THINGS = _things()
 """By place and postposition, what may be there; a thing is not beside its like, which needs "another"."""
 PLACES = _places()
-"""By thing and place, the postpositions; what is drawn on a map is only told of with 有."""
+"""By thing and place, the postpositions; the contents of a map are only stated with 有."""
 ALIKE = tuple(nouns(listed) for (listed,) in _ROWS["alike"])
 """What is compared with what."""

@@ -1,8 +1,8 @@
 """The English side: sentence patterns, in the order of their words, over the words of a lexicon.
 
-An adjective that stands before its noun in the other language is said first in English too: "the small black
-cat". No noun comes twice in a sentence. A sentence is kept from training because of what it combines: an
-adjective with a noun, or a verb with its object.
+Adjectives that stand before the noun in the other language come first in English: "the small black
+cat". No noun comes twice in a sentence. Whether a sentence is held out depends on what it
+combines: an adjective with a noun, or a verb with its object.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Phrase(NamedTuple):
 
     @property
     def agreement(self) -> int:
-        """Which of four forms agrees: masculine and feminine, then both in the plural."""
+        """Index of the form that agrees: masculine, feminine, masculine plural, feminine plural."""
         return 2 * self.plural + (self.noun.gender == "f")
 
 
@@ -98,7 +98,7 @@ PRONOUNS = (
 
 @lru_cache(maxsize=256)
 def _only(determiners: tuple[str, ...], plural: bool | None, a: bool = True) -> tuple[str, ...]:
-    """Those that go with a number, and without "a" where there is to be none."""
+    """The determiners that fit a number, without "a" unless `a` is true."""
     return tuple(each for each in determiners if counts(each, plural) and (a or each != "a"))
 
 
@@ -189,7 +189,7 @@ class Speaker:
         """What the subject does, and to what.
 
         Args:
-            objects: kinds to which it must be done; None: it may be done to nothing.
+            objects: kinds of object, of which the verb must take one; None: it may also take none.
         """
         verb = self._verb(subject, objects, base=base)
         if not verb[0].objects:
@@ -255,7 +255,7 @@ class Speaker:
     def _next(
         self, options: Sequence[Word], determiner: str, determiner_at: Places
     ) -> tuple[Word, Places, Places]:
-        """The next word, behind "a" or "an" where that is still unsaid; also where the determiner is."""
+        """The next word, after "a" or "an" if unsaid; the places of the determiner; those of the word."""
         if determiner != "a" or determiner_at:
             word, at = self._telling.pick(options, lambda each: each.en)
             return word, determiner_at, at

@@ -55,11 +55,11 @@ class Grammar(Corpus):
 
     Args:
         name: what the corpus is called.
-        src: how the language that is read is written.
-        tgt: how the language that is written is written.
+        src: how the source language is written.
+        tgt: how the target language is written.
         rules: the grammar, bound to its difficulty.
-        probes: questions to begin with, the most telling first; those that the rules cannot make are left
-            out.
+        probes: questions to begin with, the most telling first; those that the rules cannot make are
+            replaced by held-out sentences.
         always_held_out: sentences that are kept from training whatever their words, where the rules make
             them.
     """

@@ -19,7 +19,7 @@ ALL: Kinds = (PERSON, ANIMAL, THING)
 SINGULAR, PLURAL, OWNING = ("a", "this"), ("these", "three"), ("my", "his", "her")
 """Determiners; "the" and the owning ones take both numbers."""
 ENOUGH = 3
-"""An adjective needs so many nouns, so that one is left when no noun may come twice in a sentence."""
+"""Fewest nouns that an adjective must fit: one is left even though no noun may come twice in a sentence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +46,12 @@ class Adjective:
     """Whether it stands before its noun; after it otherwise."""
     kinds: Kinds
     about: str
-    """What it speaks of, such as colour: nothing is said to be two of those. Nothing: of itself only."""
+    """The quality that it describes, such as colour; a noun gets at most one of each. Empty: its own."""
     never: tuple[str, ...]
     """English nouns with which it would mean something else."""
 
     def goes_with(self, noun: Noun) -> bool:
-        """Whether such a thing is called so."""
+        """Whether the adjective can describe this noun."""
         return noun.kind in self.kinds and noun.en not in self.never
 
     def repeats(self, other: Adjective) -> bool:
@@ -67,27 +67,27 @@ class Verb:
     en_one: str
     """As in "he sees"."""
     forms: tuple[str, ...]
-    """Of he and they; then of I and we, where the language says so without a pronoun."""
+    """Forms for he and they; then for I and we, where the language drops the pronoun."""
     objects: Kinds
-    """To what; nothing where it is done to nothing."""
+    """Kinds of its objects; empty for a verb without one."""
     subjects: Kinds
     takes_a: bool
-    """Whether its object may be any one, as in "sees a cat"; liking is of what one knows."""
+    """Whether its object may be indefinite, as in "sees a cat"; that of "likes" may not."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """The words of English and another language, with what the other one's words look at."""
+    """The words of English and another language, with what its forms depend on."""
 
     nouns: tuple[Noun, ...]
     adjectives: tuple[Adjective, ...]
     verbs: tuple[Verb, ...]
     sounds: dict[str, re.Pattern[str]]
-    """What a word may begin with that the word before it looks at."""
+    """Beginnings of a word on which the form of the word before it depends."""
     forms: dict[tuple[str, str], tuple[str, ...]]
     """By an English word and the sound of what follows: masculine and feminine, then both in the plural."""
     contractions: dict[str, str]
-    """What the word for "of" and a determiner behind it become together."""
+    """The word for "of" contracted with a determiner, by that determiner."""
     patterns: dict[str, str]
     """The kinds of sentences that the other language has, each with what to look for in the attention."""
     probes: tuple[str, ...]
@@ -149,7 +149,7 @@ def _verb(en: str, en_one: str, forms: str, objects: str, subjects: str, which: 
 
 
 def _four(forms: list[str]) -> tuple[str, ...]:
-    """One form for all, or two for both numbers, as four; a dash is a word that is not said."""
+    """One form, or a masculine and a feminine one, repeated to four; a dash stands for no word."""
     return tuple((["" if form == "-" else form for form in forms] * 4)[:4])
 
 
@@ -167,7 +167,7 @@ class Counted(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def counts(determiner: str, plural: bool | None) -> tuple[bool, ...]:
-    """The numbers, False for singular, of a noun after a determiner; its place may ask for one too."""
+    """The numbers that a noun may have after a determiner, False for singular; `plural` may restrict them."""
     numbers = (False,) if determiner in SINGULAR else (True,) if determiner in PLURAL else (False, True)
     return tuple(number for number in numbers if plural in (None, number))
 
@@ -176,7 +176,7 @@ def counts(determiner: str, plural: bool | None) -> tuple[bool, ...]:
 def nouns_for(
     lexicon: Lexicon, kinds: Kinds, determiner: str, plural: bool | None, adjectives: tuple[Adjective, ...]
 ) -> tuple[Counted, ...]:
-    """What can be said after a determiner and adjectives. "My woman" would mean another thing: no person."""
+    """Nouns that fit a determiner and adjectives. No persons after a possessive: "my woman" is the wife."""
     return tuple(
         Counted(noun, number)
         for noun in lexicon.nouns
@@ -190,7 +190,7 @@ def nouns_for(
 def adjectives_for(
     lexicon: Lexicon, kinds: Kinds, determiner: str, said: tuple[Adjective, ...], before: bool
 ) -> tuple[Adjective, ...]:
-    """What can be said after a determiner and other adjectives, with enough nouns to follow."""
+    """Adjectives that fit a determiner and other adjectives, and leave enough nouns to follow."""
     return tuple(
         adjective
         for adjective in lexicon.adjectives
@@ -202,7 +202,7 @@ def adjectives_for(
 
 @lru_cache(maxsize=4096)
 def predicates_for(lexicon: Lexicon, noun: Noun, said: tuple[Adjective, ...]) -> tuple[Adjective, ...]:
-    """What a thing that is called so already can be said to be."""
+    """Adjectives that can be the predicate of a noun that other adjectives describe already."""
     return tuple(
         adjective
         for adjective in lexicon.adjectives
@@ -212,7 +212,7 @@ def predicates_for(lexicon: Lexicon, noun: Noun, said: tuple[Adjective, ...]) ->
 
 @lru_cache(maxsize=4096)
 def verbs_for(lexicon: Lexicon, subject: str, objects: Sequence[str] | None) -> tuple[Verb, ...]:
-    """What such a subject does to objects of these kinds; None: to any, or to nothing."""
+    """Verbs for such a subject with objects of these kinds; None: all, also those without an object."""
     return tuple(
         verb
         for verb in lexicon.verbs

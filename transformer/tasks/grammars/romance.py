@@ -1,19 +1,19 @@
-"""English to French and Italian: how what an English sentence says is written; what differs are the words.
+"""English to French and Italian: the translation of a sentence. The two languages differ only in words.
 
 Conventions of the links:
 
 - A word comes from the word that it translates: "chat" from "cat", "est" from "is", "et" from "and", "?" from
   "?"; "ne" and "pas", or "non", from "not".
 - A determiner comes from the English determiner, with all its words: "il mio" from "my", the "de" of
-  "pas de" from "a". In "the boy's house" it is 's that makes the house a certain one: the article comes from
+  "pas de" from "a". In "the boy's house" the house is definite because of 's: its article comes from
   's, and so does the word for "of".
-- What is one word here and was two there comes from both: "du" from 's and "the", "vedono" from "they" and
+- One word that translates two comes from both: "du" from 's and "the", "vedono" from "they" and
   "see".
 - A pronoun comes from "it" or "them" alone. Its gender comes from the noun, as that of articles and
-  adjectives does, and elided forms from the next word: that is agreement and no translation. So it is no
-  link, and a map that shows attention there shows something that was not put in.
-- "Does" and "do" say nothing beside "not". In a question "est-ce que" comes from them; Italian asks with its
-  voice, and no word comes from them.
+  adjectives does, and elided forms from the next word: that is agreement, not translation. So it is no
+  link, and attention there is not in the gold alignment.
+- "Does" and "do" have no translation beside "not". In a question "est-ce que" comes from them; Italian asks
+  by intonation alone, and no word comes from them.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ Words = list[tuple[str, Places]]
 
 @dataclass(frozen=True, eq=False)
 class Romance:
-    """One of the two languages. Its words look at the next word: phrases grow from their end."""
+    """French or Italian. A word's form depends on the next word, so phrases are built from their end."""
 
     name: str
-    """Of the task."""
+    """Name of the task."""
     lexicon: Lexicon
     writing: Writing
 
@@ -106,7 +106,7 @@ class Romance:
         return words
 
     def _done(self, verb: str, at: Places, not_at: Places) -> Words:
-        """What is done, or not done: n'aime pas, non vede."""
+        """The verb, negated if `not_at` is set: n'aime pas, non vede."""
         if not not_at:
             return [(verb, at)]
         return [*self._said("not", not_at, verb), (verb, at), *self._said("not behind", not_at)]
@@ -129,14 +129,14 @@ class Romance:
         return words
 
     def _of(self, owner: Words, of_at: Places) -> Words:
-        """The owner, made one with the word for "of" where that is how it is said: du garçon, d'un chat."""
+        """The owner after the word for "of", contracted where possible: du garçon, d'un chat."""
         (first, first_at), *rest = owner
         if first in self.lexicon.contractions:
             return [(self.lexicon.contractions[first], of_at + first_at), *rest]
         return [*self._said("of", of_at, first), *owner]
 
     def _said(self, english: str, at: Places, following: str = "", agrees: Phrase | None = None) -> Words:
-        """The words for an English one before the following word; none where it is not said."""
+        """The translation of an English word before the following word; empty where it has none."""
         forms = self.lexicon.forms_before(english, following)
         form = forms[agrees.agreement if agrees else 0]
         return [(word, at) for word in form.split()]

@@ -15,7 +15,7 @@ T = TypeVar("T")
 Places = tuple[int, ...]
 """Units of the source, counted from 0."""
 N_HEARD = 500
-"""Sentences after which every word of a grammar has been an option: rare words are options as often."""
+"""Sentences to draw until every word has been an option; rare words are options as often as others."""
 
 
 class DeadEnd(Exception):
@@ -23,7 +23,7 @@ class DeadEnd(Exception):
 
 
 class Units(dict[str, tuple[str, ...]]):
-    """The units of what was said before: a grammar says the same few words over and over."""
+    """A cache of texts cut into units: a grammar uses the same few words over and over."""
 
     def __init__(self, src: Writing) -> None:
         super().__init__()
@@ -35,14 +35,14 @@ class Units(dict[str, tuple[str, ...]]):
 
 
 units_of = lru_cache(Units)
-"""For each way of writing."""
+"""One cache for each `Writing`."""
 
 
 class Telling:
     """A sentence that grows, choice by choice, in the order of its source.
 
-    Rules pick what is said in the source and, knowing it all, write the target. They use nothing but `pick`
-    to decide, so that what draws sentences can recognise them.
+    Rules pick the words of the whole source, then write the target. They decide by `pick` alone, so that the
+    rules that draw sentences can recognise them.
     """
 
     def __init__(self, src: Writing) -> None:
@@ -55,11 +55,11 @@ class Telling:
         self.held_out = False
 
     def pick(self, options: Sequence[T], says: Callable[[T], str] = lambda _: "") -> tuple[T, Places]:
-        """Choose, and say in the source what the choice says.
+        """Choose an option, and add its words to the source.
 
         Args:
-            options: what there is to choose from; one that stands there twice is drawn twice as often.
-            says: the words of a choice; nothing for a choice that is not heard.
+            options: what there is to choose from; one that is listed twice is drawn twice as often.
+            says: returns the words of an option; empty for one without words.
 
         Returns:
             The choice, and the places of the units that it has said.
@@ -118,13 +118,13 @@ class Hearing(Drawing):
 
 
 class Following(Telling):
-    """Chooses what was said, and keeps in mind where it could have chosen otherwise."""
+    """Chooses what matches a given source, and notes the other choices that match too."""
 
     def __init__(self, src: Writing, units: Sequence[str], path: Sequence[int]) -> None:
         super().__init__(src)
         self._units, self._path = tuple(units), path
         self.turns: list[tuple[int, ...]] = []
-        """Other ways, each the choices up to there."""
+        """Other paths to try, each as its choices from the start."""
         self._way: tuple[int, ...] = ()
 
     def _choose(self, options: Sequence[T], says: Callable[[T], str]) -> T:
@@ -137,7 +137,7 @@ class Following(Telling):
         return options[turn]
 
     def _fitting(self, options: Sequence[T], says: Callable[[T], str]) -> list[int]:
-        """The different options that say what was said."""
+        """Indices of the different options whose words come next in the source."""
         at = len(self.source)
         fitting: dict[int, T] = {}
         for i, option in enumerate(options):
@@ -161,7 +161,7 @@ def drawn(rules: Rules, src: Writing, tgt: Writing, chance: random.Random) -> Pa
 
 
 def heard(rules: Rules, src: Writing) -> set[str]:
-    """Every unit that a source may have, as far as many sentences with all their options tell."""
+    """Every unit that a source may have: those of all options met while drawing many sentences."""
     chance = random.Random(0)
     words: set[str] = set()
     for _ in range(N_HEARD):

@@ -21,9 +21,9 @@ SHUFFLE_SEED = 20_171_206
 LENGTHS = ((8, 12), (16, 24), (None, None))
 """Longest source and target that are suggested: short sentences first, which are learned in minutes."""
 FREQUENCIES = (5, 3, 2, 1)
-"""Rare words cannot be learned, so the more often each occurs, the better."""
+"""Least frequencies to try, the highest first: rare words cannot be learned."""
 ENOUGH, LEAST_SHARE = 2_000, 0.4
-"""Pairs that should remain, or of a small file this share."""
+"""Number of pairs that should remain; for a small file, the share of its pairs."""
 MOST_PAIRS = 5_000
 COUNT = Whole(1, 1_000_000)
 LETTERS_OF_A_WORD = 5
@@ -45,7 +45,7 @@ class Caps(Settings):
     most_pairs: Annotated[int | None, COUNT] = None
     """Most pairs."""
     lower: bool = True
-    """Whether capitals are of no account."""
+    """Whether capitals are ignored."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +72,15 @@ class _Spelled:
 def capped(reading: Reading, caps: Caps) -> Capped:
     """Spell the pairs, and keep those that the caps allow.
 
-    The order of the caps is: length; frequency; number, from a shuffled list, since files are sorted by
-    length. Words are rarer in fewer pairs, so with a frequency the number is chosen among pairs of more
-    frequent words. All caps hold together for what is kept.
+    The caps apply in this order: length, frequency, number. The number is taken from a shuffled list, since
+    files are sorted by length. Words are rarer in fewer pairs, so with a least frequency the number is chosen
+    from pairs of more frequent words. The result satisfies all caps.
     """
     return _kept(_spelled(reading, swap=caps.swap, lower=caps.lower), caps)
 
 
 def suggested(reading: Reading) -> Caps:
-    """The strictest caps that leave enough to learn from; of a small file they leave most of it."""
+    """The strictest caps that leave enough pairs, judged by a sample if the file is large."""
     some = reading.pairs[:: -(-reading.read // LOOKED_AT)]
     spelled = _spelled(replace(reading, pairs=some), swap=False, lower=True)
     enough = min(ENOUGH, LEAST_SHARE * len(some))
@@ -96,7 +96,7 @@ def suggested(reading: Reading) -> Caps:
 
 
 def _units(writing: Writing, words: int | None) -> int | None:
-    """How many units of a writing are about as long as so many words."""
+    """The number of units of a writing that is about as long as a number of words."""
     return words and words * LETTERS_OF_A_WORD if writing.unit == CHARACTERS else words
 
 

@@ -1,4 +1,4 @@
-"""Sentences of words that all occur often: a small vocabulary, of which each word can be learned."""
+"""Selection of sentences whose words all occur often, so that every word can be learned."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Candidate(NamedTuple):
     n_source: int
     n_target: int
     words: tuple[int, ...]
-    """The units of both sides as numbers, which differ between the sides."""
+    """The units of both sides as numbers; the two sides share no number."""
 
 
 def frequent(candidates: Sequence[Candidate], least: int) -> list[Candidate]:
-    """The most pairs of which every word occurs at least so often, in these pairs themselves.
+    """The largest set of pairs in which every word occurs at least `least` times.
 
-    One that goes makes its words rarer, which may take more pairs along. Each goes once and looks at its own
-    words only, so that the time is linear however long such a chain is.
+    Removing a pair makes its words rarer, which may remove further pairs. Each pair is removed at most once
+    and updates the counts of its own words only, so the time is linear however long such a chain is.
     """
     sentences = [candidate.words for candidate in candidates]
     count = Counter(chain.from_iterable(sentences))
@@ -49,18 +49,18 @@ def frequent(candidates: Sequence[Candidate], least: int) -> list[Candidate]:
 
 
 def frequent_few(candidates: Sequence[Candidate], least: int, most: int) -> list[Candidate]:
-    """`most` pairs of frequent words, or not many fewer, of which every word still is frequent.
+    """About `most` pairs in which every word still occurs at least `least` times.
 
-    A word that occurs 5 times in 10,000 sentences occurs once in 2,000 of them, and hardly one would be left.
-    So these are the first of the sentences whose words occur more often, such as 25 times in the 10,000: as
-    often as leaves enough to choose from. Or they are those that the next number leaves, if these are more.
+    A word that occurs 5 times in 10,000 sentences occurs once in 2,000 of them: hardly any would be left.
+    So a higher minimum, such as 25, is sought: the highest that leaves at least `most` pairs. The first
+    `most` of these are filtered by `least`; if the next higher minimum leaves more pairs, those are returned.
     """
     enough = candidates
     few: list[Candidate] = []
     low, high = least, -(-least * len(candidates) // most)
     while low < high:
         middle = (low + high + 1) // 2
-        left = frequent(enough, middle)  # those of more frequent words are among those of less
+        left = frequent(enough, middle)  # a subset of what any lower minimum leaves
         if len(left) >= most:
             low, enough = middle, left
         else:

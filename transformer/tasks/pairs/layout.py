@@ -13,7 +13,7 @@ from transformer.tasks.pairs.text import EXPECTED, named, refused, shortened
 Sides = tuple[str, str]
 
 MAX_LINE = 20_000
-"""Characters of a line; a longer one is not looked into."""
+"""Most characters of a line in the sample; longer lines are left out."""
 SAMPLE = 1_000
 """Lines from which the layout is inferred."""
 READABLE = 0.75
@@ -35,7 +35,7 @@ def layout_of(name: str, lines: Sequence[str]) -> Layout:
     """The layout of a file that holds both sides. A line of headings is a pair like any other.
 
     Raises:
-        InputError: most lines have one column, or it is not known which two of theirs are the sides.
+        InputError: most lines have one column, or it is unclear which two columns are the sides.
     """
     sample = _sample(lines)
     separator, width, count = _table(sample)

@@ -17,13 +17,13 @@ EXPECTED = (
 )
 _MARKUP = re.compile(r'\s*(<([!?]|(html|head|body|table|div|tmx)\b)|(\[\s*)?\{\s*")', re.IGNORECASE)
 _NO_SIGNS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\ud800-\udfff\ufeff\ufffe\uffff]+")
-"""Invisible characters: controls that are no spaces, halves of characters, and what has no width."""
+"""Invisible characters: controls other than whitespace, surrogates, zero-width and noncharacters."""
 
 
 def lines_of(name: str, data: bytes) -> list[str]:
     """The lines of a text file, without their ends.
 
-    Lines end at CR LF, LF or, where there is no LF, at CR; U+0085 and U+2028 end none.
+    Lines end at CR LF, LF or, where there is no LF, at CR; U+0085 and U+2028 do not end a line.
 
     Raises:
         InputError: it is no text, is a web page or JSON, is empty, or has too many lines.
@@ -33,7 +33,7 @@ def lines_of(name: str, data: bytes) -> list[str]:
         text = data.decode("utf-16" if utf16 else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise _no_text(name, data.count(b"\n", 0, error.start)) from error
-    if "\0" in text:  # valid UTF-8, and in no text
+    if "\0" in text:  # valid UTF-8, but not part of any text
         raise _no_text(name, text.count("\n", 0, text.index("\0")))
     if not text.strip():
         raise refused(f"{named(name)} is empty. {EXPECTED}.")
@@ -41,7 +41,7 @@ def lines_of(name: str, data: bytes) -> list[str]:
         raise refused(
             f"{named(name)} is a saved web page (HTML), XML or JSON; save its table as text. {EXPECTED}."
         )
-    # Before a line feed CR is a space at the end of a line, of no account.
+    # A CR before LF becomes a space at the end of the line, which does not matter.
     text = text.replace("\r", " " if "\n" in text else "\n").removesuffix("\n")
     n_lines = text.count("\n") + 1
     if n_lines > MAX_LINES:
