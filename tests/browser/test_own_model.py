@@ -88,6 +88,7 @@ def test_a_training_of_ones_own_is_followed_live_reviewed_exported_and_stays_whe
     watch.stands()
     page.locator(".st-key-run_remote button").click()
     watch.until(lambda: watch.state == "training", what="the training again")
+    expect(page.locator(".time-slider input")).to_have_count(1)  # the player of the run before has gone
     page.locator(".time-slider input").focus()
     page.keyboard.press("Home")
     loop.kill()
