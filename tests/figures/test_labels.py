@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
+from transformer.axes import Axes
 from transformer.figures.labels import map_axes, wrong_predictions
 
 
-@dataclass(frozen=True)
-class Sides:
-    query: str
-    key: str
-    writes: bool
-    causal: bool = False
+def of(query, key, *, writes, causal=False):
+    return Axes(query=query, key=key, writes=writes, causal=causal, padding=True)
 
 
 SRC, TGT = ("[SOS]", "c", "a", "t", "[EOS]"), ("[SOS]", "t", "a", "c")
@@ -24,8 +19,8 @@ BECOMES = ("[SOS]", "c → t", "a → a", "t → c", "[EOS] → [EOS]")
 LINE = ("[SOS]", "c", "a", "[SEP]", "a", "c")
 FROM_SEP = ("[SOS]", "c", "a", "[SEP] → a", "a → c", "c → [EOS]")
 ASKED = ("[SOS]", "le", "[EOS]")
-READER, CROSS = Sides("src", "src", writes=False), Sides("tgt", "src", writes=True)
-SEQUENCE = Sides("seq", "seq", writes=True, causal=True)
+READER, CROSS = of("src", "src", writes=False), of("tgt", "src", writes=True)
+SEQUENCE = of("seq", "seq", writes=True, causal=True)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +28,7 @@ SEQUENCE = Sides("seq", "seq", writes=True, causal=True)
     [
         (READER, SRC, TGT, EXPECTED, SRC, SRC, "letter at work", "letters of the word"),
         (
-            Sides("tgt", "tgt", writes=True, causal=True),
+            of("tgt", "tgt", writes=True, causal=True),
             SRC,
             TGT,
             EXPECTED,
@@ -44,7 +39,7 @@ SEQUENCE = Sides("seq", "seq", writes=True, causal=True)
         ),
         (CROSS, SRC, TGT, EXPECTED, WRITTEN, SRC, "reads → should write", "letters of the word"),
         (
-            Sides("src", "src", writes=True),
+            of("src", "src", writes=True),
             SRC,
             SRC,
             ("", "t", "a", "c", "[EOS]"),

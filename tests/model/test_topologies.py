@@ -144,10 +144,11 @@ def test_training_s_fused_path_and_the_recorded_one_give_the_same_numbers(
 
 
 AXES = {
-    "encoder-only": {"encoder.0": ("src", "src", True, False, True)},
+    "encoder-only": {f"encoder.{i}": ("src", "src", True, False, True) for i in range(2)},
     "decoder-only": {f"decoder.{i}.self": ("seq", "seq", True, True, True) for i in range(2)},
     "encoder-decoder": {
         "encoder.0": ("src", "src", False, False, True),
+        "encoder.1": ("src", "src", False, False, True),
         "decoder.0.self": ("tgt", "tgt", True, True, True),
         "decoder.0.cross": ("tgt", "src", True, False, True),
         "decoder.1.self": ("tgt", "tgt", True, True, True),
@@ -158,7 +159,7 @@ AXES = {
 
 @pytest.mark.parametrize("topology", AXES)
 def test_every_attention_has_a_name_and_says_what_its_axes_are(build, topology):
-    model = build(topology)
+    model = build(topology, n_encoder_layers=2)
     axes = {site: tuple(asdict(one).values())[:-1] for site, one in model.axes().items()}
     assert axes == AXES[topology]
     modules = [module for module in model.modules() if isinstance(module, MultiHeadAttention)]

@@ -15,15 +15,13 @@ import numpy as np
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Interventions
 from transformer.recording.frame import Array
-from transformer.recording.frames import FILLED, staying_steps
+from transformer.recording.frames import FILLED, nearest_step, staying_steps
 from transformer.recording.records import Entry, Record, append, body_of, compact, scan, stands
 
 DISK_LIMIT = 128 * 2**20
 """Bytes that the weights of one run take in its file: those of a default run fit in whole."""
 IN_MEMORY = 32 * 2**20
 """Most bytes of weights that are not in a file."""
-FEW = 8
-"""Steps that stay, beside the first, the last and those of moments, where the server's disk is full."""
 
 Tensors = tuple[tuple[str, tuple[int, ...]], ...]
 """Name and shape of each parameter, in the order of the numbers."""
@@ -162,7 +160,7 @@ class Weights:
         return staying_steps(steps, room, protected)
 
     def keep_few(self, few: int, protected: Collection[int]) -> bool:
-        """Keep only `few` steps, beside the first, the last and the protected ones.
+        """Keep only `few` evenly chosen steps, beside the first, the last and the protected ones.
 
         Returns:
             Whether there were more.
@@ -172,10 +170,11 @@ class Weights:
         """
         with self._lock:
             steps = [one.step for one in self.snapshots]
-            self.keep(staying_steps(steps, few + 2 + len(protected), protected))
+            even = {nearest_step(steps, steps[-1] * i // few) for i in range(few)} if steps else set()
+            self.keep({*even, *steps[:1], *steps[-1:], *protected})
             return len(self.snapshots) < len(steps)
 
-    def keep(self, stay: Set[int]) -> None:
+    def keep(self, stay: Set[int | None]) -> None:
         """Let go of all other steps. Raises OSError."""
         with self._lock:
             before = self._places

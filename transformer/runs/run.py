@@ -10,7 +10,7 @@ from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import Interventions
 from transformer.recording.view import ENDED, IDLE, PAUSED, QUEUED, Published, RunView, untrained
-from transformer.recording.weights import FEW, Weights
+from transformer.recording.weights import Weights
 from transformer.runs import checks
 from transformer.runs.queue import Lease
 from transformer.runs.runner import Runner
@@ -273,7 +273,7 @@ class Run:
         """Say why the run cannot be kept in a folder."""
         self._published.note(unsaved=why)
 
-    def thin_weights(self, few: int = FEW) -> bool:
+    def thin_weights(self, few: int) -> bool:
         """Keep the weights of so few steps, to make room on the disk.
 
         Returns whether there were more. Raises OSError where the file cannot be written.

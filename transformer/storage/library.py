@@ -17,7 +17,7 @@ from filelock import Timeout
 
 from transformer.errors import InputError
 from transformer.recording.view import ENDED, PAUSED, RunView
-from transformer.recording.weights import FEW, Weights
+from transformer.recording.weights import Weights
 from transformer.storage.arrays import write_whole
 from transformer.storage.bundle import FIELD, LARGER, pack, settle, unpack
 from transformer.storage.claim import Claim, is_held
@@ -36,6 +36,9 @@ ROOM = 200_000_000
 """Bytes of the disk that are left to the runs that train."""
 OPENING, OPENING_SECONDS = ".opening-", 3600.0
 """Prefix of the folder in which a file is unpacked, and seconds after which unpacking has surely ended."""
+FEW = (16, 4, 0)
+"""To make room, a run keeps so many evenly chosen steps of its weights, beside the first, the last and those
+of moments; where that does not suffice, fewer."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,8 @@ class AtHand:
     """When it was last viewed, in seconds since 1970."""
     busy: bool
     """Whether it trains or is about to; such runs are thinned last."""
-    thin: Callable[[], bool]
-    """Keeps few steps of its weights; returns whether there were more."""
+    thin: Callable[[int], bool]
+    """Keeps so many steps of its weights; returns whether there were more."""
 
 
 class Library:
@@ -206,17 +209,18 @@ class Library:
                 return
             self._made_room_at = time.monotonic()
             sizes = {folder: _size(folder) for folder in self._folders()}
-            order = {}  # whether it trains, and when it was seen
+            turns = []  # (whether it trains, minus the steps that stay, when it was seen, folder)
             for folder in sizes:
                 if SHAPE.fullmatch(folder.name):  # a run with a name belongs to another program
                     here = at_hand.get(folder.name)
-                    order[folder] = (here.busy, here.seen_at) if here else (False, _written_at(folder))
-            for folder in sorted(order, key=lambda one: order[one]):
+                    busy, seen_at = (here.busy, here.seen_at) if here else (False, _written_at(folder))
+                    turns += [(busy, -few, seen_at, folder) for few in FEW]
+            for _, minus, _, folder in sorted(turns):
                 if sum(sizes.values()) <= most_bytes:
                     return
                 with suppress(OSError, InputError, Timeout):
                     here = at_hand.get(folder.name)
-                    if here.thin() if here is not None else _thin(folder):
+                    if here.thin(-minus) if here is not None else _thin(folder, -minus):
                         self.thinned.add(folder.name)
                         LOG.info("thin the weights of %s: the disk's limit is reached", folder.name[:6])
                     sizes[folder] = _size(folder)
@@ -229,8 +233,8 @@ class Library:
         return [path for path in self.folder.iterdir() if (path / RUN).exists()]
 
 
-def _thin(folder: Path) -> bool:
-    """Keep few steps of a run's weights, beside the first, the last and those of moments.
+def _thin(folder: Path, few: int) -> bool:
+    """Keep so many steps of a run's weights, beside the first, the last and those of moments.
 
     Returns:
         Whether there were more.
@@ -243,7 +247,7 @@ def _thin(folder: Path) -> bool:
     try:
         weights = Weights(folder / WEIGHTS)
         weights.follow(run.step)
-        return weights.keep_few(FEW, {moment.step for moment in run.moments})
+        return weights.keep_few(few, {moment.step for moment in run.moments})
     finally:
         claim.release()
 
