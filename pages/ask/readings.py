@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transformer.figures.labels import map_axes, wrong_predictions
+from transformer.figures.labels import MapAxes, map_axes, wrong_predictions
 from transformer.figures.lines import line_view
-from transformer.figures.maps import MapAxes, large_map, map_strip
+from transformer.figures.maps import large_map, map_strip
 from transformer.figures.picture import Array, Picture, escaped
 from transformer.insight.names import short_head_name, shortened
 from transformer.insight.rollout import pooled, rollout

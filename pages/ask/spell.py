@@ -18,7 +18,8 @@ from pages.shared.plain import plain
 from pages.shared.session import session
 from transformer.axes import sites_of
 from transformer.figures.bars import next_token_bars
-from transformer.figures.maps import MapAxes, tile_at
+from transformer.figures.labels import MapAxes
+from transformer.figures.maps import tile_at
 from transformer.figures.picture import Array
 from transformer.insight.narrator import narrate
 from transformer.player.sentences import counts

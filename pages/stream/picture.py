@@ -12,7 +12,7 @@ from transformer.anatomy.change import step_change
 from transformer.anatomy.trace import trace
 from transformer.asking import QUESTIONS
 from transformer.errors import InputError
-from transformer.figures.cells import LOOK
+from transformer.figures.colors import LOOK
 from transformer.recording.view import RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched

@@ -9,8 +9,8 @@ import pytest
 
 from tests.figures.conftest import drawn
 from transformer.figures import colors
+from transformer.figures.labels import MapAxes
 from transformer.figures.lines import line_view
-from transformer.figures.maps import MapAxes
 
 AXES = MapAxes(
     rows=("[SOS] → a", "a → n", "n → a"),

@@ -12,8 +12,8 @@ from plotly.colors import sample_colorscale, unlabel_rgb
 
 from tests.figures.conftest import drawn, heatmaps, softmaxed
 from transformer.figures import colors
-from transformer.figures.maps import MapAxes, large_map, map_strip, player_spec, tile_at
-from transformer.insight.scores import mirrored_cells
+from transformer.figures.labels import MapAxes
+from transformer.figures.maps import large_map, map_strip, player_spec, tile_at
 
 WORD = "banana"
 READ = ("[SOS]", *WORD[::-1])
@@ -157,14 +157,6 @@ def test_all_labels_of_an_axis_stand_on_one_line_turned_where_they_are_crowded()
         assert (axis.tickangle == 0) == (columns == upright)
 
 
-def test_outlines_stand_on_exactly_the_letters_that_a_backwards_reader_reads():
-    shapes = drawn(large(softmaxed(*SHAPE), outlined=mirrored_cells("cross", len(WORD)))).layout.shapes
-    places = [(shape.y0 + 0.5, shape.y1 - 0.5, shape.x0 + 0.5, shape.x1 - 0.5) for shape in shapes]
-    assert places == [(row, row, 6 - row, 6 - row) for row in range(6)]
-    assert {shape.line.color for shape in shapes} == {colors.MIRROR}
-    assert all(shape.line.width > 0 for shape in shapes)
-
-
 def test_the_row_that_matters_now_has_a_frame():
     (shape,) = drawn(large(softmaxed(*SHAPE), lit_row=2)).layout.shapes
     assert (shape.y0, shape.y1, shape.x0, shape.x1) == (1.5, 2.5, -0.5, 7.5)
@@ -180,11 +172,11 @@ def test_weights_that_do_not_fit_the_tokens_are_refused(shape):
 
 
 def test_what_stays_is_the_same_text_while_training_moves_the_rest():
-    first = large(softmaxed(*SHAPE), wrong={1: "x"}, outlined=[(0, 6)])
-    later = large(softmaxed(*SHAPE, seed=1), title="another head", step=9, outlined=[(0, 6)])
+    first = large(softmaxed(*SHAPE), wrong={1: "x"}, lit_row=0)
+    later = large(softmaxed(*SHAPE, seed=1), title="another head", step=9, lit_row=0)
     assert later.spec == first.spec
     assert later.step == 9
-    assert large(softmaxed(*SHAPE)).spec != first.spec  # other outlines
+    assert large(softmaxed(*SHAPE)).spec != first.spec  # no row is lit
     dark = strip(2, 3)
     bright = strip(2, 3, lit=[[True] * 3] * 2, chosen=(1, 2), weights=[softmaxed(3, *SHAPE, seed=7)] * 2)
     assert bright.spec == dark.spec
@@ -196,7 +188,7 @@ def test_a_zoom_is_kept_for_as_long_as_the_tokens_stay():
     def key(picture):
         return json.loads(picture.spec)["layout"]["uirevision"]
 
-    assert key(large(softmaxed(*SHAPE), outlined=[(0, 6)])) == key(large(softmaxed(*SHAPE, seed=1)))
+    assert key(large(softmaxed(*SHAPE), lit_row=0)) == key(large(softmaxed(*SHAPE, seed=1)))
     assert key(large(softmaxed(*SHAPE))) != key(large(causal_weights(7, 7), CAUSAL))
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.figures.labels import wrong_predictions
-from transformer.figures.maps import MapAxes
+from transformer.figures.labels import MapAxes, wrong_predictions
 from transformer.insight.blocking import BY_HAND, FUTURE, OPEN, PADDING
 from transformer.insight.names import short_head_name
 from transformer.player.chunks import axes_of

@@ -15,7 +15,7 @@ from typing import Any
 
 from transformer.errors import InputError
 from transformer.exports.frames import head_title, share_of
-from transformer.figures.cells import LOOK
+from transformer.figures.colors import LOOK
 from transformer.insight.aims import AIMS
 from transformer.insight.names import examples_of
 from transformer.player.chunks import encoded, name_of

@@ -1,8 +1,10 @@
-"""Every colour of every picture, named once."""
+"""Every colour of every picture, named once; the scales of tables and the look of blocked cells."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from transformer.insight import blocking
 
 VIRIDIS = (
     *("#440154", "#482878", "#3e4989", "#31688e", "#26828e"),
@@ -18,17 +20,21 @@ def mixed(low: str, high: str, share: float) -> str:
     return "rgb({},{},{})".format(*(round(a + share * (b - a)) for a, b in zip(*ends, strict=True)))
 
 
-def _by_root(scale: Sequence[str], parts: int = 18) -> list[list[float | str]]:
+Stops = list[tuple[float, str]]
+"""A colour scale: places from 0 to 1, each with its colour."""
+
+
+def by_root(scale: Sequence[str], parts: int) -> Stops:
     """The stops of a colour scale over 0 to 1 whose colour at w is that of the given scale at √w."""
-    stops: list[list[float | str]] = []
+    stops: Stops = []
     for i in range(parts + 1):
         place, share = divmod(i / parts * (len(scale) - 1), 1)
         pair = (scale[int(place)], scale[min(int(place) + 1, len(scale) - 1)])
-        stops.append([(i / parts) ** 2, mixed(*pair, share)])
+        stops.append(((i / parts) ** 2, mixed(*pair, share)))
     return stops
 
 
-WEIGHTS = _by_root(VIRIDIS)
+WEIGHTS = by_root(VIRIDIS, 18)
 """The scale of attention weights from 0 to 1, by their square root: on a linear scale, the 8% that each of 12
 letters gets in an untrained model would look almost black."""
 WEIGHT_TICKS = {0.0: "0", 0.01: "1", 0.05: "5", 0.25: "25", 0.5: "50", 1.0: "100%"}
@@ -81,3 +87,36 @@ NEUTRAL = "#f4f4f2"
 """Zero, in the middle of every scale that has two sides."""
 BELOW_ZERO, ABOVE_ZERO = "#8c510a", "#01665e"
 """Scores and all other numbers that may be negative; ends of a scale that is safe for the colour-blind."""
+
+
+def two_sided(below: str, above: str) -> Stops:
+    """A scale with zero in its middle."""
+    return [(0, below), (0.5, NEUTRAL), (1, above)]
+
+
+def flat(color: str) -> Stops:
+    """A scale of one colour."""
+    return [(0, color), (1, color)]
+
+
+BLOCKED = {
+    blocking.FUTURE: (CAUSAL, "╱", blocking.REASONS[blocking.FUTURE]),
+    blocking.PADDING: (PADDING, "•", blocking.REASONS[blocking.PADDING]),
+    blocking.BOTH: (PADDING, "╱•", blocking.REASONS[blocking.BOTH]),
+    blocking.BY_HAND: (TAKEN, "✕", blocking.REASONS[blocking.BY_HAND]),
+}
+"""Code of a blocked cell to its colour, its mark and its name."""
+SCALES = {
+    "weights": WEIGHTS,
+    "probabilities": WEIGHTS,
+    "query": two_sided(NEGATIVE, QUERY),
+    "key": two_sided(NEGATIVE, KEY),
+    "value": two_sided(NEGATIVE, VALUE),
+    "scores": two_sided(BELOW_ZERO, ABOVE_ZERO),
+    "plain": two_sided(BELOW_ZERO, ABOVE_ZERO),
+    "mask": flat(ALLOWED),
+    "ids": flat(ALLOWED),
+}
+"""Role of a table to its colours."""
+LOOK = {"scales": SCALES, "blocked": BLOCKED}
+"""How the picture of the model draws its tables."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from transformer.axes import Axes
-from transformer.figures.maps import MapAxes
+from transformer.figures.picture import Array
 
 COLUMN_TITLES = {
     "letter": {
@@ -20,6 +21,30 @@ COLUMN_TITLES = {
         "seq": "question, then answer so far",
     },
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapAxes:
+    """The labels of the two axes of a map; hashable, so that a layout is made once per word."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    row_title: str
+    column_title: str
+    causal: bool = False
+    """Whether the upper triangle is blocked."""
+    marked: bool = False
+    """Whether its rows write, so that some may be wrong."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.rows), len(self.columns)
+
+    def check(self, weights: Array) -> None:
+        """Raises ValueError where weights are not of these tokens."""
+        if weights.shape != self.shape:
+            raise ValueError(f"weights has shape {weights.shape}, but the tokens need {self.shape}.")
 
 
 @lru_cache(maxsize=256)

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.maps import MapAxes
+from transformer.figures.labels import MapAxes
 from transformer.figures.parts import Part, line, note, texts, titled
 from transformer.figures.picture import Array, Picture, escaped
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import and_
 
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.cells import BLOCKED, blocked_cells
+from transformer.figures.labels import MapAxes
 from transformer.figures.parts import BARE, ZERO_TO_ONE, Part, axis_title, frame, note, titled, weight_bar
 from transformer.figures.picture import Array, Picture, escaped
 from transformer.insight.blocking import BY_HAND, FUTURE
@@ -47,30 +46,6 @@ LOOKS_AT = "%{y} · looks at %{x}<br><b>%{z:.1%}</b><extra></extra>"
 """What the pointer shows of a weight."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MapAxes:
-    """The labels of the two axes of a map; hashable, so that a layout is made once per word."""
-
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    row_title: str
-    column_title: str
-    causal: bool = False
-    """Whether the upper triangle is blocked."""
-    marked: bool = False
-    """Whether its rows write, so that some may be wrong."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return len(self.rows), len(self.columns)
-
-    def check(self, weights: Array) -> None:
-        """Raises ValueError where weights are not of these tokens."""
-        if weights.shape != self.shape:
-            raise ValueError(f"weights has shape {weights.shape}, but the tokens need {self.shape}.")
-
-
 def large_map(
     weights: Array,
     axes: MapAxes,
@@ -78,7 +53,6 @@ def large_map(
     title: str,
     step: int,
     wrong: Mapping[int, str] | None = None,
-    outlined: Sequence[tuple[int, int]] = (),
     lit_row: int | None = None,
     off: bool = False,
 ) -> Picture:
@@ -87,7 +61,6 @@ def large_map(
     Args:
         weights: (rows, columns) in [0, 1]; NaN where the mask blocks.
         wrong: maps each row that would write a wrong token at this step to that token.
-        outlined: cells (row, column) to mark.
         lit_row: the row that matters now, in a frame.
         off: whether the head is switched off.
     """
@@ -96,7 +69,7 @@ def large_map(
     for row, token in (wrong or {}).items():
         marks[row] = f"<b>✗</b> {escaped(shortened(token, MARKED))}"
     return Picture(
-        spec=_large_spec(axes, tuple(outlined), lit_row, _taken(weights, axes)),
+        spec=_large_spec(axes, lit_row, _taken(weights, axes)),
         arrays={"0.z": weights},
         layout={"title.text": title, "yaxis2.ticktext": marks},
         step=step,
@@ -114,19 +87,14 @@ def player_spec(axes: MapAxes, taken: bool) -> str:
     Args:
         taken: whether there are cells blocked by hand.
     """
-    figure = json.loads(_large_spec(axes, (), None, ((0, 0),) if taken else ()))
+    figure = json.loads(_large_spec(axes, None, ((0, 0),) if taken else ()))
     if taken:
         figure["data"][-2] |= {"z": None, "text": None, "texttemplate": "✕"}
     return json.dumps(figure)
 
 
 @lru_cache(maxsize=64)
-def _large_spec(
-    axes: MapAxes,
-    outlined: tuple[tuple[int, int], ...],
-    lit_row: int | None,
-    taken: tuple[tuple[int, int], ...],
-) -> str:
+def _large_spec(axes: MapAxes, lit_row: int | None, taken: tuple[tuple[int, int], ...]) -> str:
     n_rows, n_columns = axes.shape
     size = 15 if max(axes.shape) <= 14 else 11
     weights = {"type": "heatmap", **ZERO_TO_ONE, "xgap": 1, "ygap": 1, "hoverongaps": False}
@@ -138,9 +106,7 @@ def _large_spec(
         by_hand[tuple(np.array(taken).T)] = True
         data.append(_blocked(by_hand, BY_HAND))
     data.append(weight_bar(**ABOVE) | {"yaxis": "y2"})
-    shapes = [frame((row, row), (column, column), colors.MIRROR, 2) for row, column in outlined]
-    if lit_row is not None:
-        shapes.append(frame((lit_row, lit_row), (0, n_columns - 1), colors.LIT, 4))
+    lit = [] if lit_row is None else [frame((lit_row, lit_row), (0, n_columns - 1), colors.LIT, 4)]
     rows = _token_axis([escaped(label) for label in axes.rows], size)
     columns, under = _column_axis(axes.columns, size)
     counted = axis_title(f"rows: {axes.row_title}<br>columns: {axes.column_title}", standoff=4, size=12)
@@ -162,16 +128,28 @@ def _large_spec(
             "tickfont": {"size": min(size, 13), "color": colors.WRONG},
             "fixedrange": True,
         },
-        "shapes": shapes,
+        "shapes": lit,
         "uirevision": json.dumps([axes.rows, axes.columns]),
     }
     return json.dumps({"data": data, "layout": layout})
 
 
 def _blocked(cells: Array, code: int) -> Part:
-    """Cells that their rows may not look at, (rows, columns) bool."""
-    hover = f"%{{y}} may not look at %{{x}}<br>{BLOCKED[code][2]}<extra></extra>"
-    return blocked_cells(cells, code) | {"hovertemplate": hover}
+    """Cells, (rows, columns) bool, that are blocked for one reason: in its colour and with its mark."""
+    color, mark, reason = colors.BLOCKED[code]
+    return {
+        "type": "heatmap",
+        "z": [[1 if cell else None for cell in row] for row in cells.tolist()],
+        "colorscale": colors.flat(color),
+        "showscale": False,
+        "hoverongaps": False,
+        "xgap": 1,
+        "ygap": 1,
+        "text": [[mark if cell else "" for cell in row] for row in cells.tolist()],
+        "texttemplate": "%{text}",
+        "textfont": {"color": colors.MARK, "size": 11},
+        "hovertemplate": f"%{{y}} may not look at %{{x}}<br>{reason}<extra></extra>",
+    }
 
 
 def _taken(weights: Array, axes: MapAxes) -> tuple[tuple[int, int], ...]:

@@ -28,7 +28,6 @@ def race_look() -> dict[str, Part]:
     Colours go by the root of the difference, as those of the weights do: blue where the left run has more,
     orange where the right one has.
     """
-    even = [[0.0, colors.LEFT], [0.5, colors.NEUTRAL], [1.0, colors.RIGHT_RUN]]
     bar = (
         share_bar("")
         | ABOVE
@@ -55,18 +54,20 @@ def race_look() -> dict[str, Part]:
             "colorscale": _by_root(),
             "hovertemplate": "%{y} · looks at %{x}<br><b>%{z:+.1%}</b><extra></extra>",
         },
-        "bar": {"cmin": -1, "cmax": 1, "colorscale": even, "colorbar": bar},
+        "bar": {
+            "cmin": -1,
+            "cmax": 1,
+            "colorscale": colors.two_sided(colors.LEFT, colors.RIGHT_RUN),
+            "colorbar": bar,
+        },
     }
 
 
-@cache
-def _by_root() -> list[list[float | str]]:
-    stops: list[list[float | str]] = []
-    for i in range(-_ENDS, _ENDS + 1):
-        strength = abs(i) / _ENDS
-        end = colors.LEFT if i < 0 else colors.RIGHT_RUN
-        stops.append([(1 + math.copysign(strength**2, i)) / 2, colors.mixed(colors.NEUTRAL, end, strength)])
-    return stops
+def _by_root() -> colors.Stops:
+    left, right = (colors.by_root((colors.NEUTRAL, end), _ENDS) for end in (colors.LEFT, colors.RIGHT_RUN))
+    return [((1 - at) / 2, color) for at, color in left[:0:-1]] + [
+        ((1 + at) / 2, color) for at, color in right
+    ]
 
 
 @cache

@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 
 from transformer.axes import Axes, reading_sites, sites_of
-from transformer.figures.labels import map_axes, wrong_predictions
-from transformer.figures.maps import MapAxes, player_spec, strip_spec
+from transformer.figures.labels import MapAxes, map_axes, wrong_predictions
+from transformer.figures.maps import player_spec, strip_spec
 from transformer.figures.picture import escaped
 from transformer.insight.names import layer_number, shortened
 from transformer.insight.scores import gold_cells
