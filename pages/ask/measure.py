@@ -68,10 +68,10 @@ def measure_tab(run: Watched, word: str) -> Draw:
                 length_heatmap(
                     report.share,
                     np.array(report.asked),
+                    report.exact,
                     longest_trained=run.task.corpus.longest_question,
                     title=f"accuracy by position · step {snapshot.step:,} · seed {view.config.seed}",
                     step=snapshot.step,
-                    exact=report.exact,
                     shortest=report.lengths[0],
                 ),
                 key="length_report_figure",

@@ -15,15 +15,15 @@ EXACT = np.array([1.0, 0.5, 0.25, 0.0])
 """Words of three to six letters."""
 
 
-def lengths(share=SHARE, asked=ASKED, longest_trained=4, shortest=3, title="how long", step=7, **more):
+def lengths(share=SHARE, asked=ASKED, exact=EXACT, longest_trained=4, title="how long", step=7):
     return length_heatmap(
-        share, asked, longest_trained=longest_trained, shortest=shortest, title=title, step=step, **more
+        share, asked, exact, longest_trained=longest_trained, shortest=3, title=title, step=step
     )
 
 
 def test_each_share_stands_at_its_length_and_its_position_counted_from_one():
     figure = drawn(lengths())
-    (heat,) = figure.data
+    heat, _ = figure.data
     assert list(heat.x) == [1, 2, 3, 4, 5, 6]
     assert list(heat.y) == [3, 4, 5, 6]
     np.testing.assert_array_equal(np.array(heat.z, dtype=float), SHARE)
@@ -33,12 +33,12 @@ def test_each_share_stands_at_its_length_and_its_position_counted_from_one():
     assert list(y.tickvals) == [3, 4, 5, 6]
     assert list(y.ticktext) == ["3 (10)", "4 (20)", "5 (1,500)", "6 (40)"]  # and how many were asked
     assert tuple(y.range) == (6.5, 2.5)  # downwards
-    assert (tuple(x.range), tuple(x.domain)) == ((0.5, 6.5), (0, 1))
+    assert (tuple(x.range), tuple(x.domain)) == ((0.5, 6.5), (0, 0.82))
 
 
 @pytest.mark.parametrize("share", [SHARE, np.zeros((4, 6)), np.full((4, 6), 0.3)])
 def test_a_share_has_the_same_colour_always_and_not_that_of_a_weight(share):
-    heat, exact = drawn(lengths(share, exact=EXACT)).data
+    heat, exact = drawn(lengths(share)).data
     assert (heat.zmin, heat.zmax, exact.zmin, exact.zmax) == (0, 1, 0, 1)
     assert heat.colorscale == exact.colorscale
     assert heat.colorscale[0][1] == "#00224e"  # the first colour of Cividis
@@ -67,7 +67,7 @@ def test_where_all_or_none_of_the_lengths_were_trained_there_is_no_line(trained)
 
 
 def test_whole_words_have_a_column_of_their_own_with_the_number_in_it():
-    figure = drawn(lengths(exact=EXACT))
+    figure = drawn(lengths())
     heat, exact = figure.data
     assert list(heat.y) == list(exact.y)
     assert [cell for (cell,) in exact.z] == EXACT.tolist()

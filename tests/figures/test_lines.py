@@ -89,11 +89,6 @@ def test_long_labels_have_more_room_and_leave_some_to_the_lines_and_many_are_wri
         assert smaller.textfont.size < usual.textfont.size
 
 
-def test_a_title_of_two_lines_has_room_above_the_tokens():
-    one, two = (drawn(view(title=title)).layout.margin.t for title in ("a head", "a head<br>a word"))
-    assert two - one >= 16
-
-
 def test_what_stays_is_the_same_text_while_training_moves_the_lines():
     first, later = view(), view(WEIGHTS[::-1], title="later", step=9)
     assert later.spec == first.spec

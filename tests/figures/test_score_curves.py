@@ -18,14 +18,13 @@ SCORES = {name: np.array([0.05, end / 2, end]) for name, end in ENDS.items()}
 NAN = np.nan
 
 
-def picture(scores=SCORES, steps=STEPS, loss_steps=LOSS_STEPS, loss=LOSS, threshold=0.5, **more):
+def picture(scores=SCORES, steps=STEPS, loss_steps=LOSS_STEPS, loss=LOSS, **more):
     return score_curves(
         steps,
         scores,
         loss_steps,
         loss,
         score_name="mirror score",
-        threshold=threshold,
         planned=300,
         highest_loss=3.9,
         run_id="this run",
@@ -98,13 +97,12 @@ def test_the_loss_stands_below_on_the_same_steps_and_is_thinned_where_it_is_long
     assert (len(drawn(long).data[-1].x), long.step) == (500, 2000)
 
 
-@pytest.mark.parametrize("threshold", [0.5, 0.75])
-def test_the_threshold_is_a_dashed_line_with_its_number(threshold):
-    layout = drawn(picture(threshold=threshold)).layout
+def test_the_threshold_is_a_dashed_line_with_its_number():
+    layout = drawn(picture()).layout
     (line,) = [shape for shape in layout.shapes if shape.line.dash == "dash"]
-    assert line.y0 == line.y1 == threshold
-    (label,) = [note for note in layout.annotations if note.text == f"threshold {threshold}"]
-    assert label.y == threshold
+    assert line.y0 == line.y1 == 0.5
+    (label,) = [note for note in layout.annotations if note.text == "threshold 0.5"]
+    assert label.y == 0.5
 
 
 def test_a_marker_stands_at_its_step_and_moves_in_place():
@@ -140,4 +138,3 @@ def test_what_stays_is_the_same_text_while_training_goes_on():
     assert picture(later).spec == picture().spec
     assert set(picture(later).arrays) == set(picture().arrays)
     assert set(picture(later).layout) == set(picture().layout)
-    assert picture(threshold=0.6).spec != picture().spec

@@ -57,8 +57,7 @@ def next_token_bars(
         arrays |= {f"{3 * panel + kind}.x": values for kind, values in enumerate(bars)}
         layout[f"yaxis{'2' if panel else ''}.ticktext"] = labels
         layout[f"annotations[{2 + panel}].visible"] = probabilities is None
-    spec = _spec(n, max(map(len, tokens), default=0), 1 + title.count("<br>"))
-    return Picture(spec=spec, arrays=arrays, layout=layout, step=step)
+    return Picture(spec=_spec(n, max(map(len, tokens), default=0)), arrays=arrays, layout=layout, step=step)
 
 
 def _bars(
@@ -86,14 +85,14 @@ def _bars(
 
 
 @lru_cache(maxsize=64)
-def _spec(n: int, longest: int, title_lines: int) -> str:
+def _spec(n: int, longest: int) -> str:
     width_of_labels = min(0.26, LETTER * (longest + 2))  # the marks ✓ and ✗ need room too
     places = [*range(n), n + BELOW]
     data: list[Part] = []
     headings, ends = [], []
     layout: Part = {
-        "title": titled(pad=2 + 8 * title_lines),
-        "margin": {"l": 4, "r": 4, "t": 48 + 18 * title_lines, "b": 4},
+        "title": titled(pad=10),
+        "margin": {"l": 4, "r": 4, "t": 66, "b": 4},
         "barmode": "overlay",
         "bargap": 0.25,
         "showlegend": False,

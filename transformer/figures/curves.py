@@ -1,9 +1,9 @@
-"""The curves of a run: loss above, accuracy below, training and held-out apart, the run before as a ghost."""
+"""The curves of a run: loss above, accuracy below, training and held-out apart; the run before as a ghost."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -57,6 +57,14 @@ def _measured(steps: Array, *curves: Array) -> list[tuple[Array, Array]]:
     ]
 
 
+def arrays_of(lines: Iterable[tuple[Array, Array]]) -> dict[str, Array]:
+    """x and y of each trace in turn, for `Picture.arrays`; a single NaN where a line has no point."""
+    nothing, arrays = np.full(1, np.nan), {}
+    for trace, (x, y) in enumerate(lines):
+        arrays[f"{trace}.x"], arrays[f"{trace}.y"] = (x, y) if len(x) else (nothing, nothing)
+    return arrays
+
+
 def highest_loss(n_tokens: int, *losses: Array) -> float:
     """Top of a loss axis: about 0.5 above log(n_tokens), the loss of a uniform guess.
 
@@ -103,38 +111,35 @@ def curves(
     planned: int,
     highest_loss: float,
     run_id: str,
-    ghost: Series | None,
     marker: int | None = None,
     called: tuple[str, str] = ("letters", "words"),
 ) -> Picture:
-    """Loss and accuracy against the step.
+    """Loss and accuracy against the step; a player draws the run before behind them (`ghost`).
 
     Args:
         planned: the last step of the plan; the axis ends there.
         highest_loss: top of the loss axis, as the function `highest_loss` returns it.
         run_id: a zoom is kept as long as this stays the same.
-        ghost: the run before, drawn grey behind this one.
         marker: the step that is looked at.
         called: the plural nouns for parts of an answer and for examples, such as letters and words.
     """
-    nothing = np.full(1, np.nan)
-    lines: list[tuple[Array, Array]] = [(nothing, nothing)] * 2
-    if ghost is not None:
-        ghost_steps, ghost_loss = thinned(ghost.steps, ghost.loss)
-        lines = [(ghost_steps, ghost_loss), *_measured(ghost.steps, ghost.exact)]
+    nothing = np.empty(0)
     steps, loss, accuracy = thinned(run.steps, run.loss, run.token_accuracy)
     exact, held_out, free = _measured(run.steps, run.exact, run.held_out_loss, run.free_loss)
-    lines += [(steps, loss), exact, held_out, (steps, accuracy), free]
-    arrays = {}
-    for trace, (x, y) in enumerate(lines):
-        arrays[f"{trace}.x"], arrays[f"{trace}.y"] = (x, y) if len(x) else (nothing, nothing)
+    of_run = (steps, loss), exact, held_out, (steps, accuracy), free
     step = int(run.steps[-1]) if len(run.steps) else 0
     return Picture(
-        spec=_spec(planned, highest_loss, run_id, called, ghost is not None),
-        arrays=arrays,
+        spec=_spec(planned, highest_loss, run_id, called),
+        arrays=arrays_of([(nothing, nothing), (nothing, nothing), *of_run]),
         layout=marker_at(marker),
         step=step,
     )
+
+
+def ghost(run: Series) -> dict[str, Array]:
+    """The arrays with which a run stands, grey, behind the curves of another."""
+    steps, loss = thinned(run.steps, run.loss)
+    return arrays_of([(steps, loss), *_measured(run.steps, run.exact)])
 
 
 def number_curves(
@@ -148,13 +153,12 @@ def number_curves(
         run_id: a zoom is kept as long as this stays the same.
         marker: the step that is looked at.
     """
-    nothing, arrays = np.full(1, np.nan), {}
-    for trace, ((x, y),) in enumerate(_measured(steps, one) for one in numbers.values()):
-        x, y = thinned(x, y)
-        arrays[f"{trace}.x"], arrays[f"{trace}.y"] = (x, y) if len(x) else (nothing, nothing)
-    step = int(steps[-1]) if len(steps) else 0
+    lines = [thinned(x, y) for one in numbers.values() for x, y in _measured(steps, one)]
     return Picture(
-        spec=_number_spec(tuple(numbers), run_id), arrays=arrays, layout=marker_at(marker), step=step
+        spec=_number_spec(tuple(numbers), run_id),
+        arrays=arrays_of((x, y) for x, y in lines),
+        layout=marker_at(marker),
+        step=int(steps[-1]) if len(steps) else 0,
     )
 
 
@@ -183,24 +187,11 @@ def _number_spec(names: tuple[str, ...], run_id: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _spec(
-    planned: int,
-    highest_loss: float,
-    run_id: str,
-    called: tuple[str, str],
-    ghost: bool,
-) -> str:
+def _spec(planned: int, highest_loss: float, run_id: str, called: tuple[str, str]) -> str:
     parts, examples = called
     marked = {"mode": "lines+markers"}
     data = [
-        _curve(
-            "previous run: training loss",
-            "y",
-            colors.GHOST,
-            1.5,
-            dash="dot",
-            legend="run before" if ghost else "",
-        ),
+        _curve("previous run: training loss", "y", colors.GHOST, 1.5, dash="dot"),
         _curve(f"previous run: {examples} right", "y2", colors.GHOST, 1.5, dash="dot"),
         _curve("training", "y", colors.TRAIN, 1.5, legend="training"),
         _curve(f"{examples} right (held-out)", "y2", colors.HELD_OUT, 3) | marked,

@@ -34,8 +34,7 @@ def line_view(weights: Array, axes: MapAxes, *, title: str, step: int, lit_row: 
         for row, of_row in enumerate(opacities)
         for column, opacity in enumerate(of_row)
     ]
-    spec = _spec(axes, lit_row, 1 + title.count("<br>"))
-    return Picture(spec=spec, layout={"title.text": title, "shapes": lines}, step=step)
+    return Picture(spec=_spec(axes, lit_row), layout={"title.text": title, "shapes": lines}, step=step)
 
 
 def _look(row: int, lit_row: int | None) -> Part:
@@ -47,7 +46,7 @@ def _look(row: int, lit_row: int | None) -> Part:
 
 
 @lru_cache(maxsize=64)
-def _spec(axes: MapAxes, lit_row: int | None, title_lines: int) -> str:
+def _spec(axes: MapAxes, lit_row: int | None) -> str:
     most = max(axes.shape)
     size = 16 if most <= 10 else 14 if most <= 14 else 12
     rows = [escaped(label) for label in axes.rows]
@@ -59,8 +58,8 @@ def _spec(axes: MapAxes, lit_row: int | None, title_lines: int) -> str:
     between = 1 - left - right
     layout = {
         "meta": {"lines": {"rows": len(axes.rows), "columns": len(axes.columns)}},
-        "title": titled(pad=2 + 8 * title_lines),
-        "margin": {"l": 4, "r": 4, "t": 34 + 18 * title_lines, "b": 4},
+        "title": titled(pad=10),
+        "margin": {"l": 4, "r": 4, "t": 52, "b": 4},
         "hovermode": "closest",
         "hoverdistance": 40,
         "showlegend": False,

@@ -9,9 +9,19 @@ from functools import lru_cache
 import numpy as np
 
 from transformer.figures import colors
-from transformer.figures.curves import AXIS, MARKER, curve, marker_at, panel_name, step_axis, thinned
+from transformer.figures.curves import (
+    AXIS,
+    MARKER,
+    arrays_of,
+    curve,
+    marker_at,
+    panel_name,
+    step_axis,
+    thinned,
+)
 from transformer.figures.parts import line, note
 from transformer.figures.picture import Array, Picture
+from transformer.insight.scores import THRESHOLD
 
 LINE_OF_TEXT = 0.13
 """Height of a line of text on the axis of the scores, where the picture is low."""
@@ -26,7 +36,6 @@ def score_curves(
     loss: Array,
     *,
     score_name: str,
-    threshold: float,
     planned: int,
     highest_loss: float,
     run_id: str,
@@ -39,7 +48,6 @@ def score_curves(
         scores: name of a head to its (N,) scores in [0, 1]; NaN where there is none.
         loss_steps: (M,), as long as loss.
         loss: (M,) of the training.
-        threshold: from this score on, a head does what the score measures.
         planned: the last step of the plan; both axes end there.
         highest_loss: top of the loss axis.
         run_id: a zoom is kept as long as this stays the same.
@@ -50,10 +58,6 @@ def score_curves(
     best = sorted(names, key=lambda name: -last[name])[: len(colors.NAMED)]  # among equals the first
     lines = [(steps, scores[name]) for name in (*names, *best)]
     thin_steps, thin_loss = thinned(loss_steps, loss)
-    arrays = {}
-    nothing = np.full(1, np.nan)
-    for trace, (x, y) in enumerate([*lines, (thin_steps, thin_loss)]):
-        arrays[f"{trace}.x"], arrays[f"{trace}.y"] = (x, y) if len(x) else (nothing, nothing)
     layout = marker_at(marker)
     texts = [name.replace(" · ", "<br>") for name in best]
     n_lines = [text.count("<br>") + 1 for text in texts]
@@ -62,8 +66,8 @@ def score_curves(
         layout[f"annotations[{i}].y"] = height
     newest = max((int(each[-1]) for each in (steps, loss_steps) if len(each)), default=0)
     return Picture(
-        spec=_spec(names, score_name, threshold, planned, highest_loss, run_id),
-        arrays=arrays,
+        spec=_spec(names, score_name, planned, highest_loss, run_id),
+        arrays=arrays_of([*lines, (thin_steps, thin_loss)]),
         layout=layout,
         step=newest,
     )
@@ -93,14 +97,7 @@ def _apart(heights: list[float], n_lines: list[int]) -> list[float]:
 
 
 @lru_cache(maxsize=64)
-def _spec(
-    names: tuple[str, ...],
-    score_name: str,
-    threshold: float,
-    planned: int,
-    highest_loss: float,
-    run_id: str,
-) -> str:
+def _spec(names: tuple[str, ...], score_name: str, planned: int, highest_loss: float, run_id: str) -> str:
     named = colors.NAMED[: len(names)]
     data = [
         curve(
@@ -132,9 +129,9 @@ def _spec(
             *ends,
             panel_name("training loss", SPLIT[0]),
             panel_name(score_name, 1.0, 0.0, "left bottom", size=14),
-            note(f"threshold {threshold:g}", 0.01, threshold, "left bottom", xref="paper"),
+            note(f"threshold {THRESHOLD:g}", 0.01, THRESHOLD, "left bottom", xref="paper"),
         ],
-        "shapes": [MARKER, line((0, threshold), (1, threshold), dashed, xref="paper", layer="below")],
+        "shapes": [MARKER, line((0, THRESHOLD), (1, THRESHOLD), dashed, xref="paper", layer="below")],
         "uirevision": run_id,
     }
     return json.dumps({"data": data, "layout": layout})

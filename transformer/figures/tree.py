@@ -60,7 +60,7 @@ def beam_tree(nodes: Sequence[Hypothesis], tokens: Sequence[str], *, title: str,
     boxes = [_box(node.step, node.rank, half, node.fate, node.ended) for node in nodes]
     layout = {
         "title": titled(title),
-        "margin": {"l": 4, "r": 4, "t": 24 + 18 * (1 + title.count("<br>")), "b": 4},
+        "margin": {"l": 4, "r": 4, "t": 60, "b": 4},
         "shapes": [_box(0, 1, half, CHOSEN, False), *boxes],
         "hovermode": "closest",
         "hoverdistance": 30,

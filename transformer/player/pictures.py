@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from transformer.figures.curves import Series, curves, highest_loss, number_curves
+from transformer.figures.curves import Series, curves, ghost, highest_loss, number_curves
 from transformer.figures.picture import Array, Picture
 from transformer.figures.score_curves import score_curves
 from transformer.insight.names import examples_of, full_head_name, parts_of, without_prefix
-from transformer.insight.scores import ROLES, THRESHOLD
+from transformer.insight.scores import ROLES
 from transformer.recording.metrics import Metrics
 from transformer.recording.view import ENDED, RunView
 
@@ -32,8 +32,8 @@ def listed(values: Array) -> list[Any]:
     return list(cells.tolist())
 
 
-def run_curves(view: RunView, marker: int | None = None, before: RunView | None = None) -> Picture:
-    """Loss and accuracy of a run, with the run before it as a ghost; for an own model, its own numbers."""
+def run_curves(view: RunView, marker: int | None = None) -> Picture:
+    """Loss and accuracy of a run; for an own model, its own numbers."""
     if view.own is not None:
         steps, *numbers = view.metrics.columns("step", "loss", *view.own.curves)
         named = dict(zip(("loss", *view.own.curves), numbers, strict=True))
@@ -43,7 +43,6 @@ def run_curves(view: RunView, marker: int | None = None, before: RunView | None 
         planned=max(1, view.step) if view.state in ENDED else view.planned,
         highest_loss=highest_loss(view.config.model.tgt_vocab_size, view.metrics.column("free_loss")),
         run_id=view.id,
-        ghost=None if before is None else _series(before.metrics),
         marker=marker,
         called=(parts_of(view.config.train.task), examples_of(view.config.train.task)),
     )
@@ -51,8 +50,7 @@ def run_curves(view: RunView, marker: int | None = None, before: RunView | None 
 
 def ghost_of(view: RunView) -> dict[str, Any]:
     """The curves of a run as the ghost behind another's."""
-    made = run_curves(view, before=view)
-    return {name: listed(values) for name, values in made.arrays.items() if name[0] in "01"}
+    return {name: listed(values) for name, values in ghost(_series(view.metrics)).items()}
 
 
 def _series(metrics: Metrics) -> Series:
@@ -80,11 +78,8 @@ def score_picture(
         for head in range(len(scores[score]))
     ]
     newest = measured[-1].head_scores
-    heads = (
-        sorted(heads, key=lambda one: -newest[one[0]][score][one[1]])[:MOST_LINES]
-        if len(heads) > MOST_LINES
-        else heads
-    )
+    if len(heads) > MOST_LINES:
+        heads = sorted(heads, key=lambda one: -newest[one[0]][score][one[1]])[:MOST_LINES]
     steps, losses = view.metrics.columns("step", "loss")
     return score_curves(
         np.array([one.step for one in measured], dtype=float),
@@ -97,7 +92,6 @@ def score_picture(
         steps,
         losses,
         score_name=SCORES[score],
-        threshold=THRESHOLD,
         planned=view.planned,
         highest_loss=highest_loss(2, losses) if view.own else highest_loss(view.config.model.tgt_vocab_size),
         run_id=f"{view.id} {score}",
