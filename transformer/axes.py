@@ -1,9 +1,19 @@
-"""The two axes of an attention: whose positions look at whose, under which masks."""
+"""The two axes of an attention: whose positions look at whose, and why a cell is blocked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+OPEN, FUTURE, PADDING, BOTH, BY_HAND = range(5)
+"""Codes of a cell: open; blocked by the causal mask, by the padding mask, by both; blocked by hand."""
+REASONS = {
+    FUTURE: "blocked: causal mask",
+    PADDING: "blocked: padding mask",
+    BOTH: "blocked: causal and padding mask",
+    BY_HAND: "blocked by hand",
+}
+"""Code of a blocked cell to its name."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,7 @@ from transformer.axes import sites_of
 from transformer.exports.fonts import film_problem
 from transformer.exports.page import html_page
 from transformer.exports.script import script, script_problem
-from transformer.exports.tables import curves_csv, frame_json
-from transformer.exports.weights import weights_file
+from transformer.exports.tables import curves_csv, frame_json, weights_file
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.runs.watched import Watched
@@ -89,7 +88,7 @@ def _file(what: str, run: Watched, on_screen: selection.OnScreen, word: str) -> 
     word = on_screen.word if on_screen.word in view.frames.words else word
     match what:
         case "export_html":
-            return html_page(view, word=word, kind=kind, site=site, head=head)
+            return html_page(view, word=word, site=site, head=head)
         case "export_gif":
             from transformer.exports.film import film_gif  # brings Matplotlib, which no page waits for
 

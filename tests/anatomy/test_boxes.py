@@ -13,7 +13,7 @@ import pytest
 from tests.anatomy.conftest import BASES, opened, softmax
 from transformer.anatomy.boxes import boxes, mask_codes, packed
 from transformer.anatomy.trace import trace
-from transformer.insight.blocking import BOTH, BY_HAND, FUTURE, OPEN, PADDING
+from transformer.axes import BOTH, BY_HAND, FUTURE, OPEN, PADDING
 from transformer.interventions import Block, Interventions
 from transformer.recording.weights import Snapshot
 

@@ -133,13 +133,13 @@ def offline(tab: Page, tmp_path) -> Iterator[Reader]:
 
 @pytest.fixture
 def reader(view: RunView, offline: Reader, tmp_path) -> Reader:
-    content = html_page(view, word="banana", kind="cross", site=SITE, head=1)
+    content = html_page(view, word="banana", site=SITE, head=1)
     offline.open(content, tmp_path / "run.html", 8)
     return offline
 
 
 def test_a_page_of_the_shipped_recording_has_all_of_it_in_one_small_file(shipped, offline, tmp_path):
-    content = html_page(shipped, word="playground", kind="cross", site=SITE, head=1)
+    content = html_page(shipped, word="playground", site=SITE, head=1)
     assert len(content.encode()) < 12_000_000
     offline.open(content, tmp_path / "run.html", 200)
     slider = offline.page.locator(".time-slider")

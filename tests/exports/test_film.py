@@ -204,7 +204,7 @@ def test_words_right_of_an_earlier_evaluation_say_of_which_step_they_are(view, t
 @pytest.mark.parametrize(("n", "most"), [(100, 10), (101, 60), (57, 8), (3, 2), (40, 40), (5, 100), (1, 2)])
 def test_the_first_the_last_and_moments_are_among_evenly_chosen_frames(view, n, most):
     moments = tuple(Moment(step, "turned", "a head turned") for step in (130, 570, 575) if step < 10 * n)
-    steps = [frame.step for frame in film_frames(replace(many(view, n), moments=moments), most)]
+    steps = [frame.step for frame in film_frames(replace(many(view, n), moments=moments), most, "cat")]
     assert steps == sorted(set(steps))
     assert steps[0] == 0
     assert steps[-1] == 10 * (n - 1)
@@ -217,11 +217,11 @@ def test_the_first_the_last_and_moments_are_among_evenly_chosen_frames(view, n, 
 
 def test_more_moments_than_frames_are_thinned_and_the_limit_holds(view):
     crowd = tuple(Moment(10 * i, "turned", "") for i in range(100))
-    steps = [frame.step for frame in film_frames(replace(many(view, 100), moments=crowd), 9)]
+    steps = [frame.step for frame in film_frames(replace(many(view, 100), moments=crowd), 9, "cat")]
     assert len(steps) == 9
     assert (steps[0], steps[-1]) == (0, 990)
     assert max(np.diff(steps)) <= 200
-    without = film_frames(replace(many(view, 100), moments=crowd[3:4]), 3, moments=False)
+    without = film_frames(replace(many(view, 100), moments=crowd[3:4]), 3, "cat", moments=False)
     assert [frame.step for frame in without] == [0, 500, 990]
 
 
@@ -231,11 +231,9 @@ def test_what_cannot_be_filmed_is_said(view):
     ):
         film_gif(view, word="dog", site=CROSS, head=0)
     with pytest.raises(
-        InputError, match="^Nothing has been recorded yet; wait until the untrained model is "
+        InputError, match="^No frame of this run shows “cat” yet; wait until the untrained model is "
     ):
-        film_frames(replace(view, frames=Given([])), 5)
-    with pytest.raises(ValueError, match="at least 2 frames"):
-        film_frames(view, 1)
+        film_frames(replace(view, frames=Given([])), 5, "cat")
     for site, head in (("decoder.9.cross", 0), (CROSS, 3), (CROSS, -1)):
         with pytest.raises(
             ValueError, match=f"^There is no head {head} at '{site}', counted from 0; the sites are encoder.0"

@@ -49,8 +49,8 @@ class Elements(HTMLParser):
             self.found.append(("", {}))
 
 
-def made(view, word="banana", kind="cross", site=SITE, head=1):
-    return html_page(view, word=word, kind=kind, site=site, head=head)
+def made(view, word="banana", site=SITE, head=1):
+    return html_page(view, word=word, site=site, head=head)
 
 
 def data_of(text):
@@ -180,7 +180,7 @@ def test_a_page_of_a_few_steps_is_small_beside_plotly_js(recorded):
 
 
 def test_it_opens_with_what_was_chosen_or_the_first_word_at_the_newest_step(recorded):
-    first = data_of(made(recorded, word="cat", kind="encoder", site="encoder.0", head=2))["first"]
+    first = data_of(made(recorded, word="cat", site="encoder.0", head=2))["first"]
     assert first == {"word": "cat", "kind": "encoder", "pinned": ["encoder.0", 2], "step": None}
     assert data_of(made(recorded, word="dog"))["first"]["word"] == "banana"
 
@@ -188,7 +188,5 @@ def test_it_opens_with_what_was_chosen_or_the_first_word_at_the_newest_step(reco
 def test_a_head_that_does_not_exist_and_a_run_without_frames_are_refused(recorded):
     with pytest.raises(ValueError, match="^There is no head 3 at 'decoder.1.cross'"):
         made(recorded, head=3)
-    with pytest.raises(ValueError, match="^'decoder.1.cross' is no 'encoder' attention"):
-        made(recorded, kind="encoder")
     with pytest.raises(InputError, match="^Nothing has been recorded yet"):
         made(replace(recorded, frames=Frames()))

@@ -83,7 +83,7 @@ def test_films_count_sentences_and_cut_long_ones_short(french, told):
 
 
 def test_the_page_speaks_of_sentences_and_tokens_and_of_no_letters(french):
-    index = carried_by(html_page(french, word=KEY, kind="cross", site=CROSS, head=0))["index"]
+    index = carried_by(html_page(french, word=KEY, site=CROSS, head=0))["index"]
     assert (index["examples"], index["token"]) == ("sentences", "token")
     readings = {kind: one["reading"] for kind, one in index["kinds"].items()}
     assert not any("letter" in said or "backwards" in said for said in readings.values())
@@ -93,7 +93,7 @@ def test_the_page_speaks_of_sentences_and_tokens_and_of_no_letters(french):
 
 
 def test_the_page_of_reversed_words_speaks_of_letters(recorded):
-    index = carried_by(html_page(recorded, word="cat", kind="cross", site="decoder.1.cross", head=0))["index"]
+    index = carried_by(html_page(recorded, word="cat", site="decoder.1.cross", head=0))["index"]
     assert (index["examples"], index["token"]) == ("words", "letter")
     assert "A word read backwards" in index["kinds"]["cross"]["reading"]
     assert any("<small>words right, step" in text for text in index["texts"])

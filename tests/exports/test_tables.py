@@ -8,13 +8,21 @@ import json
 
 import numpy as np
 import pytest
+from safetensors.numpy import load
 
 from tests.conftest import LIVE
 from tests.exports.conftest import TAKEN
 from transformer.config import RunConfig
-from transformer.exports.tables import curves_csv, frame_json
+from transformer.exports.tables import curves_csv, frame_json, weights_file
 
 STEP_4 = 4
+WEIGHTS = {
+    "encoder.0.weight": np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32),
+    "bias": np.arange(7, dtype=np.float16),
+    "transposed": np.arange(6, dtype=np.float32).reshape(2, 3).T,
+    "scalar": np.float32(2.5).reshape(()),
+}
+CONFIG = RunConfig(seed=9).with_changes(n_heads=2, d_model=24, goal=0.5)
 
 
 @pytest.fixture
@@ -105,3 +113,24 @@ def test_a_word_that_came_later_has_its_maps_at_every_step_and_no_output_before(
         said = [ox[key] for key in ("output", "stopped", "right")]
         assert [one is None for one in said] == 3 * [step < 4]
         assert {probe["output_step"] for probe in others} == {written}
+
+
+def test_the_weights_of_a_run_fit_its_file(view):
+    snapshot = view.snapshots[-1]
+    weights = load(weights_file(view.config, snapshot.step, snapshot.weights))
+    assert snapshot.step == 8
+    assert sum(array.size for array in weights.values()) == view.parameters
+    for name, array in snapshot.weights.items():
+        np.testing.assert_array_equal(weights[name], array)
+
+
+def test_any_other_program_can_read_the_file_and_its_metadata():
+    data = weights_file(CONFIG, 4, WEIGHTS)
+    weights = load(data)
+    assert set(weights) == set(WEIGHTS)
+    for name, array in WEIGHTS.items():
+        assert weights[name].dtype == array.dtype
+        np.testing.assert_array_equal(weights[name], array)
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    assert header["__metadata__"]["step"] == "4"
+    assert RunConfig.from_json(header["__metadata__"]["config"]) == CONFIG

@@ -11,25 +11,29 @@ from transformer.insight.scores import (
     clearest_head,
     gold_cells,
     head_scores,
-    mirrored_cells,
     pattern_scores,
+    role_cells,
 )
 
 
 def test_each_row_of_a_reversed_word_has_its_letter_in_the_mirrored_column():
     """Columns of "cat": [SOS] c a t [EOS]. Row 0 writes t, row 1 writes a, row 2 writes c."""
     columns = ["[SOS]", *"cat", "[EOS]"]
-    cells = mirrored_cells("cross", 3)
+    cells = role_cells("cross", 3)["mirror"]
     assert [(row, columns[column]) for row, column in cells] == [(0, "t"), (1, "a"), (2, "c")]
-    assert mirrored_cells("cross", 1) == [(0, 1)]
+    assert role_cells("cross", 1)["mirror"] == [(0, 1)]
 
 
 def test_an_encoder_and_a_sequence_have_the_mirrored_letter_in_the_row_that_writes_it():
     """An encoder writes in the place of each letter; a sequence from [SEP] on."""
     src = ["[SOS]", *"cat", "[EOS]"]
-    assert [(src[i], src[j]) for i, j in mirrored_cells("encoder", 3)] == [("c", "t"), ("a", "a"), ("t", "c")]
+    assert [(src[i], src[j]) for i, j in role_cells("encoder", 3)["mirror"]] == [
+        ("c", "t"),
+        ("a", "a"),
+        ("t", "c"),
+    ]
     sequence, writes = ["[SOS]", *"cat", "[SEP]", *"tac"], ["", "", "", "", *"tac", "[EOS]"]
-    cells = mirrored_cells("sequence", 3)
+    cells = role_cells("sequence", 3)["mirror"]
     assert [(sequence[i], writes[i], sequence[j]) for i, j in cells] == [
         ("[SEP]", "t", "t"),
         ("t", "a", "a"),
@@ -210,7 +214,7 @@ def test_on_reversed_words_the_gold_score_is_the_mirror_score(kind):
     scores = head_scores(weights, kind, LENGTHS, links=links)
     assert scores["gold"] == pytest.approx(scores["mirror"])
     for n, of_word in zip(LENGTHS, links, strict=True):
-        assert gold_cells(kind, n, of_word) == mirrored_cells(kind, n)
+        assert gold_cells(kind, n, of_word) == role_cells(kind, n)["mirror"]
     other = [tuple((i + 1,) for i in range(n)) for n in LENGTHS]
     scores = head_scores(weights, kind, LENGTHS, links=other)
     assert scores["gold"] == pytest.approx(scores["diagonal"])

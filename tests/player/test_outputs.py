@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from transformer.player.outputs import by_length, output_row, outputs, samples, written
+from transformer.player.outputs import by_length, output_row, outputs, samples
 from transformer.recording.frame import Probe
 
 MARKUP, TEXT = "<b>&", "&lt;b&gt;&amp;"
@@ -130,7 +130,6 @@ def test_no_markup_gets_in_by_what_is_read_or_written(untrained):
         output_row(probe),
         output_row(replace(probe, text="cat")),
         output_row(replace(probe, text="cat", answer=None, written_at=3)),
-        written(probe),
         outputs(replace(untrained, probes=(probe,)), MARKUP),
         samples(replace(untrained, evaluation=known)),
     ):

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transformer.axes import Axes
+from transformer.axes import BY_HAND, FUTURE, OPEN, PADDING, Axes
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.insight.blocking import BY_HAND, FUTURE, OPEN, PADDING
 from transformer.insight.scores import Array
 from transformer.interventions import PAD
 

@@ -106,7 +106,7 @@ def _chosen(
     view: RunView, most: int, word: str, site: str, head: int, *, moments: bool = True
 ) -> tuple[Sequence[Frame], list[Map]]:
     """Frames of a word, and its map in each, all of one size."""
-    frames = film_frames(view, most, word=word, moments=moments)
+    frames = film_frames(view, most, word, moments=moments)
     head_title(frames[-1], site, head)  # refuses a head that does not exist
     problem = film_problem(view, word)
     if problem is not None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from transformer.axes import BY_HAND, FUTURE, OPEN, PADDING
 from transformer.errors import InputError
 from transformer.figures.labels import MapAxes, wrong_predictions
-from transformer.insight.blocking import BY_HAND, FUTURE, OPEN, PADDING
 from transformer.insight.names import short_head_name
 from transformer.player.chunks import axes_of
 from transformer.recording.frame import Array, Frame, Probe
@@ -23,31 +23,25 @@ KIND_NAMES = {
 }
 
 
-def film_frames(
-    view: RunView, most: int, *, word: str | None = None, moments: bool = True
-) -> tuple[Frame, ...]:
-    """Select evenly spaced frames, always with the first and the last, and with those of moments if they fit.
+def film_frames(view: RunView, most: int, word: str, *, moments: bool = True) -> tuple[Frame, ...]:
+    """Select evenly spaced frames of a tracked word: always the first and the last, and moments if they fit.
 
     Args:
         most: maximum number of frames, at least 2.
-        word: only frames that have this tracked word.
         moments: whether to prefer the frames of moments; a small selection shows more if it is evenly spaced.
 
     Raises:
-        InputError: nothing is recorded yet, or nothing of this word.
+        InputError: nothing is recorded of this word yet.
     """
-    if most < 2:
-        raise ValueError(f"There have to be at least 2 frames, the first and the last, not {most}.")
-    steps = view.frames.steps if word is None else view.frames.steps_of(word)
+    steps = view.frames.steps_of(word)
     if not steps:
-        what = "Nothing has been recorded yet" if word is None else f"No frame of this run shows “{word}” yet"
         known = ", ".join(probe.text for probe in view.frame.probes) if view.frame else ""
         advice = (
             f"choose one of its tracked words: {known}."
             if known
             else "wait until the untrained model is shown."
         )
-        raise InputError(f"{what}; {advice}", "word")
+        raise InputError(f"No frame of this run shows “{word}” yet; {advice}", "word")
     last = len(steps) - 1
     protected = {moment.step for moment in view.moments} if moments else set()
     marked = [i for i in range(1, last) if steps[i] in protected]

@@ -52,13 +52,12 @@ TOGETHER = 64
 """Most steps in one chunk: longer chunks compress better."""
 
 
-def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> str:
+def html_page(view: RunView, *, word: str, site: str, head: int) -> str:
     """The whole page, with the recorded frames, the player and plotly.js inside.
 
     Args:
         word: the word shown first; the first recorded one where it has not been recorded.
-        kind: of attention shown first: cross, encoder, decoder or sequence.
-        site: of the head shown large first; of this kind.
+        site: of the head shown large first, with the other attentions of its kind.
         head: its number, counted from 0.
 
     Raises:
@@ -67,14 +66,12 @@ def html_page(view: RunView, *, word: str, kind: str, site: str, head: int) -> s
     if view.frame is None:
         raise InputError("Nothing has been recorded yet; wait until the untrained model is shown.")
     head_title(view.frame, site, head)  # refuses a head that does not exist
-    if view.frame.axes[site].kind != kind:
-        raise ValueError(f"{site!r} is no {kind!r} attention; it is {view.frame.axes[site].kind!r}.")
     shown = fitting(view)
     data = {
         "runs": [_carried(shown) | {"pictures": pictures(view, word)}],
         "first": {
             "word": word if word in shown.frames.words else shown.frames.words[0],
-            "kind": kind,
+            "kind": view.frame.axes[site].kind,
             "pinned": [site, head],
             "step": None,
         },

@@ -15,10 +15,10 @@ from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from transformer.axes import BY_HAND, FUTURE, PADDING
 from transformer.exports.fonts import families
 from transformer.exports.frames import Map
 from transformer.figures import colors
-from transformer.insight.blocking import BY_HAND, FUTURE, PADDING
 
 DPI = 72
 """A point of type is then a pixel."""

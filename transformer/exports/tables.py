@@ -1,17 +1,22 @@
-"""A run's numbers for other programs: the curves as CSV, one frame as JSON."""
+"""A run's numbers for other programs: the curves as CSV, one frame as JSON, the weights as safetensors."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from safetensors.numpy import save
 
+from transformer.config import RunConfig
+from transformer.player.pictures import listed
 from transformer.recording.frame import Array, Frame, Probe
 from transformer.recording.view import RunView
 
 FORMAT = 1
 """Version of the JSON that `frame_json` writes."""
+WEIGHTS_FORMAT = "headlight-weights-1"
 DIGITS = 4
 """Of weights and scores; a recorded weight is not more exact."""
 
@@ -60,7 +65,7 @@ def frame_json(view: RunView, frame: Frame) -> str:
         },
         "scored_step": frame.measurement.step,
         "scores": {
-            site: {name: _numbers(values) for name, values in scores.items()}
+            site: {name: listed(values, DIGITS) for name, values in scores.items()}
             for site, scores in frame.head_scores.items()
         },
         "probes": [_probe(frame, row, probe) for row, probe in enumerate(frame.probes)],
@@ -84,12 +89,12 @@ def _probe(frame: Frame, row: int, probe: Probe) -> dict[str, Any]:
         **{f"{side}_tokens": probe.tokens(side) for side in sides},
         "expected": probe.expected,
         "predicted": probe.predicted,
-        "maps": {site: _numbers(frame.map(row, site)) for site in frame.axes},
+        "maps": {site: listed(frame.map(row, site), DIGITS) for site in frame.axes},
     }
 
 
-def _numbers(values: Array) -> Any:
-    """Nested lists of rounded numbers, None where there is no number."""
-    rounded = np.round(values.astype(np.float64), DIGITS).astype(object)
-    rounded[np.isnan(values)] = None
-    return rounded.tolist()
+def weights_file(config: RunConfig, step: int, weights: Mapping[str, Array]) -> bytes:
+    """Weights by the name of their parameter, with the configuration and the step in the file's metadata."""
+    metadata = {"format": WEIGHTS_FORMAT, "config": config.to_json(), "step": str(step)}
+    data: bytes = save({name: np.ascontiguousarray(array) for name, array in weights.items()}, metadata)
+    return data

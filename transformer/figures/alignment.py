@@ -15,6 +15,8 @@ BETWEEN = 1.4
 """Space between two tokens, in letters."""
 PIXELS_OF_A_LETTER = 0.62
 """Approximate width of a letter in pixels, at a font size of one pixel."""
+WIDE = 900.0
+"""Approximate width of the figure in pixels."""
 READ, WRITTEN = 1.0, 0.0
 """Heights of the two rows."""
 NOTHING = "∅"
@@ -30,15 +32,12 @@ class Aligned:
     """For each token of the target the tokens of the source; None where that is unknown."""
 
 
-def alignment(pair: Aligned, *, title: str, width: float = 900.0) -> Picture:
+def alignment(pair: Aligned, *, title: str) -> Picture:
     """Draw the question above its answer, each token joined to those that it comes from.
 
     Shape number row * columns + column is the line from token `row` of the answer to token `column` of the
     question. "meta" in the layout holds both counts, with which the live figure shows only the lines of
-    the token under the pointer.
-
-    Args:
-        width: approximate width of the figure in pixels; long sentences get a smaller font.
+    the token under the pointer. Long sentences get a smaller font.
     """
     known = pair.links is not None
     links = pair.links or ((),) * len(pair.target)
@@ -48,7 +47,7 @@ def alignment(pair: Aligned, *, title: str, width: float = 900.0) -> Picture:
         [row for row, needs in enumerate(links) if column in needs] for column in range(len(pair.source))
     ]
     above, below, span = _places(pair.source, pair.target)
-    size = max(8.0, min(22.0, width / (span + 2 * BETWEEN) / PIXELS_OF_A_LETTER))
+    size = max(8.0, min(22.0, WIDE / (span + 2 * BETWEEN) / PIXELS_OF_A_LETTER))
     shapes = [
         _link(below[row], above[column], column in links[row])
         for row in range(len(pair.target))

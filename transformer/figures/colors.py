@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transformer.insight import blocking
+from transformer import axes
 
 VIRIDIS = (
     *("#440154", "#482878", "#3e4989", "#31688e", "#26828e"),
@@ -100,10 +100,10 @@ def flat(color: str) -> Stops:
 
 
 BLOCKED = {
-    blocking.FUTURE: (CAUSAL, "╱", blocking.REASONS[blocking.FUTURE]),
-    blocking.PADDING: (PADDING, "•", blocking.REASONS[blocking.PADDING]),
-    blocking.BOTH: (PADDING, "╱•", blocking.REASONS[blocking.BOTH]),
-    blocking.BY_HAND: (TAKEN, "✕", blocking.REASONS[blocking.BY_HAND]),
+    axes.FUTURE: (CAUSAL, "╱", axes.REASONS[axes.FUTURE]),
+    axes.PADDING: (PADDING, "•", axes.REASONS[axes.PADDING]),
+    axes.BOTH: (PADDING, "╱•", axes.REASONS[axes.BOTH]),
+    axes.BY_HAND: (TAKEN, "✕", axes.REASONS[axes.BY_HAND]),
 }
 """Code of a blocked cell to its colour, its mark and its name."""
 SCALES = {

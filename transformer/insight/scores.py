@@ -38,19 +38,6 @@ def first_row(kind: str, n_letters: int) -> int:
     return {"cross": 0, "sequence": n_letters + 1}.get(kind, 1)
 
 
-def mirrored_cells(kind: str, n_letters: int) -> list[tuple[int, int]]:
-    """Row and column of every mirrored letter of a reversed word.
-
-    The row of letter i is `first_row` + i; column 0 is [SOS], so its mirrored letter n - 1 - i is in column
-    n - i.
-
-    Args:
-        kind: encoder, cross or sequence.
-    """
-    first = first_row(kind, n_letters)
-    return [(first + i, n_letters - i) for i in range(n_letters)]
-
-
 def gold_cells(kind: str, n_letters: int, links: Links) -> list[tuple[int, int]]:
     """Row and column of every cell of the gold alignment.
 
@@ -81,7 +68,7 @@ def role_cells(kind: str, n_letters: int, n_answer: int | None = None) -> dict[s
     first = first_row(kind, n_letters)
     letters = range(n_letters if n_answer is None or kind == "encoder" else n_answer)
     cells = {
-        "mirror": mirrored_cells(kind, n_letters),
+        "mirror": [(first + i, n_letters - i) for i in letters],  # column 0 is [SOS]
         "diagonal": [(first + i, i + 1) for i in letters],
         "previous": [(first + i, i) for i in letters[1:]],
         "first": [(first + i, 0) for i in letters],

@@ -26,11 +26,6 @@ def _verdict(probe: Probe) -> str:
     return "<b class='yes'>✓</b>" if probe.right else "<b class='not'>✗</b>" if probe.forced else "?"
 
 
-def written(probe: Probe) -> str:
-    """A tracked word and what the model wrote by itself, in a line."""
-    return f"<span class='hl-outputs'>{html.escape(probe.text)} → {_marked(probe)} {_verdict(probe)}</span>"
-
-
 def output_row(probe: Probe) -> str:
     """A tracked word and what the model wrote by itself, below it: a row of a table."""
     short, full = remark(probe)

@@ -21,9 +21,9 @@ MOST_LINES = 48
 """Largest number of heads whose score is drawn; of more heads, those with the highest newest scores."""
 
 
-def listed(values: Array) -> list[Any]:
-    """Numbers as lists for JSON, rounded to five decimal places; NaN becomes None."""
-    rounded = np.round(values.astype(np.float64), 5)
+def listed(values: Array, digits: int = 5) -> list[Any]:
+    """Numbers as nested lists for JSON, rounded to a number of decimal places; NaN becomes None."""
+    rounded = np.round(values.astype(np.float64), digits)
     if not np.isnan(rounded).any():
         found: list[Any] = rounded.tolist()
         return found
