@@ -129,24 +129,31 @@ def _short(text: str) -> str:
     return text if len(text) <= MAX_LISTED else f"{text[: MAX_LISTED - 1]}…"
 
 
-def aligned(corpus: Corpus, task: Task | None, pair: Pair) -> Aligned:
-    """Split a pair into the task's tokens, or into characters or words if there is no tokenizer yet."""
+def aligned(corpus: Corpus, task: Task | None, pair: Pair) -> Aligned | None:
+    """Split a pair into the task's tokens, or into characters or words if there is no tokenizer yet.
+
+    Returns:
+        The tokens with their links; None where these are not known.
+    """
     if task is None:
-        return Aligned(
-            source=corpus.src.units(pair.source), target=corpus.tgt.units(pair.target), links=pair.links
-        )
+        if pair.links is None:
+            return None
+        source, target = corpus.src.units(pair.source), corpus.tgt.units(pair.target)
+        return Aligned(source=source, target=target, links=pair.links)
     src, tgt = task.src_tokenizer, task.tgt_tokenizer
     links = token_links(pair, (corpus.src, src), (corpus.tgt, tgt))
+    if links is None:
+        return None
     return Aligned(
         source=src.tokens(src.encode([pair.source])[0][1:-1]),
         target=tgt.tokens(tgt.encode([pair.target])[0][1:-1]),
-        links=links and tuple(tuple(place - 1 for place in row) for row in links),  # [SOS] is left out
+        links=tuple(tuple(place - 1 for place in row) for row in links),  # [SOS] is left out
     )
 
 
 def _alignment(corpus: Corpus, task: Task | None, pair: Pair) -> None:
     tokens = aligned(corpus, task, pair)
-    if tokens.links is None:
+    if tokens is None:
         st.caption(unaligned())
         return
     if max(len(tokens.source), len(tokens.target)) > MAX_ALIGNED:

@@ -11,8 +11,8 @@ CAT = Aligned(
 )
 
 
-def drawn(pair, **more):
-    return alignment(pair, title="t", **more).figure()
+def drawn(pair):
+    return alignment(pair, title="t").figure()
 
 
 def test_a_line_is_seen_for_each_link_and_for_nothing_else():
@@ -37,13 +37,6 @@ def test_what_has_no_partner_is_slanted_and_has_a_sign_in_its_place():
     assert (above["text"], above["x"]) == (["∅"], [question["x"][0]])
     assert answer["hovertext"] == ["<b>x</b> comes from <b>b</b>", "<b>y</b> comes from nothing"]
     assert question["hovertext"] == ["nothing comes from <b>a</b>", "<b>b</b> gives <b>x</b>"]
-
-
-def test_where_nobody_knows_there_is_neither_line_nor_sign():
-    figure = drawn(Aligned(source=("a",), target=("x", "y"), links=None))
-    assert all(shape["opacity"] == 0 for shape in figure["layout"]["shapes"])
-    assert [trace["text"] for trace in figure["data"][2:]] == [[], []]
-    assert all("is not known" in text for trace in figure["data"][:2] for text in trace["hovertext"])
 
 
 def test_tokens_stand_in_their_order_and_leave_room_for_each_other():

@@ -28,8 +28,8 @@ class Aligned:
 
     source: tuple[str, ...]
     target: tuple[str, ...]
-    links: tuple[tuple[int, ...], ...] | None
-    """For each token of the target the tokens of the source; None where that is unknown."""
+    links: tuple[tuple[int, ...], ...]
+    """For each token of the target the tokens of the source."""
 
 
 def alignment(pair: Aligned, *, title: str) -> Picture:
@@ -39,8 +39,7 @@ def alignment(pair: Aligned, *, title: str) -> Picture:
     question. "meta" in the layout holds both counts, with which the live figure shows only the lines of
     the token under the pointer. Long sentences get a smaller font.
     """
-    known = pair.links is not None
-    links = pair.links or ((),) * len(pair.target)
+    links = pair.links
     if len(links) != len(pair.target):
         raise ValueError(f"There are links for {len(links)} tokens, but the answer has {len(pair.target)}.")
     gives = [
@@ -53,8 +52,8 @@ def alignment(pair: Aligned, *, title: str) -> Picture:
         for row in range(len(pair.target))
         for column in range(len(pair.source))
     ]
-    from_nothing = [known and not needs for needs in links]
-    unread = [known and not rows for rows in gives]
+    from_nothing = [not needs for needs in links]
+    unread = [not rows for rows in gives]
     data = [
         _tokens(below, WRITTEN, pair.target, from_nothing, "bottom center", size)
         | {"hovertext": [_from(pair, row) for row in range(len(pair.target))]},
@@ -130,15 +129,11 @@ def _signs(places: Sequence[float], height: float, size: float) -> Part:
 
 def _from(pair: Aligned, row: int) -> str:
     token = f"<b>{escaped(pair.target[row])}</b>"
-    if pair.links is None:
-        return f"{token}: its source is not known"
     return f"{token} comes from {_listed([pair.source[i] for i in pair.links[row]]) or 'nothing'}"
 
 
 def _gives(pair: Aligned, column: int, rows: Sequence[int]) -> str:
     token = f"<b>{escaped(pair.source[column])}</b>"
-    if pair.links is None:
-        return f"{token}: its translation is not known"
     made = _listed([pair.target[row] for row in rows])
     return f"{token} gives {made}" if made else f"nothing comes from {token}"
 

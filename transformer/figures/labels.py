@@ -9,19 +9,6 @@ from functools import lru_cache
 from transformer.axes import Axes
 from transformer.figures.picture import Array
 
-COLUMN_TITLES = {
-    "letter": {
-        "src": "letters of the word",
-        "tgt": "letters written so far",
-        "seq": "word, then answer so far",
-    },
-    "token": {
-        "src": "tokens of the question",
-        "tgt": "tokens written so far",
-        "seq": "question, then answer so far",
-    },
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class MapAxes:
@@ -59,6 +46,12 @@ def map_axes(
         expected: for each row that writes, the token that it should write; empty where it should write none.
     """
     noun = called(src_tokens)
+    question = "word" if noun == "letter" else "question"
+    column_titles = {
+        "src": f"{noun}s of the {question}",
+        "tgt": f"{noun}s written so far",
+        "seq": f"{question}, then answer so far",
+    }
     rows = src_tokens if axes.query == "src" else tgt_tokens
     if axes.writes:
         rows = tuple(f"{read} → {to}" if to else read for read, to in zip(rows, expected, strict=True))
@@ -69,7 +62,7 @@ def map_axes(
         rows=rows,
         columns=src_tokens if axes.key == "src" else tgt_tokens,
         row_title=row_title,
-        column_title=COLUMN_TITLES[noun][axes.key],
+        column_title=column_titles[axes.key],
         causal=axes.causal,
         marked=axes.writes,
     )
