@@ -29,7 +29,7 @@ from pages.shared.style import style
 from pages.shared.wording import changed
 from pages.telling.listing import offer_tour
 from pages.telling.writing import add_as_beat
-from transformer.insight.aims import AIMS
+from transformer.insight.names import AIMS
 from transformer.player.pictures import ghost_of
 from transformer.player.sentences import unlearned
 from transformer.runs.registry import REGISTRY

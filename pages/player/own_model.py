@@ -17,7 +17,7 @@ from pages.shared.plain import plain
 from pages.shared.session import session
 from pages.shared.style import style
 from transformer.axes import is_own
-from transformer.insight.aims import AIMS
+from transformer.insight.names import AIMS
 from transformer.insight.scores import FOCUS
 from transformer.runs.watched import Watched
 

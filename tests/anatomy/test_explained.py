@@ -11,7 +11,7 @@ from tests.anatomy.conftest import BASES, opened
 from tests.anatomy.formulas import assert_holds, printed
 from transformer.anatomy.boxes import boxes
 from transformer.anatomy.explained import MAKERS, explained
-from transformer.anatomy.line_breaks import LONGEST, width
+from transformer.anatomy.latex import LONGEST, width
 from transformer.errors import InputError
 from transformer.interventions import Block, Interventions
 

@@ -11,8 +11,7 @@ import pytest
 from tests.anatomy.conftest import BASES
 from tests.anatomy.formulas import assert_holds, evaluated, printed
 from transformer.anatomy import latex
-from transformer.anatomy.latex import Digits
-from transformer.anatomy.line_breaks import broken_formula, broken_numbers, width
+from transformer.anatomy.latex import Digits, broken_formula, broken_numbers, width
 
 
 def test_the_reader_of_formulas_reads_and_evaluates_them():

@@ -12,8 +12,7 @@ import numpy as np
 
 from transformer.anatomy import latex
 from transformer.anatomy.boxes import Box, Table, boxes, plain_weights, scaled_embedding
-from transformer.anatomy.latex import Digits, Shown, at, number, text, told
-from transformer.anatomy.line_breaks import broken_formula, broken_numbers
+from transformer.anatomy.latex import Digits, Shown, at, broken_formula, broken_numbers, number, text, told
 from transformer.axes import OPEN, REASONS
 from transformer.errors import InputError
 from transformer.insight.scores import Array

@@ -16,8 +16,7 @@ from typing import Any
 from transformer.errors import InputError
 from transformer.exports.frames import head_title, share_of
 from transformer.figures.colors import LOOK
-from transformer.insight.aims import AIMS
-from transformer.insight.names import examples_of
+from transformer.insight.names import AIMS, examples_of
 from transformer.player.chunks import encoded, name_of
 from transformer.player.index import Index
 from transformer.recording.chunk import Chunk, together

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from transformer.insight.aims import AIMS
-from transformer.insight.names import head_name, without_prefix
+from transformer.insight.names import AIMS, head_name, without_prefix
 from transformer.insight.scores import FOCUS, ROLES, THRESHOLD, Array, badge
 
 TURNED, ACCURACY, DROP, INTERVENTION = "turned", "accuracy", "drop", "intervention"

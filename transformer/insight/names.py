@@ -1,9 +1,10 @@
-"""Names of tasks, attentions and heads on the screen, counted from 1."""
+"""Words on the screen: names of tasks, attentions and heads, counted from 1, and what heads are to do."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 _SENTENCES = ("en-fr", "en-it", "zh-en", "pairs")
 
@@ -74,3 +75,40 @@ def full_head_name(site: str, head: int) -> str:
         return f"{site} · head {head + 1}"
     stack, layer, *kind = site.split(".")
     return " ".join([stack[:3], str(int(layer) + 1), *kind]) + f" · head {head + 1}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aim:
+    """The goal of the heads in one kind of task."""
+
+    target: str
+    """The cells whose share of the weight is the score."""
+    title: str
+    """Title of the scores of all heads."""
+    turned: str
+    """Said of a head whose score has reached the threshold."""
+    does: str
+    """Said of what such a head does."""
+
+
+AIMS = {
+    "mirror": Aim(
+        target="the mirrored letter",
+        title="Attention mass on the mirrored letters",
+        turned="turned anti-diagonal",
+        does="reads the word backwards",
+    ),
+    "gold": Aim(
+        target="the aligned tokens",
+        title="Attention mass on the gold links",
+        turned="found the alignment",
+        does="attends to what it writes next",
+    ),
+    "focus": Aim(
+        target="the strongest token of each row",
+        title="Highest weight of a row",
+        turned="came into focus",
+        does="attends to one token in each row",
+    ),
+}
+"""By the score that a task aims at: the mirrored letter, the alignment or, where none is known, any token."""

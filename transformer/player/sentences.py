@@ -6,8 +6,7 @@ import html
 from typing import Any
 
 from transformer.axes import is_own
-from transformer.insight.aims import AIMS
-from transformer.insight.names import examples_of, full_head_name, head_name, without_prefix
+from transformer.insight.names import AIMS, examples_of, full_head_name, head_name, without_prefix
 from transformer.insight.narrator import narrate, narrate_any
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.frame import Frame, Probe
