@@ -92,10 +92,12 @@ class Metrics:
             )
 
     def until(self, step: int) -> Metrics:
-        """The rows up to a step."""
+        """The rows up to a step; this very table if that is all of them."""
+        rows = self._rows[: self._n]
+        if not self._n or rows[-1, 0] <= step:
+            return self
         made = Metrics(self.names[len(COLUMNS) :])
-        made._rows = self._rows[: self._n][self._rows[: self._n, 0] <= step]
-        made._n = len(made._rows)
+        made.extend(rows[rows[:, 0] <= step])
         return made
 
     def at(self, step: int) -> tuple[float, float | None]:
@@ -118,15 +120,6 @@ class Metrics:
         """Add the rows of another table; (N, columns)."""
         self._rows = np.concatenate([self._rows[: self._n], rows, np.full((256, len(self.names)), np.nan)])
         self._n += len(rows)
-
-    def up_to(self, last: int) -> Metrics:
-        """The table up to a step."""
-        rows = self._rows[: self._n]
-        if not self._n or rows[-1, 0] <= last:
-            return self
-        found = Metrics(self.names[len(COLUMNS) :])
-        found.extend(rows[rows[:, 0] <= last])
-        return found
 
     def __len__(self) -> int:
         return self._n

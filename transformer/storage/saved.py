@@ -156,7 +156,7 @@ class Reader:
         stamp = path.stat().st_mtime_ns
         if self._metrics[0] != stamp:
             self._metrics = stamp, read_metrics(path, more)
-        return self._metrics[1].up_to(last)
+        return self._metrics[1].until(last)
 
 
 def read_run(folder: Path) -> Saved:
