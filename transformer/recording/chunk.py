@@ -6,6 +6,7 @@ steps.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -18,9 +19,9 @@ import numpy as np
 from transformer.axes import Axes, is_own
 from transformer.interventions import Interventions, open_cells
 from transformer.recording.frame import Array, Word
-from transformer.recording.own import is_name
 from transformer.recording.records import Record
 
+_NAME = re.compile(r"[^<>&\"'\x00-\x1f]{1,200}")
 ONE, BLOCKED = 65534, 65535
 """Codes of the weight 1 and of a blocked cell; other weights are shares of ONE."""
 
@@ -148,6 +149,11 @@ def may_look(word: Word, axes: Axes, interventions: Interventions, site: str, n_
         padding=axes.padding,
         n_heads=n_heads,
     )
+
+
+def is_name(text: str) -> bool:
+    """Whether this can be the name of a module, or of a number: it is shown on pages as it is."""
+    return bool(_NAME.fullmatch(text))
 
 
 # As a record of a file.

@@ -16,11 +16,10 @@ from transformer.insight.scores import clearest_head
 from transformer.model.transformer import Transformer
 from transformer.recording.chunk import Chunk, coded, may_look
 from transformer.recording.developer import Developer, Ring, stacked
-from transformer.recording.drawn import Drawn
 from transformer.recording.frame import Array, Measurement, Outputs, Word
 from transformer.recording.scorer import Scorer
 from transformer.recording.weights import Snapshot, Tensors, Weights
-from transformer.recording.words import WordBatch, in_batches, outputs_of, word_batch
+from transformer.recording.words import Drawn, WordBatch, in_batches, outputs_of, word_batch
 from transformer.tasks import Question, Task
 
 MAPS_BYTES = 256 * 2**20

@@ -32,9 +32,8 @@ from transformer.recording.chunk import Chunk, as_record, from_record
 from transformer.recording.frame import Array, Measurement, Outputs
 from transformer.recording.frames import Recorded
 from transformer.recording.metrics import Metrics
-from transformer.recording.own import OwnModel
 from transformer.recording.records import Record
-from transformer.recording.view import RunFacts, RunView
+from transformer.recording.view import OwnModel, RunFacts, RunView
 
 FORMAT = 3
 """Version of a run's folder, and of a run as one file."""

@@ -34,8 +34,17 @@ from transformer.recording.chunk import Chunk, coded, together
 from transformer.recording.frame import Array, Measurement, Word
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
-from transformer.recording.own import MOST_CURVES, OwnModel
-from transformer.recording.view import FAILED, FINISHED, MAX_WORDS, TRAINING, Published, RunView
+from transformer.recording.view import (
+    FAILED,
+    FINISHED,
+    MAX_WORDS,
+    MOST_CURVES,
+    TRAINING,
+    OwnModel,
+    Published,
+    RunView,
+    untrained,
+)
 from transformer.recording.weights import Weights
 from transformer.storage.archive import Archive
 from transformer.storage.format import as_parquet
@@ -318,20 +327,15 @@ class Watch:
             self._say(InputError(f"tokens: there is no input {unknown[0]!r}.", "tokens"))
         as_parquet(Metrics())  # loads what writes tables, before it could count as the cost of writing one
         self._archive, self.folder = _free_folder(self._out)
-        config, model = RunConfig(), self._model
-        view = RunView(
-            id=new_token(),
-            config=config,
-            own=OwnModel(name=plain_name(type(model).__name__)),
+        parameters = list(self._model.parameters())
+        view = replace(
+            untrained(RunConfig(), new_token()),
+            own=OwnModel(name=plain_name(type(self._model).__name__)),
             state=TRAINING,
             planned=0,
-            learning_rate=config.train.learning_rate,
-            parameters=sum(one.numel() for one in model.parameters()),
-            device=str(next((one.device for one in model.parameters()), "cpu")),
-            first_step_at={},
+            parameters=sum(one.numel() for one in parameters),
+            device=str(next((one.device for one in parameters), "cpu")),
             frames=Frames(aim=FOCUS),
-            snapshots=(),
-            metrics=Metrics(),
         )
         self._published = Published(view)
         here = weakref.ref(self)  # the archive's thread must not keep the model alive
