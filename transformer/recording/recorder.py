@@ -38,7 +38,8 @@ class Recorder:
     def __init__(self, model: Transformer, task: Task, decoding: Decoding = GREEDY) -> None:
         self._model, self._task, self._decoding = model, task, decoding
         self._device = model.to_logits.weight.device
-        self._ring = Ring(model)
+        self.ring = Ring(model)
+        """Copies of the weights of pending steps: those that are not developed yet."""
         self._developer = Developer(model.config, self._device)
         self._scorer = Scorer(task)
         self._questions: list[Question] = []
@@ -77,21 +78,7 @@ class Recorder:
         self._questions.remove(question)
         self._batches = None
 
-    # Copying and developing.
-
-    @property
-    def pending(self) -> int:
-        """Steps that were copied and not developed."""
-        return len(self._ring.steps)
-
-    @property
-    def full(self) -> bool:
-        """Whether the pending steps must be developed before another can be copied."""
-        return self._ring.full
-
-    def copy(self, step: int) -> None:
-        """Copy the weights of this step, to be developed later."""
-        self._ring.copy(step)
+    # Developing.
 
     def develop(self, weights: Weights | None = None, *, finite: bool = False) -> list[Chunk]:
         """The maps of all pending steps, a chunk a word.
@@ -103,12 +90,12 @@ class Recorder:
         Raises:
             FloatingPointError: an attention weight is NaN or infinite.
         """
-        steps, rows = self._ring.waiting()
+        steps, rows = self.ring.waiting()
         if finite:
             kept = rows.isfinite().all(dim=1)
             steps, rows = [step for step, ok in zip(steps, kept.tolist(), strict=True) if ok], rows[kept]
         if not steps:
-            self._ring.clear()
+            self.ring.clear()
             return []
         self._intervene()
         if self._batches is None:
@@ -118,7 +105,7 @@ class Recorder:
         if weights is not None:
             copied = {step: row.tobytes() for step, row in zip(steps, rows.cpu().numpy(), strict=True)}
             weights.append(copied, self._model.interventions, self.tensors)
-        self._ring.clear()  # not before an error: the finite steps can still be developed
+        self.ring.clear()  # not before an error: the finite steps can still be developed
         order = {question.text: i for i, question in enumerate(self._questions)}  # however they are grouped
         chunks.sort(key=lambda chunk: (chunk.steps[0], order[chunk.word.text]))
         last = [chunk for chunk in chunks if chunk.steps[-1] == steps[-1]]
