@@ -12,9 +12,8 @@ from transformer.interventions import Interventions
 from transformer.recording.view import ENDED, IDLE, PAUSED, QUEUED, Published, RunView, untrained
 from transformer.recording.weights import Weights
 from transformer.runs import checks
-from transformer.runs.queue import Lease
+from transformer.runs.queue import Lease, Turns
 from transformer.runs.runner import Runner
-from transformer.runs.turns import Turns
 from transformer.storage.own_data import own_data_of
 from transformer.storage.tokens import new_token
 from transformer.tasks import task_of

@@ -24,8 +24,7 @@ from transformer.recording.view import (
 )
 from transformer.runs.calibration import calibrate, speed
 from transformer.runs.machine import give_back_memory
-from transformer.runs.queue import Lease
-from transformer.runs.turns import Turns
+from transformer.runs.queue import Lease, Turns
 from transformer.storage.log import LOG, note
 
 if TYPE_CHECKING:  # torch comes with it
