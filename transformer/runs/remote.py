@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from transformer.errors import InputError
 from transformer.recording.view import IDLE, QUEUED, TRAINING, RunView
 from transformer.runs.queue import Lease
-from transformer.storage.claim import is_free
+from transformer.storage.claim import is_held
 from transformer.storage.format import RUN
 from transformer.storage.saved import Reader
 from transformer.tasks import Question, task_of
@@ -105,7 +106,7 @@ class Remote:
             if now - self._asked_at < FREE_SECONDS:
                 return False
             self._asked_at = now
-        return self.folder.is_dir() and is_free(self.folder)
+        return self.folder.is_dir() and not is_held(self.folder) and os.access(self.folder, os.W_OK)
 
     @property
     def left(self) -> bool:

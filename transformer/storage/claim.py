@@ -71,11 +71,6 @@ def is_held(folder: Path) -> bool:
         return False
 
 
-def is_free(folder: Path) -> bool:
-    """Whether no process writes there now, and this one may."""
-    return not is_held(folder) and os.access(folder, os.W_OK)
-
-
 def _this_process(folder: Path) -> Writer:
     return Writer(
         host=socket.gethostname(),

@@ -412,17 +412,14 @@ class Watch:
 
     def _has_curve(self, name: str) -> bool:
         known = name in self._own.curves
-        if not known and name in RESERVED:
-            self._say(
-                InputError(f"{name} is not drawn: Watch has a curve of this name; choose another name.")
+        if not known:
+            why = (
+                "Watch has a curve of this name; choose another name."
+                if name in RESERVED
+                else f"give all numbers at the first step, {MOST_CURVES} at most, without quotes and angle "
+                "brackets in their names."
             )
-        elif not known:
-            self._say(
-                InputError(
-                    f"{name} is not drawn: give all numbers at the first step, {MOST_CURVES} at most, "
-                    "without quotes and angle brackets in their names."
-                )
-            )
+            self._say(InputError(f"{name} is not drawn: {why}"))
         return known
 
     def _due(self, step: int) -> bool:
