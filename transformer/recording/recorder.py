@@ -1,4 +1,5 @@
-"""Records a model while it trains: maps of every step and, less often, scores and outputs."""
+"""Records a model while it trains: maps of as many steps as its share of the time allows and, less often,
+scores and outputs."""
 
 from __future__ import annotations
 
@@ -24,6 +25,15 @@ from transformer.tasks import Question, Task
 
 MAPS_BYTES = 256 * 2**20
 """Approximate limit of the maps of steps that are developed together."""
+UNWATCHED, WATCHED = 0.06, 0.10
+"""Shares of the training's time that recording is to take."""
+TOLERANCE = 1.5
+"""Factor over its share from which it records less often: a busy machine measures badly."""
+KNOWN_SECONDS = 1.0
+"""Seconds of recording to measure before anything is decided."""
+MOST_APART = 64
+FADING = 0.9
+"""Weight of older measurements, for each development and each training step."""
 
 
 class Recorder:
@@ -235,3 +245,35 @@ def _predicts_right(chunk: Chunk) -> bool:
     """Whether at its last step each row predicts what it is to write, the right answer being known."""
     pairs = zip(chunk.predictions(-1), chunk.word.expected, strict=True)
     return chunk.word.answer is not None and all(was == is_to for was, is_to in pairs if is_to)
+
+
+class FrameScheduler:
+    """Records one in `every` steps: each step, unless that costs too much.
+
+    Args:
+        every: to begin with.
+    """
+
+    def __init__(self, every: int = 1) -> None:
+        self.every = every
+        self._recording = 0.0  # seconds in all
+        self._lately = 0.0, 0.0  # seconds of recording, and steps recorded: the older, the less they count
+        self._a_step = 0.0  # seconds of a training step, a moving average
+
+    def trained(self, seconds: float) -> None:
+        """Note the time that a training step took."""
+        self._a_step = FADING * self._a_step + (1 - FADING) * seconds if self._a_step else seconds
+
+    def recorded(self, n: int, seconds: float, *, watched: bool) -> None:
+        """Note the time that developing these steps took."""
+        self._recording += seconds
+        fading = FADING if n else 1.0
+        self._lately = fading * self._lately[0] + seconds, fading * self._lately[1] + n
+        if not n or self._recording < KNOWN_SECONDS or not self._a_step:
+            return
+        a_frame = self._lately[0] / self._lately[1]
+        share, allowed = a_frame / (self.every * self._a_step), WATCHED if watched else UNWATCHED
+        if share > TOLERANCE * allowed:
+            self.every = min(MOST_APART, 2 * self.every)
+        elif self.every > 1 and 2 * share < TOLERANCE * allowed:  # twice as often costs twice as much at most
+            self.every //= 2

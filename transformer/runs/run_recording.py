@@ -15,9 +15,8 @@ from transformer.insight.names import examples_of
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Array, Measurement
-from transformer.recording.frame_scheduler import FrameScheduler
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
-from transformer.recording.recorder import Recorder
+from transformer.recording.recorder import FrameScheduler, Recorder
 from transformer.recording.view import MAX_WORDS, WATCHED_SECONDS, Published
 from transformer.recording.weights import DISK_LIMIT, Snapshot, Weights
 from transformer.tasks import Question
