@@ -131,11 +131,8 @@ def as_parquet(metrics: Metrics) -> bytes:
 # What is recorded, as records of a file.
 
 
-_KINDS: dict[str, type[Measurement | Outputs | Evaluation]] = {
-    "measurement": Measurement,
-    "outputs": Outputs,
-    "evaluation": Evaluation,
-}
+_COSTLY: tuple[type[Measurement | Outputs | Evaluation], ...] = (Measurement, Outputs, Evaluation)
+_KINDS = {kind.__name__.lower(): kind for kind in _COSTLY}
 
 
 def to_record(recorded: Recorded) -> Record:
