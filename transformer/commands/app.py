@@ -19,7 +19,6 @@ SCRIPT = next(path for path in (_PACKAGE / "_app" / "app.py", _PACKAGE.parent / 
 
 
 def add(commands: Any) -> None:
-    """Add both commands and their arguments."""
     app = commands.add_parser("app", help="start the web app", description="Start the web app.")
     opens = commands.add_parser(
         "open", help="start the web app on a run", description="Start the web app on a run's folder."

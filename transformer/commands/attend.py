@@ -14,7 +14,6 @@ from transformer.errors import InputError
 
 
 def add(commands: Any) -> None:
-    """Add the command and its arguments."""
     attend = commands.add_parser(
         "attend", help="ask a saved run", description="Ask the model of any step of a saved run."
     )

@@ -17,7 +17,6 @@ MOST = 100_000
 
 
 def add(commands: Any) -> None:
-    """Add the command and its arguments."""
     data = commands.add_parser(
         "data",
         help="show examples, or read pairs",

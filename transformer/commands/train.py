@@ -31,7 +31,6 @@ of every batch, where PyTorch's launcher starts them: torchrun --nproc-per-node 
 
 
 def add(commands: Any) -> None:
-    """Add the command and its arguments."""
     train = commands.add_parser("train", help="train a model", description="Train a model.", epilog=SEVERAL)
     train.add_argument(
         "--task",

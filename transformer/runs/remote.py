@@ -27,7 +27,7 @@ FREE_SECONDS = 1.0
 
 
 class Remote:
-    """A run that is trained elsewhere; it cannot be commanded here.
+    """A run that is trained elsewhere; it cannot be commanded here. What it has of `Run` is the same there.
 
     Raises:
         InputError: not a folder of a run, a damaged one, or one of another version.
@@ -69,17 +69,14 @@ class Remote:
 
     @property
     def id(self) -> str:
-        """The unguessable name by which the run is addressed."""
         return self._view.id
 
     @property
     def questions(self) -> list[Question]:
-        """The tracked words."""
         return [self.task.question(word) for word in self.words]
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The texts of the tracked words."""
         return self._saved.words
 
     @property

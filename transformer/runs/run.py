@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import Interventions
-from transformer.recording.view import ENDED, IDLE, PAUSED, QUEUED, Published, RunView, untrained
+from transformer.recording.view import ENDED, IDLE, MAX_NAME, PAUSED, QUEUED, Published, RunView, untrained
 from transformer.recording.weights import Weights
 from transformer.runs import checks
 from transformer.runs.queue import Lease, Turns
@@ -95,7 +95,6 @@ class Run:
 
     @property
     def view(self) -> RunView:
-        """The present view of the run."""
         return self._published.view
 
     @property
@@ -166,7 +165,11 @@ class Run:
         Raises:
             InputError: more steps than the server allows, not a rate, or a run that has failed.
         """
-        checks.check_continuation(self.view, steps, rate, self.lease.limits)
+        checks.check_steps(steps)
+        if self.lease.limits is not None:
+            self.lease.limits.check_steps(self.view.step + steps)
+        checks.check_rate(rate)
+        checks.check_alive(self.view, "go on", "run_continue")
         return self._runner.ask(lambda: self._runner.continue_for(steps, rate))
 
     def race(self, other: Run) -> Turns:
@@ -250,7 +253,8 @@ class Run:
         """
         checks.check_alive(self.view, "be named", "name")
         name = " ".join(name.split())
-        checks.check_name(name)
+        if len(name) > MAX_NAME:
+            raise InputError(f"The name has {len(name)} letters; use at most {MAX_NAME}.", "name")
         return self._runner.ask(lambda: self._published.publish(name=name))
 
     # Where it is kept, and how it ends.

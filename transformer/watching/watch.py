@@ -215,12 +215,6 @@ class Watch:
     def _view(self) -> RunView:
         return self._published.view
 
-    @property
-    def _own(self) -> OwnModel:
-        own = self._view.own
-        assert own is not None
-        return own
-
     # What is seen.
 
     def _observed(self) -> Named:
@@ -328,9 +322,10 @@ class Watch:
         as_parquet(Metrics())  # loads what writes tables, before it could count as the cost of writing one
         self._archive, self.folder = _free_folder(self._out)
         parameters = list(self._model.parameters())
+        self._own = OwnModel(name=plain_name(type(self._model).__name__))
         view = replace(
             untrained(RunConfig(), new_token()),
-            own=OwnModel(name=plain_name(type(self._model).__name__)),
+            own=self._own,
             state=TRAINING,
             planned=0,
             parameters=sum(one.numel() for one in parameters),
@@ -403,7 +398,8 @@ class Watch:
         assert self._archive is not None
         curves = tuple(name for name in numbers if plain_name(name) == name and name not in RESERVED)
         curves, self._begun_at = curves[:MOST_CURVES], step
-        self._published.publish(own=replace(self._own, curves=curves), metrics=Metrics(curves))
+        self._own = replace(self._own, curves=curves)
+        self._published.publish(own=self._own, metrics=Metrics(curves))
         if step > 0 and self._first is not None:
             self._record(step - 1, self._first)
         self._first = None
