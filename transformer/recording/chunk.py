@@ -159,6 +159,11 @@ def is_name(text: str) -> bool:
 # As a record of a file.
 
 
+def facts_of(kind: Any, said: Any) -> dict[str, Any]:
+    """What an object says of the fields of a dataclass that it is one of."""
+    return {one.name: getattr(said, one.name) for one in fields(kind)}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _InFile(ChunkFacts):
     heads: int
@@ -167,7 +172,7 @@ class _InFile(ChunkFacts):
 def as_record(chunk: Chunk) -> Record:
     """A chunk as facts and numbers: the codes of each site in turn, then the predictions."""
     heads = next(iter(chunk.maps.values())).shape[1]
-    said = {"kind": "chunk", **_facts(chunk), "heads": heads}
+    said = {"kind": "chunk", **facts_of(ChunkFacts, chunk), "heads": heads}
     arrays = [*(chunk.maps[site] for site in chunk.axes), chunk.predicted]
     return Record(msgspec.json.encode(said), b"".join(array.astype("<u2").tobytes() for array in arrays))
 
@@ -198,8 +203,4 @@ def from_record(facts: bytes, body: bytes) -> Chunk:
     if predicted.size and predicted.max() >= len(said.vocabulary):
         raise ValueError("it predicts a token that it does not name")
     maps = {site: of.reshape(shape) for (site, shape), of in zip(shapes.items(), codes, strict=True)}
-    return Chunk(predicted=predicted, maps=maps, **_facts(said))
-
-
-def _facts(said: ChunkFacts) -> dict[str, Any]:
-    return {one.name: getattr(said, one.name) for one in fields(ChunkFacts)}
+    return Chunk(predicted=predicted, maps=maps, **facts_of(ChunkFacts, said))

@@ -17,7 +17,7 @@ owner.sha256            the digest of the token that controls the run
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ import numpy as np
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.evaluation import Evaluation
-from transformer.recording.chunk import Chunk, as_record, from_record
+from transformer.recording.chunk import Chunk, as_record, facts_of, from_record
 from transformer.recording.frame import Array, Measurement, Outputs
 from transformer.recording.frames import Recorded
 from transformer.recording.metrics import Metrics
@@ -60,14 +60,9 @@ class RunFile(RunFacts):
     """The tracked words, in order."""
 
 
-def facts_of(run: RunFacts) -> dict[str, Any]:
-    """The facts of a run that its view and `run.json` share."""
-    return {one.name: getattr(run, one.name) for one in fields(RunFacts)}
-
-
 def run_file_of(view: RunView, words: tuple[str, ...], kept: int) -> RunFile:
     """The part of a view that is kept beside its recording."""
-    return RunFile(**facts_of(view), words=words, kept=kept)
+    return RunFile(**facts_of(RunFacts, view), words=words, kept=kept)
 
 
 def as_json(run: RunFile) -> bytes:
