@@ -229,11 +229,7 @@ class Registry:
             return opened or run
 
     def open_file(self, data: bytes, *, visitor: str, token: str) -> Watched:
-        """Let a run from an uploaded file be one of this server's.
-
-        Args:
-            data: the file.
-            token: that commands it.
+        """Let a run from an uploaded file be one of this server's, commanded by this token.
 
         Raises:
             InputError: it is too large, cannot be used, or its visitor has as many runs as one may have.

@@ -29,8 +29,7 @@ FREE_SECONDS = 1.0
 class Remote:
     """A run that is trained elsewhere; it cannot be commanded here. What it has of `Run` is the same there.
 
-    Raises:
-        InputError: not a folder of a run, a damaged one, or one of another version.
+    Raises InputError as `Reader.read` does.
     """
 
     def __init__(self, folder: Path, lease: Lease | None = None) -> None:

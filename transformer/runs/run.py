@@ -12,6 +12,7 @@ from transformer.interventions import Interventions
 from transformer.recording.view import ENDED, IDLE, MAX_NAME, PAUSED, QUEUED, Published, RunView, untrained
 from transformer.recording.weights import Weights
 from transformer.runs import checks
+from transformer.runs.machine import check_machine
 from transformer.runs.queue import Lease, Turns
 from transformer.runs.runner import Runner
 from transformer.storage.own_data import own_data_of
@@ -59,7 +60,9 @@ class Run:
         self.config = config
         """The configuration as requested; `view.config` is completed with what the task needs."""
         self.visitor = visitor
-        checks.check_start(config, kept=archive is not None)
+        check_machine(config)
+        if config.train.tensorboard and archive is None:
+            raise InputError("Logging to TensorBoard needs a folder: give --out DIR.", "tensorboard")
         self.task = task_of(config)
         words = words if saved is None else saved.words
         self.questions = [self.task.question(word) for word in words or self.task.corpus.probes()]
@@ -277,10 +280,7 @@ class Run:
         self._published.note(unsaved=why)
 
     def thin_weights(self, few: int) -> bool:
-        """Keep the weights of so few steps, to make room on the disk.
-
-        Returns whether there were more. Raises OSError where the file cannot be written.
-        """
+        """Make room on the disk, as `Weights.keep_few` does."""
         thinner = self._weights.keep_few(few, {moment.step for moment in self.view.moments})
         self._published.note(snapshots=self._weights.snapshots)
         return thinner

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 from transformer.axes import reading_sites
 from transformer.errors import InputError
@@ -32,14 +33,9 @@ FEWEST = 16
 
 
 class RunRecording:
-    """The growing recording of one run. To be used in the run's thread only.
+    """The growing recording of one run, with the arguments of its `RecordedTraining`.
 
-    Args:
-        state: the training.
-        published: holds the view, which is replaced as recording proceeds.
-        questions: the tracked words; changed only here.
-        weights: the store of snapshots of the recorded steps.
-        every_step: whether to record between evaluations and moments too.
+    To be used in the run's thread only. The list of questions is changed only here.
     """
 
     def __init__(
@@ -82,10 +78,7 @@ class RunRecording:
     def record(self, report: Report, *, ended: bool, alone: bool, watched: bool) -> None:
         """Copy the weights of a step if it is to be recorded, and develop and measure what is due.
 
-        Args:
-            ended: whether this is the last step.
-            alone: whether a user asked for this single step.
-            watched: whether there are viewers.
+        The arguments are those of `RecordedTraining.step`, and whether the run ends with this step.
         """
         spent, view, step = time.thread_time(), self._published.view, report.step
         self._recorder.drawn.note(step, report.words)
@@ -193,9 +186,7 @@ class RunRecording:
         if before is not None:
             scored.setdefault(before.step, before)
 
-        def located(site: str, head: int) -> int:
-            return self._located(site, head, scored, -1 if before is None else before.step, step)
-
+        located = partial(self._located, scored, -1 if before is None else before.step, step)
         sites = reading_sites(self._state.model.axes())
         scores: dict[str, Array] = {site: now.head_scores[site][aim] for site in sites}
         self.moments.heads(step, scores, aim, located)
@@ -203,7 +194,7 @@ class RunRecording:
         extra = [one for at, one in sorted(scored.items()) if one is not before and one is not now]
         return [*extra, now, outputs]
 
-    def _located(self, site: str, head: int, scored: dict[int, Measurement], low: int, high: int) -> int:
+    def _located(self, scored: dict[int, Measurement], low: int, high: int, site: str, head: int) -> int:
         """The first step at which a head has turned, between one where it has not and one where it has.
 
         It is found by bisection over the kept snapshots. Measurements made on the way are stored in `scored`

@@ -219,14 +219,7 @@ class Library:
 
 
 def _thin(folder: Path, few: int) -> bool:
-    """Keep so many steps of a run's weights, beside the first, the last and those of moments.
-
-    Returns:
-        Whether there were more.
-
-    Raises:
-        Timeout: a process writes there.
-    """
+    """Thin a run's weights as `Run.thin_weights` does. Raises Timeout where a process writes there."""
     run = read_run_file(folder)
     claim = Claim(folder)
     try:

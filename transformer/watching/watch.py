@@ -176,22 +176,18 @@ class Watch:
         self._closed = True
         _OPEN.discard(self)
         if self._archive is not None:
-            self._close(reason)
+            try:
+                if self._recorded < self.last_step and not reason:
+                    self._look(self.last_step)
+                if self.last_step >= 0:
+                    self._publish(state=FAILED if reason else FINISHED, reason=reason)
+                    self._archive.hand(self._published.view, self._published.version, None)
+            except Exception as error:
+                self._say(error)
+            self._archive.close()
+            if self._archive.problem:
+                self._say(InputError(self._archive.problem))
         self._model, self._inputs, self._first = nn.Module(), {}, None  # its memory is the loop's again
-
-    def _close(self, reason: str) -> None:
-        assert self._archive is not None
-        try:
-            if self._recorded < self.last_step and not reason:
-                self._look(self.last_step)
-            if self.last_step >= 0:
-                self._publish(state=FAILED if reason else FINISHED, reason=reason)
-                self._archive.hand(self._published.view, self._published.version, None)
-        except Exception as error:
-            self._say(error)
-        self._archive.close()
-        if self._archive.problem:
-            self._say(InputError(self._archive.problem))
 
     def __enter__(self) -> Self:
         return self
