@@ -185,7 +185,7 @@ class Turns:
         other = self._other(runner)
         if other is None or other.turns is not self or other.over or other.view.state != TRAINING:
             return True
-        own, others = (self._trained(one) for one in (runner, other))
+        own, others = (one.view.seconds if self.by_seconds else one.view.step for one in (runner, other))
         return own < others or (own == others and self._runners[0]() is runner)
 
     def wake(self, *, but: Runner | None = None) -> None:
@@ -193,9 +193,6 @@ class Turns:
         for runner in (one() for one in self._runners):
             if runner is not None and runner is not but and runner.turns is self:
                 runner.wake()
-
-    def _trained(self, runner: Runner) -> float:
-        return runner.view.seconds if self.by_seconds else runner.view.step
 
     def _other(self, runner: Runner) -> Runner | None:
         first, second = (one() for one in self._runners)

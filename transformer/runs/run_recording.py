@@ -58,6 +58,7 @@ class RunRecording:
         self._shown_at = 0.0
         each = 4 * sum(tensor.numel() for tensor in state.model.state_dict().values())
         self._large = DISK_LIMIT // each < FEWEST  # then snapshots are kept at few steps only
+        self._kept_all = None if self._large else weights
 
     def resume(self) -> None:
         """Continue the recording of a saved run, which the view already holds."""
@@ -141,11 +142,6 @@ class RunRecording:
         self._pasts.clear()
         with suppress(Exception):  # the cause of the failure may make this fail too
             self._publish(self._recorder.develop(self._kept_all, finite=True))
-
-    @property
-    def _kept_all(self) -> Weights | None:
-        """The store of the weights of all steps; None for a large model."""
-        return None if self._large else self.weights
 
     def _developed(self) -> list[Recorded]:
         try:
