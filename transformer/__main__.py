@@ -15,7 +15,7 @@ def main(argv: list[str] | None = None) -> int:
     """
     try:
         from transformer.commands import app, attend, data, train
-        from transformer.commands.line import OneLineParser
+        from transformer.commands.line import OneLineParser, obey
     except ModuleNotFoundError as error:
         sys.stderr.write(
             f"headlight: {error.name} is not installed. Install all that the commands need: "
@@ -29,8 +29,7 @@ def main(argv: list[str] | None = None) -> int:
     for command in (app, train, data, attend):
         command.add(commands)
     arguments = parser.parse_args(sys.argv[1:] or ["app"] if argv is None else argv)
-    code: int = arguments.run(arguments)
-    return code
+    return obey(arguments)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from transformer.config import RunConfig
+from transformer.recording.chunk import is_name
 from transformer.recording.frame import Frame
-from transformer.recording.own import is_name
 from transformer.runs.owners import Visitor
 from transformer.storage.own_data import OwnData
 

@@ -186,7 +186,7 @@ def test_watch_ask_and_look_inside_show_the_same_map_of_a_word(seeing_padding):
     recorder, words = Recorder(state.model, state.task), ("cat", "longestone", "ox")
     for word in words:  # the second is longer than anything trained on
         recorder.add(state.task.question(word))
-    recorder.copy(220)
+    recorder.ring.copy(220)
     written, recorded = recorder.write(220).by_word, recorder.develop()
     for word, chunk in zip(words, recorded, strict=True):
         answer = asked(state.config, snapshot).answer(word)

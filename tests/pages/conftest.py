@@ -15,7 +15,7 @@ from pages.ask import taken_away
 from pages.controls import mask_switches
 from tests.pages.visitor import Visitor
 from transformer.config import RunConfig
-from transformer.recording import frame_scheduler
+from transformer.recording import recorder
 from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.training.loop import train
@@ -96,7 +96,7 @@ def shared() -> Iterator[Shared]:
 @pytest.fixture(autouse=True)
 def every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recording a tiny model takes longer than its step: here that is no reason to record less often."""
-    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", 1e9)
+    monkeypatch.setattr(recorder, "KNOWN_SECONDS", 1e9)
 
 
 @pytest.fixture(autouse=True)

@@ -30,11 +30,11 @@ def recorded(recorder_of, evaluation):
             state.intervene(taken)
         recorder = recorder_of(state, words)
         early = [evaluation(0), recorder.measure(0), recorder.write(0)]
-        recorder.copy(0)
+        recorder.ring.copy(0)
         for report in train(state):
             losses += report.losses
-            recorder.copy(report.step)
-        assert recorder.pending == 7
+            recorder.ring.copy(report.step)
+        assert len(recorder.ring.steps) == 7
         frames = Frames([*early, *recorder.develop(weights)], aim=state.task.aim)
         return state, losses, frames, weights
 
@@ -110,12 +110,12 @@ def test_words_whose_answer_is_not_known_run_over_the_newest_output_and_say_of_w
     early, reports = [evaluation(0), recorder.measure(0), recorder.write(0)], train(state)
     for step in (1, 2, 3):
         next(reports)
-        recorder.copy(step)
+        recorder.ring.copy(step)
     chunks = recorder.develop()
     outputs = recorder.write(3)
     for step in (4, 5, 6):
         next(reports)
-        recorder.copy(step)
+        recorder.ring.copy(step)
     frames = Frames([*early, *chunks, outputs, *recorder.develop()], aim=state.task.aim)
     for frame in frames:
         (probe,), newest = frame.probes, 0 if frame.step <= 3 else 3
@@ -151,11 +151,11 @@ def test_a_ring_holds_a_batch_and_of_a_large_model_less(tiny_model, fill, monkey
 def test_weights_that_are_no_numbers_are_refused_and_those_before_them_are_not_lost(tiny, recorder_of):
     state, weights = TrainState.begin(tiny()), Weights()
     recorder = recorder_of(state, ["ox"])
-    recorder.copy(0)
-    recorder.copy(1)
+    recorder.ring.copy(0)
+    recorder.ring.copy(1)
     with torch.no_grad():
         state.model.src_embedding.weight.fill_(float("nan"))
-    recorder.copy(2)
+    recorder.ring.copy(2)
     with pytest.raises(FloatingPointError, match="no numbers"):
         recorder.develop(weights)
     (chunk,) = recorder.develop(weights, finite=True)

@@ -104,7 +104,7 @@ def test_a_word_whose_rows_are_all_right_is_not_written_token_by_token_and_the_o
 
     monkeypatch.setattr("transformer.recording.words.write", counted)
     recorder, blind = recorder_of(half_trained, words), recorder_of(half_trained, words)
-    recorder.copy(130)
+    recorder.ring.copy(130)
     recorder.develop()
     assert recorder.write(130) == blind.write(130)
     n_right = sum(output.right for output in blind.write(130).by_word.values())

@@ -6,8 +6,8 @@ import pytest
 
 from tests.runs.conftest import take
 from transformer.interventions import Interventions
-from transformer.recording import frame_scheduler
-from transformer.recording.frame_scheduler import KNOWN_SECONDS, MOST, UNWATCHED, WATCHED, FrameScheduler
+from transformer.recording import recorder
+from transformer.recording.recorder import KNOWN_SECONDS, MOST_APART, UNWATCHED, WATCHED, FrameScheduler
 from transformer.recording.weights import Snapshot
 
 
@@ -25,7 +25,7 @@ def rhythm_of(a_frame, a_step, n=60, watched=False):
 @pytest.fixture
 def known_soon(monkeypatch):
     """What recording costs is believed as soon as on a server."""
-    monkeypatch.setattr(frame_scheduler, "KNOWN_SECONDS", KNOWN_SECONDS)
+    monkeypatch.setattr(recorder, "KNOWN_SECONDS", KNOWN_SECONDS)
 
 
 def test_recording_that_keeps_its_share_is_of_every_step(known_soon):
@@ -36,10 +36,10 @@ def test_recording_that_keeps_its_share_is_of_every_step(known_soon):
 def test_recording_that_costs_too_much_is_less_often_and_the_share_then_holds(known_soon):
     for a_frame in (0.2, 0.7, 3.0):
         every = rhythm_of(a_frame, 1.0)[-1]
-        assert 1 < every <= MOST
-        assert a_frame / every <= frame_scheduler.TOLERANCE * UNWATCHED
+        assert 1 < every <= MOST_APART
+        assert a_frame / every <= recorder.TOLERANCE * UNWATCHED
         assert 2 * a_frame / every > UNWATCHED
-    assert rhythm_of(1000.0, 1.0)[-1] == MOST
+    assert rhythm_of(1000.0, 1.0)[-1] == MOST_APART
 
 
 def test_one_dear_development_changes_nothing_and_cheap_ones_bring_every_step_back(known_soon):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer.commands.launch import NAMES
+from transformer.commands.line import NAMES
 
 ROOT = Path(__file__).parents[2]
 MODULE = ("-m", "transformer")

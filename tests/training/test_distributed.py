@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.training.conftest import MODULE, complaints, launch
-from transformer.commands.launch import NAMES, place
+from transformer.commands.line import NAMES, place
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.storage.saved import read_run
@@ -83,7 +83,7 @@ def test_one_process_speaks_and_none_warns(by_two, uneven):
 TOGETHER = """
 import json, sys
 from pathlib import Path
-from transformer.commands.launch import place
+from transformer.commands.line import place
 from transformer.config import RunConfig
 from transformer.training.loop import train
 from transformer.training.distributed import Distributed

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from transformer.commands.line import complain
-from transformer.errors import InputError
 from transformer.storage.format import read_run_file
 from transformer.storage.library import ENVIRONMENT
 
@@ -20,7 +19,6 @@ SCRIPT = next(path for path in (_PACKAGE / "_app" / "app.py", _PACKAGE.parent / 
 
 
 def add(commands: Any) -> None:
-    """Add both commands and their arguments."""
     app = commands.add_parser("app", help="start the web app", description="Start the web app.")
     opens = commands.add_parser(
         "open", help="start the web app on a run", description="Start the web app on a run's folder."
@@ -32,18 +30,14 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Become the server of the app. Returns 2 where it cannot be started."""
+    """Become the server of the app. Returns 2 where packages are missing. Raises InputError."""
     if find_spec("streamlit") is None:
         complain("The app needs more packages. Install them: pip install 'headlight-attention[app]'")
         return 2
     surroundings = dict(os.environ)
     if arguments.folder is not None:
         folder = arguments.folder.resolve()
-        try:
-            id_ = read_run_file(folder).id
-        except InputError as error:
-            complain(str(error))
-            return 2
+        id_ = read_run_file(folder).id
         surroundings[ENVIRONMENT] = str(folder.parent)
         sys.stdout.write(f"The run: http://localhost:{arguments.port}/?run={id_}\n")
         sys.stdout.flush()

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from transformer.commands.line import answer, complain
+from transformer.commands.line import answer
 from transformer.errors import InputError
 
 
 def add(commands: Any) -> None:
-    """Add the command and its arguments."""
     attend = commands.add_parser(
         "attend", help="ask a saved run", description="Ask the model of any step of a saved run."
     )
@@ -28,21 +27,17 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Answer. Returns 0, or 2 where that cannot be asked."""
-    try:
-        from transformer.asking import asked
-        from transformer.storage.saved import read_run
+    """Answer, and return 0. Raises InputError where that cannot be asked."""
+    from transformer.asking import asked
+    from transformer.storage.saved import read_run
 
-        saved = read_run(arguments.folder)  # keep it: it holds the own data that the model needs
-        view = saved.view
-        snapshot = view.snapshot_at(view.step if arguments.step is None else arguments.step)
-        if snapshot is None:
-            raise InputError(f"{arguments.folder} holds no weights to ask.")
-        model = asked(view.config, snapshot, snapshot.interventions)
-        said = model.answer(arguments.text)
-    except InputError as error:
-        complain(str(error))
-        return 2
+    saved = read_run(arguments.folder)  # keep it: it holds the own data that the model needs
+    view = saved.view
+    snapshot = view.snapshot_at(view.step if arguments.step is None else arguments.step)
+    if snapshot is None:
+        raise InputError(f"{arguments.folder} holds no weights to ask.")
+    model = asked(view.config, snapshot, snapshot.interventions)
+    said = model.answer(arguments.text)
     if not arguments.json:
         sys.stdout.write(f"step {said.step:,}: {said.question.text} -> {said.output} ({_judged(said)})\n")
         return 0

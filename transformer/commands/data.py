@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.commands.line import answer, complain
+from transformer.commands.line import answer
 from transformer.config import TASKS, TrainConfig
 from transformer.errors import InputError
 
@@ -17,7 +17,6 @@ MOST = 100_000
 
 
 def add(commands: Any) -> None:
-    """Add the command and its arguments."""
     data = commands.add_parser(
         "data",
         help="show examples, or read pairs",
@@ -41,12 +40,8 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command. Returns 0, or 2 if an input cannot be used."""
-    try:
-        return _pairs(arguments) if arguments.pairs else _examples(arguments)
-    except InputError as error:
-        complain(str(error))
-        return 2
+    """Run the command, and return 0. Raises InputError if an input cannot be used."""
+    return _pairs(arguments) if arguments.pairs else _examples(arguments)
 
 
 def _examples(arguments: argparse.Namespace) -> int:

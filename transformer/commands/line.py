@@ -1,13 +1,39 @@
-"""The output of a command: one clear line for a mistake, one line of JSON for an answer."""
+"""What the commands share: one clear line for a mistake, one line of JSON for an answer, and the place of
+this process among those that PyTorch's launcher, `torchrun`, has started."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from transformer.commands.launch import place
+from transformer.errors import InputError
+
+
+class Place(NamedTuple):
+    """The place of a process among those that were started together, on one machine or on several."""
+
+    rank: int
+    """From 0 up, over all machines."""
+    n_processes: int
+    local_rank: int
+    """From 0 up, on this machine."""
+    n_here: int
+    """Processes on this machine."""
+
+
+NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+"""In the environment of each process, in the order of `Place`."""
+
+
+def place() -> Place | None:
+    """The place of this process; None: it was started alone."""
+    if not all(name in os.environ for name in NAMES):
+        return None
+    found = Place(*(int(os.environ[name]) for name in NAMES))
+    return found if found.n_processes > 1 else None
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -16,6 +42,16 @@ class OneLineParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         complain(f"{message} (see {self.prog} --help)")
         sys.exit(2)
+
+
+def obey(arguments: argparse.Namespace) -> int:
+    """Run the command of these arguments. Returns its exit status; 2 where it refuses them."""
+    try:
+        code: int = arguments.run(arguments)
+    except InputError as error:
+        complain(str(error))
+        return 2
+    return code
 
 
 def complain(message: str, *, alone: bool = False) -> None:

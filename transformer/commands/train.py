@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from transformer.commands.launch import place
-from transformer.commands.line import answer, complain
+from transformer.commands.line import answer, complain, place
 from transformer.commands.settings import configuration, own_data
 from transformer.config import DEVICES, KINDS_OF, TASKS, TOKENIZERS, RunConfig
 from transformer.errors import LEFT_ALONE, InputError, explained
@@ -32,7 +31,6 @@ of every batch, where PyTorch's launcher starts them: torchrun --nproc-per-node 
 
 
 def add(commands: Any) -> None:
-    """Add the command and its arguments."""
     train = commands.add_parser("train", help="train a model", description="Train a model.", epilog=SEVERAL)
     train.add_argument(
         "--task",
@@ -99,29 +97,28 @@ def run(arguments: argparse.Namespace) -> int:
 
     Returns:
         0 if the run came to its end or reached the target, 1 if it missed the target, failed or was
-        interrupted, 2 for bad arguments.
+        interrupted.
+
+    Raises:
+        InputError: bad arguments.
     """
-    try:
-        if arguments.resume is not None:
-            return _resumed(arguments)
-        counts, held = own_data(arguments)  # held: it keeps what the user gave alive
-        config = configuration(arguments, held)
-        from transformer.training.device import resolve_device  # brings torch: only once arguments are good
+    if arguments.resume is not None:
+        return _resumed(arguments)
+    counts, held = own_data(arguments)  # held: it keeps what the user gave alive
+    config = configuration(arguments, held)
+    from transformer.training.device import resolve_device  # brings torch: only once arguments are good
 
-        resolve_device(config.device)
-        completed(config)  # before there is a folder: the task may refuse these settings
-        config, distributed = _joined(config)
-        if distributed is not None and not distributed.leads:
-            return _take_part(config, distributed)
-        archive = None
-        if arguments.out is not None:
-            from transformer.storage.archive import Archive
+    resolve_device(config.device)
+    completed(config)  # before there is a folder: the task may refuse these settings
+    config, distributed = _joined(config)
+    if distributed is not None and not distributed.leads:
+        return _take_part(config, distributed)
+    archive = None
+    if arguments.out is not None:
+        from transformer.storage.archive import Archive
 
-            archive = Archive(arguments.out)
-        training = Run(config, archive=archive, every_step=archive is not None, distributed=distributed)
-    except InputError as error:
-        complain(str(error))
-        return 2
+        archive = Archive(arguments.out)
+    training = Run(config, archive=archive, every_step=archive is not None, distributed=distributed)
     if distributed is not None:  # so the launcher asks to end, as when another process has failed
         signal.signal(signal.SIGTERM, lambda *_: training.stop())
     training.start()
@@ -214,7 +211,7 @@ def _take_part(config: RunConfig, distributed: Distributed) -> int:
     return 0
 
 
-def _follow(run: Run) -> RunView:
+def _follow(run: Run) -> None:
     """Show a progress bar on standard error until the run has ended; Ctrl-C stops it."""
     with tqdm(total=run.view.planned, unit="step", file=sys.stderr) as bar:
         try:
@@ -225,7 +222,6 @@ def _follow(run: Run) -> RunView:
             run.stop()
             run.wait(10)
         _show(bar, run.view)
-    return run.view
 
 
 def _show(bar: Any, view: RunView) -> None:

@@ -6,6 +6,7 @@ steps.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -18,9 +19,9 @@ import numpy as np
 from transformer.axes import Axes, is_own
 from transformer.interventions import Interventions, open_cells
 from transformer.recording.frame import Array, Word
-from transformer.recording.own import is_name
 from transformer.recording.records import Record
 
+_NAME = re.compile(r"[^<>&\"'\x00-\x1f]{1,200}")
 ONE, BLOCKED = 65534, 65535
 """Codes of the weight 1 and of a blocked cell; other weights are shares of ONE."""
 
@@ -150,7 +151,17 @@ def may_look(word: Word, axes: Axes, interventions: Interventions, site: str, n_
     )
 
 
+def is_name(text: str) -> bool:
+    """Whether this can be the name of a module, or of a number: it is shown on pages as it is."""
+    return bool(_NAME.fullmatch(text))
+
+
 # As a record of a file.
+
+
+def facts_of(kind: Any, said: Any) -> dict[str, Any]:
+    """What an object says of the fields of a dataclass that it is one of."""
+    return {one.name: getattr(said, one.name) for one in fields(kind)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -161,7 +172,7 @@ class _InFile(ChunkFacts):
 def as_record(chunk: Chunk) -> Record:
     """A chunk as facts and numbers: the codes of each site in turn, then the predictions."""
     heads = next(iter(chunk.maps.values())).shape[1]
-    said = {"kind": "chunk", **_facts(chunk), "heads": heads}
+    said = {"kind": "chunk", **facts_of(ChunkFacts, chunk), "heads": heads}
     arrays = [*(chunk.maps[site] for site in chunk.axes), chunk.predicted]
     return Record(msgspec.json.encode(said), b"".join(array.astype("<u2").tobytes() for array in arrays))
 
@@ -192,8 +203,4 @@ def from_record(facts: bytes, body: bytes) -> Chunk:
     if predicted.size and predicted.max() >= len(said.vocabulary):
         raise ValueError("it predicts a token that it does not name")
     maps = {site: of.reshape(shape) for (site, shape), of in zip(shapes.items(), codes, strict=True)}
-    return Chunk(predicted=predicted, maps=maps, **_facts(said))
-
-
-def _facts(said: ChunkFacts) -> dict[str, Any]:
-    return {one.name: getattr(said, one.name) for one in fields(ChunkFacts)}
+    return Chunk(predicted=predicted, maps=maps, **facts_of(ChunkFacts, said))

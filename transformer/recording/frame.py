@@ -196,7 +196,6 @@ class Frame:
         return self.maps[row][site]
 
     def n_heads(self, site: str) -> int:
-        """Heads of one attention."""
         return len(self.maps[0][site])
 
     def on_padding(self, row: int, site: str) -> Array:
@@ -225,6 +224,5 @@ class Frame:
 
     @property
     def clearest_score(self) -> float:
-        """Score of the clearest head."""
         site, head = self.clearest
         return float(self.scores[site][head])

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any, TypeVar, overload
 
 from transformer.evaluation import Evaluation
-from transformer.recording.chunk import Chunk, together
-from transformer.recording.frame import Frame, Measurement, Output, Outputs, Probe
+from transformer.recording.chunk import Chunk, facts_of, together
+from transformer.recording.frame import Frame, Measurement, Output, Outputs, Probe, Word
 
 MEMORY_LIMIT = 32 * 2**20
 """Bytes that the frames of one run take."""
@@ -244,7 +244,7 @@ def _probe(chunk: Chunk, i: int, newest: Outputs | None) -> Probe:
     output = None if newest is None or newest.step > step else newest.by_word.get(word.text)
     written = output or NOTHING_WRITTEN
     return Probe(
-        **{name: getattr(word, name) for name in word.__dataclass_fields__},
+        **facts_of(Word, word),
         predicted=chunk.predictions(i),
         output=written.text,
         output_step=None if output is None or newest is None else newest.step,

@@ -12,23 +12,6 @@ if TYPE_CHECKING:  # loaded when a table is asked for, or in a run's thread, and
     import pandas as pd
 
 
-COLUMNS = (
-    "step",
-    "loss",
-    "token_accuracy",
-    "learning_rate",
-    "gradient_norm",
-    "tokens_per_second",
-    "seconds",
-    "held_out_loss",
-    "free_loss",
-    "held_out_token_accuracy",
-    "exact",
-    "bleu",
-    "chrf",
-)
-"""One row a step; the last six are NaN at steps without an evaluation, and BLEU and chrF where nothing is
-translated."""
 OF_EVALUATION = {
     "held_out_loss": "loss",
     "free_loss": "free_loss",
@@ -38,6 +21,18 @@ OF_EVALUATION = {
     "chrf": "chrf",
 }
 """Columns, and what an evaluation calls them."""
+COLUMNS = (
+    "step",
+    "loss",
+    "token_accuracy",
+    "learning_rate",
+    "gradient_norm",
+    "tokens_per_second",
+    "seconds",
+    *OF_EVALUATION,
+)
+"""One row a step; what is of an evaluation is NaN at steps without one, and BLEU and chrF where nothing is
+translated."""
 
 
 class Metrics:
@@ -92,10 +87,12 @@ class Metrics:
             )
 
     def until(self, step: int) -> Metrics:
-        """The rows up to a step."""
+        """The rows up to a step; this very table if that is all of them."""
+        rows = self._rows[: self._n]
+        if not self._n or rows[-1, 0] <= step:
+            return self
         made = Metrics(self.names[len(COLUMNS) :])
-        made._rows = self._rows[: self._n][self._rows[: self._n, 0] <= step]
-        made._n = len(made._rows)
+        made.extend(rows[rows[:, 0] <= step])
         return made
 
     def at(self, step: int) -> tuple[float, float | None]:
@@ -119,15 +116,6 @@ class Metrics:
         self._rows = np.concatenate([self._rows[: self._n], rows, np.full((256, len(self.names)), np.nan)])
         self._n += len(rows)
 
-    def up_to(self, last: int) -> Metrics:
-        """The table up to a step."""
-        rows = self._rows[: self._n]
-        if not self._n or rows[-1, 0] <= last:
-            return self
-        found = Metrics(self.names[len(COLUMNS) :])
-        found.extend(rows[rows[:, 0] <= last])
-        return found
-
     def __len__(self) -> int:
         return self._n
 
@@ -137,7 +125,6 @@ class Metrics:
         return [self._rows[:n, self.names.index(name)] for name in names]
 
     def column(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """All values of one column so far."""
         return self.columns(name)[0]
 
     def table(self) -> pd.DataFrame:

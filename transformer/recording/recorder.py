@@ -1,4 +1,5 @@
-"""Records a model while it trains: maps of every step and, less often, scores and outputs."""
+"""Records a model while it trains: maps of as many steps as its share of the time allows and, less often,
+scores and outputs."""
 
 from __future__ import annotations
 
@@ -16,15 +17,23 @@ from transformer.insight.scores import clearest_head
 from transformer.model.transformer import Transformer
 from transformer.recording.chunk import Chunk, coded, may_look
 from transformer.recording.developer import Developer, Ring, stacked
-from transformer.recording.drawn import Drawn
 from transformer.recording.frame import Array, Measurement, Outputs, Word
 from transformer.recording.scorer import Scorer
 from transformer.recording.weights import Snapshot, Tensors, Weights
-from transformer.recording.words import WordBatch, in_batches, outputs_of, word_batch
+from transformer.recording.words import Drawn, WordBatch, in_batches, outputs_of, word_batch
 from transformer.tasks import Question, Task
 
 MAPS_BYTES = 256 * 2**20
 """Approximate limit of the maps of steps that are developed together."""
+UNWATCHED, WATCHED = 0.06, 0.10
+"""Shares of the training's time that recording is to take."""
+TOLERANCE = 1.5
+"""Factor over its share from which it records less often: a busy machine measures badly."""
+KNOWN_SECONDS = 1.0
+"""Seconds of recording to measure before anything is decided."""
+MOST_APART = 64
+FADING = 0.9
+"""Weight of older measurements, for each development and each training step."""
 
 
 class Recorder:
@@ -39,7 +48,8 @@ class Recorder:
     def __init__(self, model: Transformer, task: Task, decoding: Decoding = GREEDY) -> None:
         self._model, self._task, self._decoding = model, task, decoding
         self._device = model.to_logits.weight.device
-        self._ring = Ring(model)
+        self.ring = Ring(model)
+        """Copies of the weights of pending steps: those that are not developed yet."""
         self._developer = Developer(model.config, self._device)
         self._scorer = Scorer(task)
         self._questions: list[Question] = []
@@ -78,21 +88,7 @@ class Recorder:
         self._questions.remove(question)
         self._batches = None
 
-    # Copying and developing.
-
-    @property
-    def pending(self) -> int:
-        """Steps that were copied and not developed."""
-        return len(self._ring.steps)
-
-    @property
-    def full(self) -> bool:
-        """Whether the pending steps must be developed before another can be copied."""
-        return self._ring.full
-
-    def copy(self, step: int) -> None:
-        """Copy the weights of this step, to be developed later."""
-        self._ring.copy(step)
+    # Developing.
 
     def develop(self, weights: Weights | None = None, *, finite: bool = False) -> list[Chunk]:
         """The maps of all pending steps, a chunk a word.
@@ -104,12 +100,12 @@ class Recorder:
         Raises:
             FloatingPointError: an attention weight is NaN or infinite.
         """
-        steps, rows = self._ring.waiting()
+        steps, rows = self.ring.waiting()
         if finite:
             kept = rows.isfinite().all(dim=1)
             steps, rows = [step for step, ok in zip(steps, kept.tolist(), strict=True) if ok], rows[kept]
         if not steps:
-            self._ring.clear()
+            self.ring.clear()
             return []
         self._intervene()
         if self._batches is None:
@@ -119,7 +115,7 @@ class Recorder:
         if weights is not None:
             copied = {step: row.tobytes() for step, row in zip(steps, rows.cpu().numpy(), strict=True)}
             weights.append(copied, self._model.interventions, self.tensors)
-        self._ring.clear()  # not before an error: the finite steps can still be developed
+        self.ring.clear()  # not before an error: the finite steps can still be developed
         order = {question.text: i for i, question in enumerate(self._questions)}  # however they are grouped
         chunks.sort(key=lambda chunk: (chunk.steps[0], order[chunk.word.text]))
         last = [chunk for chunk in chunks if chunk.steps[-1] == steps[-1]]
@@ -249,3 +245,35 @@ def _predicts_right(chunk: Chunk) -> bool:
     """Whether at its last step each row predicts what it is to write, the right answer being known."""
     pairs = zip(chunk.predictions(-1), chunk.word.expected, strict=True)
     return chunk.word.answer is not None and all(was == is_to for was, is_to in pairs if is_to)
+
+
+class FrameScheduler:
+    """Records one in `every` steps: each step, unless that costs too much.
+
+    Args:
+        every: to begin with.
+    """
+
+    def __init__(self, every: int = 1) -> None:
+        self.every = every
+        self._recording = 0.0  # seconds in all
+        self._lately = 0.0, 0.0  # seconds of recording, and steps recorded: the older, the less they count
+        self._a_step = 0.0  # seconds of a training step, a moving average
+
+    def trained(self, seconds: float) -> None:
+        """Note the time that a training step took."""
+        self._a_step = FADING * self._a_step + (1 - FADING) * seconds if self._a_step else seconds
+
+    def recorded(self, n: int, seconds: float, *, watched: bool) -> None:
+        """Note the time that developing these steps took."""
+        self._recording += seconds
+        fading = FADING if n else 1.0
+        self._lately = fading * self._lately[0] + seconds, fading * self._lately[1] + n
+        if not n or self._recording < KNOWN_SECONDS or not self._a_step:
+            return
+        a_frame = self._lately[0] / self._lately[1]
+        share, allowed = a_frame / (self.every * self._a_step), WATCHED if watched else UNWATCHED
+        if share > TOLERANCE * allowed:
+            self.every = min(MOST_APART, 2 * self.every)
+        elif self.every > 1 and 2 * share < TOLERANCE * allowed:  # twice as often costs twice as much at most
+            self.every //= 2

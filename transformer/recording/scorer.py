@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 
@@ -42,13 +40,8 @@ class Scorer:
         self._links = tuple(one or () for one in links) if task.aim == "gold" else None
         self._tensors: dict[bool, tuple[torch.Tensor, torch.Tensor]] = {}
 
-    def scores(self, model: Transformer, sites: Sequence[str] = ()) -> dict[str, dict[str, Array]]:
-        """Every score of every head, (H,) each, by site and name.
-
-        Args:
-            model: on one device; in eval mode afterwards.
-            sites: to be measured; by default all.
-        """
+    def scores(self, model: Transformer) -> dict[str, dict[str, Array]]:
+        """Every score of every head, (H,) each, by site and name. Leaves the model in eval mode."""
         if model.training:
             model.eval()  # the next training step sets train mode again
         with record(model) as tape:
@@ -58,13 +51,13 @@ class Scorer:
         scores = {
             site: head_scores(
                 tape.weights[site],
-                every[site].kind,
+                axes.kind,
                 self._lengths,
-                causal=every[site].causal,
+                causal=axes.causal,
                 answers=self._answers,
                 links=self._links if site in reading else None,
             )
-            for site in sites or every
+            for site, axes in every.items()
         }
         if self._any_known:
             return scores

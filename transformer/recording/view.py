@@ -11,10 +11,10 @@ from typing import Any
 from transformer.config import RunConfig
 from transformer.insight.moments import Moment
 from transformer.interventions import NOTHING, Interventions
+from transformer.recording.chunk import is_name
 from transformer.recording.frame import Frame
 from transformer.recording.frames import Frames, nearest_step
 from transformer.recording.metrics import Metrics
-from transformer.recording.own import OwnModel
 from transformer.recording.weights import Snapshot
 
 IDLE, QUEUED, TRAINING, PAUSED = "idle", "queued", "training", "paused"
@@ -24,10 +24,29 @@ MAX_WORDS = 12
 """Tracked words of one run; the oldest of the user's own gives way."""
 MAX_NAME = 40
 """Letters of a run's name."""
+MOST_CURVES = 8
+"""Numbers beside the loss that a run of an own model can have."""
 PACES = (None, 20.0, 5.0, 1.0)
 """Most steps per second; None is full speed."""
 WATCHED_SECONDS = 0.16
 """Longest time in seconds until a frame that a viewer waits for is developed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnModel:
+    """A model that a training loop of the user's own trained: it stands in the place of a configuration."""
+
+    name: str
+    """Name of its class."""
+    curves: tuple[str, ...] = ()
+    """Names of the numbers that are recorded at every step beside the loss."""
+    problem: str = ""
+    """The part that could not be recorded, in words."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError: a file can hold anything."""
+        if len(self.curves) > MOST_CURVES or not all(map(is_name, (self.name, *self.curves))):
+            raise ValueError("its names are none of a model")
 
 
 @dataclass(frozen=True, kw_only=True)

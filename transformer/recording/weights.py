@@ -142,13 +142,10 @@ class Weights:
                 self.keep(written | staying_steps(waiting, room, protected))
 
     def thin(self, protected: Collection[int]) -> None:
-        """Stay within what the file has room for.
+        """Stay within what the file has room for. Raises OSError.
 
         Args:
             protected: steps that stay, beside the first and the last, as far as there is room.
-
-        Raises:
-            OSError: the disk is full, or the file cannot be written.
         """
         with self._lock:
             if self.nbytes > DISK_LIMIT:
@@ -162,11 +159,7 @@ class Weights:
     def keep_few(self, few: int, protected: Collection[int]) -> bool:
         """Keep only `few` evenly chosen steps, beside the first, the last and the protected ones.
 
-        Returns:
-            Whether there were more.
-
-        Raises:
-            OSError: the disk is full, or the file cannot be written.
+        Returns whether there were more. Raises OSError.
         """
         with self._lock:
             steps = [one.step for one in self.snapshots]
@@ -203,8 +196,7 @@ class Weights:
     def flush(self) -> None:
         """Write what waits in memory; it is not yet on the disk, but any process can read it.
 
-        Raises:
-            OSError: the disk is full, or the file cannot be written.
+        Raises OSError.
         """
         with self._lock:
             waiting = [(step, place) for step, place in self._places.items() if isinstance(place, Record)]

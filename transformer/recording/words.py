@@ -1,9 +1,12 @@
-"""Tracked words as batches for a model, and its free-running outputs for them."""
+"""Words as batches for a model, its free-running outputs for them, and which ones training has drawn."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+
+import numpy as np
 
 from transformer.axes import Axes
 from transformer.decoding import GREEDY, Decoding, write
@@ -13,6 +16,8 @@ from transformer.tasks import Batch, Question, Task
 
 MOST_EXTRA = 3
 """Most tokens by which an output may exceed the right answer."""
+MOST_DRAWN = 2**20
+"""Words that are remembered (12 MB): 16,384 steps of 64. What comes later is not looked up."""
 
 
 @dataclass(frozen=True)
@@ -159,3 +164,28 @@ def _readable(model: Transformer, batch: Batch, ids: Sequence[int]) -> list[int]
     """An output without [PAD], cut to the length that the model can read as an answer."""
     most = model.config.max_len - batch.prompt.shape[1]
     return [token for token in ids if token != PAD_ID][:most]
+
+
+# Which words training has drawn.
+
+
+class Drawn:
+    """Remembers every word that training draws, in order: its hash and its step, in twelve bytes."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        """Steps that are remembered, from the first one on."""
+        self._hashes, self._steps = array("q"), array("i")
+
+    def note(self, step: int, words: Sequence[str]) -> None:
+        """The words of the next step's batch."""
+        if step != self.steps + 1 or len(self._hashes) + len(words) > MOST_DRAWN:
+            return  # a gap begins here: `steps` stays at the last step before it
+        self._hashes.extend(map(hash, words))
+        self._steps.extend([step] * len(words))
+        self.steps = step
+
+    def first_step(self, word: str) -> int | None:
+        """The first step whose batch had this word, among the steps that are remembered."""
+        found = np.flatnonzero(np.asarray(self._hashes) == hash(word))
+        return self._steps[int(found[0])] if len(found) else None

@@ -123,16 +123,13 @@ def calibrate(quiet: Callable[[], bool]) -> Speed | None:
 
 def _solved(threads: int, small: Work, small_seconds: float, wide: Work, wide_seconds: float) -> Speed:
     """Solve two measurements for two unknowns; both have lower bounds, since noise can make them negative."""
+    from transformer.training.device import available_devices
+
     determinant = small.small * wide.products - wide.small * small.products
     slowness = (small_seconds * wide.products - wide_seconds * small.products) / determinant
     product = (small.small * wide_seconds - wide.small * small_seconds) / determinant
-    return Speed(threads, max(slowness, 0.1 * small_seconds / small.small), max(product, 0.0), _devices())
-
-
-def _devices() -> tuple[str, ...]:
-    from transformer.training.device import available_devices
-
-    return ("auto", "cpu") if available_devices()[0] == "cpu" else ("cpu",)
+    devices = ("auto", "cpu") if available_devices()[0] == "cpu" else ("cpu",)
+    return Speed(threads, max(slowness, 0.1 * small_seconds / small.small), max(product, 0.0), devices)
 
 
 def _step_seconds(config: RunConfig, threads: int, budget: float) -> float:

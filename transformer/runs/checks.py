@@ -1,30 +1,18 @@
-"""Checks of the settings of a new run, and of commands before they are sent to a run's thread."""
+"""Checks of commands before they are sent to a run's thread, and of a run that was brought along."""
 
 from __future__ import annotations
 
-from transformer.config import RunConfig, TrainConfig
+from transformer.config import TrainConfig
 from transformer.errors import InputError
 from transformer.interventions import Interventions, check_interventions
 from transformer.recording.frames import MEMORY_LIMIT
-from transformer.recording.view import FAILED, MAX_NAME, MAX_WORDS, PACES, RunView
+from transformer.recording.view import FAILED, MAX_WORDS, PACES, RunView
 from transformer.runs.limits import Limits
-from transformer.runs.machine import check_machine
 from transformer.storage.bundle import FIELD
 from transformer.storage.saved import Saved
 from transformer.tasks import Task, completed, task_of
 
 MAX_CONTINUE = 100_000
-
-
-def check_start(config: RunConfig, *, kept: bool) -> None:
-    """Refuse a run that this machine cannot train, or that needs a folder and is not kept in one.
-
-    Raises:
-        InputError: what is wanted, what there is, and what to choose.
-    """
-    check_machine(config)
-    if config.train.tensorboard and not kept:
-        raise InputError("Logging to TensorBoard needs a folder: give --out DIR.", "tensorboard")
 
 
 def check_steps(steps: int) -> None:
@@ -38,26 +26,11 @@ def check_rate(rate: float) -> None:
     TrainConfig(learning_rate=rate)  # the same check as at the start
 
 
-def check_continuation(view: RunView, steps: int, rate: float, limits: Limits | None) -> None:
-    """Refuse more steps than can be planned, or than a server allows. Raises InputError."""
-    check_steps(steps)
-    if limits is not None:
-        limits.check_steps(view.step + steps)
-    check_rate(rate)
-    check_alive(view, "go on", "run_continue")
-
-
 def check_pace(pace: float | None) -> None:
     """Refuse what is not one of `PACES`. Raises InputError."""
     if pace not in PACES:
         known = ", ".join("full" if one is None else f"{one:g}" for one in PACES)
         raise InputError(f"A pace of {pace!r} does not exist; choose from {known}.", "pace")
-
-
-def check_name(name: str) -> None:
-    """Refuse a name that is too long. Raises InputError."""
-    if len(name) > MAX_NAME:
-        raise InputError(f"The name has {len(name)} letters; use at most {MAX_NAME}.", "name")
 
 
 def check_alive(view: RunView, asked: str, field: str) -> None:

@@ -11,7 +11,7 @@ import atexit
 import os
 import shutil
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -41,14 +41,10 @@ ASKED = 6
 class Demo(Remote):
     """A run in a folder to which no process writes any more, so it is read only once."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._recorded = replace(super().view, state=RECORDED, reason="")
-
-    @property
+    @cached_property
     def view(self) -> RunView:
         """The run, as it was recorded."""
-        return self._recorded
+        return replace(super().view, state=RECORDED, reason="")
 
 
 _OPENED: dict[str, Watched] = {}

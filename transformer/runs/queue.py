@@ -1,13 +1,19 @@
-"""One queue of runs for a server: the first few train, the others wait."""
+"""When a run may train: in the queue of a server, where the first few train and the others wait, and in turns
+with the other run of a race."""
 
 from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from transformer.recording.view import PAUSED, STOPPED
+from transformer.recording.view import PAUSED, STOPPED, TRAINING
 from transformer.runs.limits import Limits
+
+if TYPE_CHECKING:
+    from transformer.runs.runner import Runner
 
 WATCHED_SECONDS = 3.0
 """Seconds for which a run counts as watched after a page last reported viewing it; a page that shows it
@@ -150,6 +156,47 @@ class Lease:
         if self.unseen:
             return PAUSED, f"no page has shown it for {_minutes(self.limits.unseen_minutes)}. Press Resume."
         return None
+
+
+class Turns:
+    """Two runs that train in turns, so that neither has more of the machine than the other.
+
+    The run that is behind takes the next step; if neither is, the first one does. Both read the published
+    views: of two runs that train, one alone is allowed to step at any time.
+    """
+
+    def __init__(self, first: Runner, second: Runner) -> None:
+        self._runners = weakref.ref(first), weakref.ref(second)
+        self._by_seconds = False
+
+    @property
+    def by_seconds(self) -> bool:
+        """Whether the run behind is the one with less training time, instead of fewer steps."""
+        return self._by_seconds
+
+    @by_seconds.setter
+    def by_seconds(self, by_seconds: bool) -> None:
+        if by_seconds != self._by_seconds:
+            self._by_seconds = by_seconds
+            self.wake()  # another one may step now
+
+    def allow(self, runner: Runner) -> bool:
+        """Whether this run may step now."""
+        other = self._other(runner)
+        if other is None or other.turns is not self or other.over or other.view.state != TRAINING:
+            return True
+        own, others = (one.view.seconds if self.by_seconds else one.view.step for one in (runner, other))
+        return own < others or (own == others and self._runners[0]() is runner)
+
+    def wake(self, *, but: Runner | None = None) -> None:
+        """Let the runs look again whether they may step."""
+        for runner in (one() for one in self._runners):
+            if runner is not None and runner is not but and runner.turns is self:
+                runner.wake()
+
+    def _other(self, runner: Runner) -> Runner | None:
+        first, second = (one() for one in self._runners)
+        return second if runner is first else first
 
 
 def _minutes_since(then: float) -> float:

@@ -20,7 +20,8 @@ from transformer.runs.queue import Lease, Queue
 from transformer.runs.remote import Remote
 from transformer.runs.run import Run
 from transformer.runs.watched import Watched, keep_in_folder, reopened
-from transformer.storage.bundle import FIELD, pack_view
+from transformer.storage.bundle import FIELD, pack, pack_view
+from transformer.storage.format import RUN
 from transformer.storage.library import AtHand, Library
 from transformer.storage.log import LOG, log_to_terminal, note, refusals
 from transformer.storage.own_data import Returning
@@ -153,7 +154,10 @@ class Registry:
             InputError: the disk does not let it be read.
         """
         view = run.view
-        return self.library.file_of(view, lambda: pack_view(view, run.task, run.words))
+        folder = self.library.folder_of(view.id)
+        if folder is None or not (folder / RUN).exists() or view.unsaved:
+            return pack_view(view, run.task, run.words)
+        return pack(folder)
 
     def _hold(self, run: Watched) -> None:
         """Keep a run in memory; if there are too many, put others away.
@@ -225,11 +229,7 @@ class Registry:
             return opened or run
 
     def open_file(self, data: bytes, *, visitor: str, token: str) -> Watched:
-        """Let a run from an uploaded file be one of this server's.
-
-        Args:
-            data: the file.
-            token: that commands it.
+        """Let a run from an uploaded file be one of this server's, commanded by this token.
 
         Raises:
             InputError: it is too large, cannot be used, or its visitor has as many runs as one may have.

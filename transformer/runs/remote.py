@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from transformer.errors import InputError
 from transformer.recording.view import IDLE, QUEUED, TRAINING, RunView
 from transformer.runs.queue import Lease
-from transformer.storage.claim import is_free
+from transformer.storage.claim import is_held
 from transformer.storage.format import RUN
 from transformer.storage.saved import Reader
 from transformer.tasks import Question, task_of
@@ -26,10 +27,9 @@ FREE_SECONDS = 1.0
 
 
 class Remote:
-    """A run that is trained elsewhere; it cannot be commanded here.
+    """A run that is trained elsewhere; it cannot be commanded here. What it has of `Run` is the same there.
 
-    Raises:
-        InputError: not a folder of a run, a damaged one, or one of another version.
+    Raises InputError as `Reader.read` does.
     """
 
     def __init__(self, folder: Path, lease: Lease | None = None) -> None:
@@ -68,17 +68,14 @@ class Remote:
 
     @property
     def id(self) -> str:
-        """The unguessable name by which the run is addressed."""
         return self._view.id
 
     @property
     def questions(self) -> list[Question]:
-        """The tracked words."""
         return [self.task.question(word) for word in self.words]
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The texts of the tracked words."""
         return self._saved.words
 
     @property
@@ -105,7 +102,7 @@ class Remote:
             if now - self._asked_at < FREE_SECONDS:
                 return False
             self._asked_at = now
-        return self.folder.is_dir() and is_free(self.folder)
+        return self.folder.is_dir() and not is_held(self.folder) and os.access(self.folder, os.W_OK)
 
     @property
     def left(self) -> bool:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import Interventions
-from transformer.recording.view import ENDED, IDLE, PAUSED, QUEUED, Published, RunView, untrained
+from transformer.recording.view import ENDED, IDLE, MAX_NAME, PAUSED, QUEUED, Published, RunView, untrained
 from transformer.recording.weights import Weights
 from transformer.runs import checks
-from transformer.runs.queue import Lease
+from transformer.runs.machine import check_machine
+from transformer.runs.queue import Lease, Turns
 from transformer.runs.runner import Runner
-from transformer.runs.turns import Turns
 from transformer.storage.own_data import own_data_of
 from transformer.storage.tokens import new_token
 from transformer.tasks import task_of
@@ -60,7 +60,9 @@ class Run:
         self.config = config
         """The configuration as requested; `view.config` is completed with what the task needs."""
         self.visitor = visitor
-        checks.check_start(config, kept=archive is not None)
+        check_machine(config)
+        if config.train.tensorboard and archive is None:
+            raise InputError("Logging to TensorBoard needs a folder: give --out DIR.", "tensorboard")
         self.task = task_of(config)
         words = words if saved is None else saved.words
         self.questions = [self.task.question(word) for word in words or self.task.corpus.probes()]
@@ -96,7 +98,6 @@ class Run:
 
     @property
     def view(self) -> RunView:
-        """The present view of the run."""
         return self._published.view
 
     @property
@@ -167,7 +168,11 @@ class Run:
         Raises:
             InputError: more steps than the server allows, not a rate, or a run that has failed.
         """
-        checks.check_continuation(self.view, steps, rate, self.lease.limits)
+        checks.check_steps(steps)
+        if self.lease.limits is not None:
+            self.lease.limits.check_steps(self.view.step + steps)
+        checks.check_rate(rate)
+        checks.check_alive(self.view, "go on", "run_continue")
         return self._runner.ask(lambda: self._runner.continue_for(steps, rate))
 
     def race(self, other: Run) -> Turns:
@@ -251,7 +256,8 @@ class Run:
         """
         checks.check_alive(self.view, "be named", "name")
         name = " ".join(name.split())
-        checks.check_name(name)
+        if len(name) > MAX_NAME:
+            raise InputError(f"The name has {len(name)} letters; use at most {MAX_NAME}.", "name")
         return self._runner.ask(lambda: self._published.publish(name=name))
 
     # Where it is kept, and how it ends.
@@ -274,10 +280,7 @@ class Run:
         self._published.note(unsaved=why)
 
     def thin_weights(self, few: int) -> bool:
-        """Keep the weights of so few steps, to make room on the disk.
-
-        Returns whether there were more. Raises OSError where the file cannot be written.
-        """
+        """Make room on the disk, as `Weights.keep_few` does."""
         thinner = self._weights.keep_few(few, {moment.step for moment in self.view.moments})
         self._published.note(snapshots=self._weights.snapshots)
         return thinner

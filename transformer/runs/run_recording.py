@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 from transformer.axes import reading_sites
 from transformer.errors import InputError
@@ -15,9 +16,8 @@ from transformer.insight.names import examples_of
 from transformer.insight.scores import THRESHOLD
 from transformer.recording.chunk import Chunk
 from transformer.recording.frame import Array, Measurement
-from transformer.recording.frame_scheduler import FrameScheduler
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
-from transformer.recording.recorder import Recorder
+from transformer.recording.recorder import FrameScheduler, Recorder
 from transformer.recording.view import MAX_WORDS, WATCHED_SECONDS, Published
 from transformer.recording.weights import DISK_LIMIT, Snapshot, Weights
 from transformer.tasks import Question
@@ -33,14 +33,9 @@ FEWEST = 16
 
 
 class RunRecording:
-    """The growing recording of one run. To be used in the run's thread only.
+    """The growing recording of one run, with the arguments of its `RecordedTraining`.
 
-    Args:
-        state: the training.
-        published: holds the view, which is replaced as recording proceeds.
-        questions: the tracked words; changed only here.
-        weights: the store of snapshots of the recorded steps.
-        every_step: whether to record between evaluations and moments too.
+    To be used in the run's thread only. The list of questions is changed only here.
     """
 
     def __init__(
@@ -63,6 +58,7 @@ class RunRecording:
         self._shown_at = 0.0
         each = 4 * sum(tensor.numel() for tensor in state.model.state_dict().values())
         self._large = DISK_LIMIT // each < FEWEST  # then snapshots are kept at few steps only
+        self._kept_all = None if self._large else weights
 
     def resume(self) -> None:
         """Continue the recording of a saved run, which the view already holds."""
@@ -83,10 +79,7 @@ class RunRecording:
     def record(self, report: Report, *, ended: bool, alone: bool, watched: bool) -> None:
         """Copy the weights of a step if it is to be recorded, and develop and measure what is due.
 
-        Args:
-            ended: whether this is the last step.
-            alone: whether a user asked for this single step.
-            watched: whether there are viewers.
+        The arguments are those of `RecordedTraining.step`, and whether the run ends with this step.
         """
         spent, view, step = time.thread_time(), self._published.view, report.step
         self._recorder.drawn.note(step, report.words)
@@ -97,10 +90,10 @@ class RunRecording:
             found += self.moments.accuracy(self._state.first_step_at, things)
         measured = report.evaluation is not None or ended or alone or (slow and self._every_step)
         if measured or found or (self._every_step and step % self.scheduler.every == 0):
-            self._recorder.copy(step)
+            self._recorder.ring.copy(step)
         late = watched and time.perf_counter() - self._shown_at >= WATCHED_SECONDS
-        n_pending = self._recorder.pending
-        if measured or late or self._recorder.full:
+        n_pending = len(self._recorder.ring.steps)
+        if measured or late or self._recorder.ring.full:
             new: list[Recorded] = [*self._developed()]
             if measured and watched:
                 self._publish(new)  # viewers need not wait for the measurements
@@ -109,14 +102,14 @@ class RunRecording:
                 new.append(report.evaluation)
             self._publish([*new, *(self._measured(step) if measured else ())])
         if view.pace is None and not alone:  # otherwise there is time to record every step
-            n_developed = n_pending - self._recorder.pending
+            n_developed = n_pending - len(self._recorder.ring.steps)
             self.scheduler.recorded(n_developed, time.thread_time() - spent, watched=watched)
         if self.scheduler.every != view.every:
             self._published.publish(every=self.scheduler.every)
 
     def record_now(self, records: Sequence[Recorded] = ()) -> None:
         """Record and measure the model as it is now, even if this step is already recorded."""
-        self._recorder.copy(self._state.step)
+        self._recorder.ring.copy(self._state.step)
         if self._published.view.frames:
             developed = self._developed()
             self._publish([*developed, *records, *self._measured(self._state.step)])
@@ -135,12 +128,12 @@ class RunRecording:
 
     def develop(self) -> None:
         """Develop what is pending, before the model, words or masks change or the run pauses."""
-        if self._recorder.pending:
+        if self._recorder.ring.steps:
             self._publish(self._developed())
 
     def show_pending(self) -> None:
         """Develop what is pending before a long operation; the time counts as recording."""
-        spent, n_pending = time.thread_time(), self._recorder.pending
+        spent, n_pending = time.thread_time(), len(self._recorder.ring.steps)
         self.develop()
         self.scheduler.recorded(n_pending, time.thread_time() - spent, watched=True)
 
@@ -149,11 +142,6 @@ class RunRecording:
         self._pasts.clear()
         with suppress(Exception):  # the cause of the failure may make this fail too
             self._publish(self._recorder.develop(self._kept_all, finite=True))
-
-    @property
-    def _kept_all(self) -> Weights | None:
-        """The store of the weights of all steps; None for a large model."""
-        return None if self._large else self.weights
 
     def _developed(self) -> list[Recorded]:
         try:
@@ -194,9 +182,7 @@ class RunRecording:
         if before is not None:
             scored.setdefault(before.step, before)
 
-        def located(site: str, head: int) -> int:
-            return self._located(site, head, scored, -1 if before is None else before.step, step)
-
+        located = partial(self._located, scored, -1 if before is None else before.step, step)
         sites = reading_sites(self._state.model.axes())
         scores: dict[str, Array] = {site: now.head_scores[site][aim] for site in sites}
         self.moments.heads(step, scores, aim, located)
@@ -204,7 +190,7 @@ class RunRecording:
         extra = [one for at, one in sorted(scored.items()) if one is not before and one is not now]
         return [*extra, now, outputs]
 
-    def _located(self, site: str, head: int, scored: dict[int, Measurement], low: int, high: int) -> int:
+    def _located(self, scored: dict[int, Measurement], low: int, high: int, site: str, head: int) -> int:
         """The first step at which a head has turned, between one where it has not and one where it has.
 
         It is found by bisection over the kept snapshots. Measurements made on the way are stored in `scored`
@@ -247,7 +233,7 @@ class RunRecording:
         if newest and newest[0].step == self._state.step:
             chunks = self._recorder.past(question, newest, self.weights)
         else:
-            self._recorder.copy(self._state.step)
+            self._recorder.ring.copy(self._state.step)
             chunks = self._recorder.develop(self._kept_all)
         self._publish([outputs, *chunks])
         self._owe(question)

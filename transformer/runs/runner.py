@@ -24,8 +24,7 @@ from transformer.recording.view import (
 )
 from transformer.runs.calibration import calibrate, speed
 from transformer.runs.machine import give_back_memory
-from transformer.runs.queue import Lease
-from transformer.runs.turns import Turns
+from transformer.runs.queue import Lease, Turns
 from transformer.storage.log import LOG, note
 
 if TYPE_CHECKING:  # torch comes with it
@@ -102,33 +101,28 @@ class Runner(threading.Thread):
         archive = self.archive
         return archive is not None and archive.version == self._published.version and archive.whole
 
-    # Commands, obeyed in this thread.
+    # Commands of `Run`, obeyed in this thread.
 
     def pause(self) -> None:
-        """Pause training, or leave the queue."""
         if self.view.state in (QUEUED, TRAINING):
             self.training.recording.develop()
             self._published.publish(state=PAUSED)
 
     def resume(self) -> None:
-        """Go on after a pause."""
         self._budget = None
         if self.view.state == PAUSED:
             self._take_slot()
 
     def advance(self, steps: int) -> None:
-        """Take this many steps, then pause."""
         if self.view.state in (IDLE, QUEUED, PAUSED, TRAINING):
             self._budget = steps
             self._take_slot()
 
     def stop(self) -> None:
-        """End here; it can be continued."""
         if self.view.state in (QUEUED, TRAINING, PAUSED):
             self.training.end(STOPPED, f"Stopped at step {self.view.step:,}.")
 
     def continue_for(self, steps: int, rate: float) -> None:
-        """Go on after the end."""
         if self.view.state in (FINISHED, STOPPED):
             self.training.continue_for(steps, rate)
             self._budget = None
@@ -162,7 +156,6 @@ class Runner(threading.Thread):
 
     @property
     def view(self) -> RunView:
-        """The present view of the run."""
         return self._published.view
 
     def run(self) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 import msgspec
 from filelock import Timeout
 
+from transformer.axes import reading_sites
 from transformer.errors import InputError
 from transformer.recording.frame import Array
 from transformer.recording.records import append, rewrite, sync
 from transformer.recording.view import RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import as_bytes, write_whole
-from transformer.storage.board import Board
 from transformer.storage.claim import LOCK, WRITER, Claim
 from transformer.storage.format import (
     FRAMES,
@@ -40,6 +40,19 @@ KEEPING_SHARE = 0.05
 """Largest share of its time that the run's thread spends on copies for the folder; updates are delayed."""
 AGAIN_SECONDS = 5.0
 """Seconds between a failed write and the next attempt."""
+CURVES = {
+    "loss": "loss/training",
+    "held_out_loss": "loss/held_out",
+    "free_loss": "loss/writing_freely",
+    "token_accuracy": "accuracy/tokens_training",
+    "held_out_token_accuracy": "accuracy/tokens_held_out",
+    "exact": "accuracy/exact",
+    "bleu": "translation/bleu",
+    "chrf": "translation/chrf",
+    "learning_rate": "training/learning_rate",
+    "gradient_norm": "training/gradient_norm",
+}
+"""Columns of the table of a run, and what they are called there."""
 
 Training = tuple[Mapping[str, Array], Mapping[str, object]]
 """Arrays and facts of a training, as the run's thread packs them; facts are encoded as JSON."""
@@ -251,3 +264,36 @@ class Archive:
 
     def _write_text(self, name: str, text: str) -> None:
         write_whole(self.folder / name, text.encode())
+
+
+class Board:
+    """Writes the curves of a run for TensorBoard: each number once, and nothing where there is none."""
+
+    def __init__(self, folder: Path) -> None:
+        from tensorboardX import SummaryWriter  # only where it was asked for
+
+        self._writer = SummaryWriter(str(folder / "tensorboard"))
+        self._n = 0
+        """Rows that are written."""
+        self._measured = -1
+        """The step of the newest measurement that is written."""
+
+    def note(self, view: RunView) -> None:
+        """Write what is new: the rows of the table, and each head's score for the aim of the run."""
+        steps, *columns = view.metrics.columns("step", *CURVES)
+        for row in range(self._n, len(steps)):
+            for name, values in zip(CURVES.values(), columns, strict=True):
+                if values[row] == values[row]:  # no evaluation, no number
+                    self._writer.add_scalar(name, float(values[row]), int(steps[row]))
+        self._n = len(steps)
+        if (frame := view.frame) is not None:
+            for one in view.frames.measurements:
+                for site in reading_sites(frame.axes) if one.step > self._measured else ():
+                    for head, score in enumerate(one.head_scores[site][frame.aim]):
+                        self._writer.add_scalar(f"{frame.aim}/{site}.{head + 1}", float(score), one.step)
+                self._measured = max(self._measured, one.step)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Nothing more can be noted."""
+        self._writer.close()

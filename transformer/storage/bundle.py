@@ -138,7 +138,8 @@ def unpack(data: bytes, folder: Path) -> None:
         raise
     except Exception as error:  # zipfile and zlib raise many types for a damaged file
         why = str(error)[:200] or type(error).__name__
-        raise InputError(f"This file cannot be read ({why}). {_ADVICE}", FIELD) from error
+        advice = "Choose a file of a whole run made by “Take it away”."
+        raise InputError(f"This file cannot be read ({why}). {advice}", FIELD) from error
 
 
 def settle(folder: Path, id_: str, processors: int) -> None:
@@ -173,6 +174,3 @@ def _bytes_of_names(data: bytes) -> int:
     """Size of the file list of an archive, which zipfile reads whole; from the 22-byte record at the end."""
     at = data.rfind(b"PK\x05\x06", -(22 + 0xFFFF))
     return int.from_bytes(data[at + 12 : at + 16], "little") if at >= 0 else 0
-
-
-_ADVICE = "Choose a file of a whole run made by “Take it away”."

@@ -45,7 +45,13 @@ class Claim:
         self._lock = FileLock(folder / LOCK, blocking=False, thread_local=False)
         self._lock.acquire()
         with suppress(OSError):  # on a full disk the lock alone keeps others from writing
-            write_whole(self._note, msgspec.json.encode(_this_process(folder)))
+            writer = Writer(
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                started=psutil.Process().create_time(),
+                lock=(folder / LOCK).stat().st_ino,
+            )
+            write_whole(self._note, msgspec.json.encode(writer))
 
     def release(self) -> None:
         """Let others write there."""
@@ -69,17 +75,3 @@ def is_held(folder: Path) -> bool:
         return True
     except (OSError, ValueError, psutil.NoSuchProcess):
         return False
-
-
-def is_free(folder: Path) -> bool:
-    """Whether no process writes there now, and this one may."""
-    return not is_held(folder) and os.access(folder, os.W_OK)
-
-
-def _this_process(folder: Path) -> Writer:
-    return Writer(
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        started=psutil.Process().create_time(),
-        lock=(folder / LOCK).stat().st_ino,
-    )

@@ -17,7 +17,7 @@ owner.sha256            the digest of the token that controls the run
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,12 @@ import numpy as np
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.evaluation import Evaluation
-from transformer.recording.chunk import Chunk, as_record, from_record
+from transformer.recording.chunk import Chunk, as_record, facts_of, from_record
 from transformer.recording.frame import Array, Measurement, Outputs
 from transformer.recording.frames import Recorded
 from transformer.recording.metrics import Metrics
-from transformer.recording.own import OwnModel
 from transformer.recording.records import Record
-from transformer.recording.view import RunFacts, RunView
+from transformer.recording.view import OwnModel, RunFacts, RunView
 
 FORMAT = 3
 """Version of a run's folder, and of a run as one file."""
@@ -61,14 +60,9 @@ class RunFile(RunFacts):
     """The tracked words, in order."""
 
 
-def facts_of(run: RunFacts) -> dict[str, Any]:
-    """The facts of a run that its view and `run.json` share."""
-    return {one.name: getattr(run, one.name) for one in fields(RunFacts)}
-
-
 def run_file_of(view: RunView, words: tuple[str, ...], kept: int) -> RunFile:
     """The part of a view that is kept beside its recording."""
-    return RunFile(**facts_of(view), words=words, kept=kept)
+    return RunFile(**facts_of(RunFacts, view), words=words, kept=kept)
 
 
 def as_json(run: RunFile) -> bytes:
@@ -132,11 +126,8 @@ def as_parquet(metrics: Metrics) -> bytes:
 # What is recorded, as records of a file.
 
 
-_KINDS: dict[str, type[Measurement | Outputs | Evaluation]] = {
-    "measurement": Measurement,
-    "outputs": Outputs,
-    "evaluation": Evaluation,
-}
+_COSTLY: tuple[type[Measurement | Outputs | Evaluation], ...] = (Measurement, Outputs, Evaluation)
+_KINDS = {kind.__name__.lower(): kind for kind in _COSTLY}
 
 
 def to_record(recorded: Recorded) -> Record:

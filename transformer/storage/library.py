@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 from filelock import Timeout
 
 from transformer.errors import InputError
-from transformer.recording.view import ENDED, PAUSED, RunView
+from transformer.recording.view import ENDED, PAUSED
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import write_whole
-from transformer.storage.bundle import FIELD, LARGER, pack, settle, unpack
+from transformer.storage.bundle import FIELD, LARGER, settle, unpack
 from transformer.storage.claim import Claim, is_held
 from transformer.storage.format import OWNER, RUN, WEIGHTS, RunFile, read_run_file
 from transformer.storage.log import LOG
@@ -133,17 +133,6 @@ class Library:
 
     # A run as one file.
 
-    def file_of(self, view: RunView, in_memory: Callable[[], bytes]) -> bytes:
-        """A run as one file: from its folder, or otherwise from memory, without the state of its training.
-
-        Raises:
-            InputError: the disk does not let it be read.
-        """
-        folder = self.folder_of(view.id)
-        if folder is None or not (folder / RUN).exists() or view.unsaved:
-            return in_memory()
-        return pack(folder)
-
     def open_file(self, data: bytes, digest: str, processors: int, check: Callable[[Saved], None]) -> str:
         """Keep the run of such a file as a new one; returns its id.
 
@@ -189,10 +178,6 @@ class Library:
 
     # The limit of the disk.
 
-    def nbytes(self) -> int:
-        """Bytes of all runs on the disk."""
-        return sum(_size(folder) for folder in self._folders())
-
     def make_room(self, most_bytes: int, at_hand: Mapping[str, AtHand]) -> None:
         """Thin the weights of runs until all of them take no more than this; nothing else of a run goes.
 
@@ -234,14 +219,7 @@ class Library:
 
 
 def _thin(folder: Path, few: int) -> bool:
-    """Keep so many steps of a run's weights, beside the first, the last and those of moments.
-
-    Returns:
-        Whether there were more.
-
-    Raises:
-        Timeout: a process writes there.
-    """
+    """Thin a run's weights as `Run.thin_weights` does. Raises Timeout where a process writes there."""
     run = read_run_file(folder)
     claim = Claim(folder)
     try:

@@ -86,7 +86,7 @@ class Returning:
             del self._held[name]
 
 
-def write_own_data(config: TrainConfig, write: Callable[[str, str], None]) -> None:
+def write_own_data(config: TrainConfig, write: Callable[[str, str], object]) -> None:
     """Write what a configuration names by digest alone.
 
     Args:

@@ -13,11 +13,11 @@ import numpy as np
 from transformer.axes import is_own
 from transformer.errors import InputError
 from transformer.insight.scores import FOCUS
-from transformer.recording.chunk import Chunk
+from transformer.recording.chunk import Chunk, facts_of
 from transformer.recording.frames import Frames, Recorded, up_to
 from transformer.recording.metrics import Metrics
 from transformer.recording.records import Entry, body_of, scan, stands
-from transformer.recording.view import ENDED, FAILED, PAUSED, RunView
+from transformer.recording.view import ENDED, FAILED, PAUSED, RunFacts, RunView
 from transformer.recording.weights import Weights
 from transformer.storage.arrays import read_facts
 from transformer.storage.format import (
@@ -26,7 +26,6 @@ from transformer.storage.format import (
     TRAINING,
     WEIGHTS,
     RunFile,
-    facts_of,
     of_record,
     read_run_file,
 )
@@ -79,8 +78,7 @@ class Reader:
     def read(self) -> Saved:
         """The run as it was when its folder was last brought up to date; what is damaged is left out.
 
-        Raises:
-            InputError: not a folder of a run, a damaged one, or one of another version.
+        Raises InputError as `read_run_file` does.
         """
         run, damage = _newest(self.folder)
         if self._held is None:
@@ -98,7 +96,7 @@ class Reader:
         if run.own is not None and not frames:
             raise InputError(f"{self.folder} holds no attention maps that can be read.")
         view = RunView(
-            **facts_of(run) | {"state": state, "reason": reason},
+            **facts_of(RunFacts, run) | {"state": state, "reason": reason},
             frames=frames,
             snapshots=() if run.own else self._weights.snapshots,  # an own model has no known configuration
             metrics=metrics,
@@ -156,7 +154,7 @@ class Reader:
         stamp = path.stat().st_mtime_ns
         if self._metrics[0] != stamp:
             self._metrics = stamp, read_metrics(path, more)
-        return self._metrics[1].up_to(last)
+        return self._metrics[1].until(last)
 
 
 def read_run(folder: Path) -> Saved:

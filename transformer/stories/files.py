@@ -141,7 +141,8 @@ def with_beat(text: str, configs: Sequence[RunConfig], beat: Mapping[str, Any]) 
             tables.append(_of_run(name, config))
             known[name] = config
         names.append(name)
-    found = "\n".join([*tables, _of_beat({**beat, **dict(zip(("run", "against"), names, strict=False))})])
+    shown = {**beat, **dict(zip(("run", "against"), names, strict=False))}
+    found = "\n".join([*tables, _table("[[beat]]", shown)])
     read_story(found)
     return found
 
@@ -151,10 +152,6 @@ def _of_run(name: str, config: RunConfig) -> str:
     differs = {key: here for key, (here, _) in config.differences(begun).items() if key != "task"}
     values = {key: NONE if here is None else here for key, here in differs.items()}
     return _table(f"[runs.{name}]", {"task": config.train.task, **values})
-
-
-def _of_beat(beat: Mapping[str, Any]) -> str:
-    return _table("[[beat]]", beat)
 
 
 def _table(header: str, values: Mapping[str, Any]) -> str:

@@ -55,9 +55,10 @@ def attention_of(
             found = _hooked(model, inputs, sites)
     found = {name: weights for name, weights in found.items() if matches(name, sites)}
     if not found:
+        named = "" if tuple(sites) == ("*",) else f" and matches {', '.join(sites)}"
         raise InputError(
             f"{type(model).__name__} has no attention that can be observed: none of its modules is an "
-            f"nn.MultiheadAttention that was called{_named(sites)}. Pass a function attention(model, inputs) "
+            f"nn.MultiheadAttention that was called{named}. Pass a function attention(model, inputs) "
             "that returns name to weights of shape (B, H, Q, K); a model of the transformers library inside "
             "of it returns them with output_attentions."
         )
@@ -84,10 +85,6 @@ def attention_modules(model: nn.Module) -> dict[str, nn.MultiheadAttention]:
     """Name to module of every `nn.MultiheadAttention`."""
     named = model.named_modules()
     return {name or type(one).__name__: one for name, one in named if isinstance(one, nn.MultiheadAttention)}
-
-
-def _named(sites: Sequence[str]) -> str:
-    return "" if tuple(sites) == ("*",) else f" and matches {', '.join(sites)}"
 
 
 def _checked(name: str, weights: object) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -34,8 +34,17 @@ from transformer.recording.chunk import Chunk, coded, together
 from transformer.recording.frame import Array, Measurement, Word
 from transformer.recording.frames import MEMORY_LIMIT, Frames, Recorded
 from transformer.recording.metrics import Metrics
-from transformer.recording.own import MOST_CURVES, OwnModel
-from transformer.recording.view import FAILED, FINISHED, MAX_WORDS, TRAINING, Published, RunView
+from transformer.recording.view import (
+    FAILED,
+    FINISHED,
+    MAX_WORDS,
+    MOST_CURVES,
+    TRAINING,
+    OwnModel,
+    Published,
+    RunView,
+    untrained,
+)
 from transformer.recording.weights import Weights
 from transformer.storage.archive import Archive
 from transformer.storage.format import as_parquet
@@ -167,22 +176,18 @@ class Watch:
         self._closed = True
         _OPEN.discard(self)
         if self._archive is not None:
-            self._close(reason)
+            try:
+                if self._recorded < self.last_step and not reason:
+                    self._look(self.last_step)
+                if self.last_step >= 0:
+                    self._publish(state=FAILED if reason else FINISHED, reason=reason)
+                    self._archive.hand(self._published.view, self._published.version, None)
+            except Exception as error:
+                self._say(error)
+            self._archive.close()
+            if self._archive.problem:
+                self._say(InputError(self._archive.problem))
         self._model, self._inputs, self._first = nn.Module(), {}, None  # its memory is the loop's again
-
-    def _close(self, reason: str) -> None:
-        assert self._archive is not None
-        try:
-            if self._recorded < self.last_step and not reason:
-                self._look(self.last_step)
-            if self.last_step >= 0:
-                self._publish(state=FAILED if reason else FINISHED, reason=reason)
-                self._archive.hand(self._published.view, self._published.version, None)
-        except Exception as error:
-            self._say(error)
-        self._archive.close()
-        if self._archive.problem:
-            self._say(InputError(self._archive.problem))
 
     def __enter__(self) -> Self:
         return self
@@ -205,12 +210,6 @@ class Watch:
     @property
     def _view(self) -> RunView:
         return self._published.view
-
-    @property
-    def _own(self) -> OwnModel:
-        own = self._view.own
-        assert own is not None
-        return own
 
     # What is seen.
 
@@ -318,20 +317,16 @@ class Watch:
             self._say(InputError(f"tokens: there is no input {unknown[0]!r}.", "tokens"))
         as_parquet(Metrics())  # loads what writes tables, before it could count as the cost of writing one
         self._archive, self.folder = _free_folder(self._out)
-        config, model = RunConfig(), self._model
-        view = RunView(
-            id=new_token(),
-            config=config,
-            own=OwnModel(name=plain_name(type(model).__name__)),
+        parameters = list(self._model.parameters())
+        self._own = OwnModel(name=plain_name(type(self._model).__name__))
+        view = replace(
+            untrained(RunConfig(), new_token()),
+            own=self._own,
             state=TRAINING,
             planned=0,
-            learning_rate=config.train.learning_rate,
-            parameters=sum(one.numel() for one in model.parameters()),
-            device=str(next((one.device for one in model.parameters()), "cpu")),
-            first_step_at={},
+            parameters=sum(one.numel() for one in parameters),
+            device=str(next((one.device for one in parameters), "cpu")),
             frames=Frames(aim=FOCUS),
-            snapshots=(),
-            metrics=Metrics(),
         )
         self._published = Published(view)
         here = weakref.ref(self)  # the archive's thread must not keep the model alive
@@ -399,7 +394,8 @@ class Watch:
         assert self._archive is not None
         curves = tuple(name for name in numbers if plain_name(name) == name and name not in RESERVED)
         curves, self._begun_at = curves[:MOST_CURVES], step
-        self._published.publish(own=replace(self._own, curves=curves), metrics=Metrics(curves))
+        self._own = replace(self._own, curves=curves)
+        self._published.publish(own=self._own, metrics=Metrics(curves))
         if step > 0 and self._first is not None:
             self._record(step - 1, self._first)
         self._first = None
@@ -408,17 +404,14 @@ class Watch:
 
     def _has_curve(self, name: str) -> bool:
         known = name in self._own.curves
-        if not known and name in RESERVED:
-            self._say(
-                InputError(f"{name} is not drawn: Watch has a curve of this name; choose another name.")
+        if not known:
+            why = (
+                "Watch has a curve of this name; choose another name."
+                if name in RESERVED
+                else f"give all numbers at the first step, {MOST_CURVES} at most, without quotes and angle "
+                "brackets in their names."
             )
-        elif not known:
-            self._say(
-                InputError(
-                    f"{name} is not drawn: give all numbers at the first step, {MOST_CURVES} at most, "
-                    "without quotes and angle brackets in their names."
-                )
-            )
+            self._say(InputError(f"{name} is not drawn: {why}"))
         return known
 
     def _due(self, step: int) -> bool:
