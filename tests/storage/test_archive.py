@@ -11,16 +11,13 @@ import pandas as pd
 import pytest
 from tokenizers import Tokenizer
 
+from tests.conftest import facts_of
+from tests.storage.conftest import finished_run
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.runs.run import Run
 from transformer.storage import archive as module
 from transformer.storage.archive import Archive
 from transformer.storage.saved import read_run
-
-
-def facts_of(folder):
-    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
 
 
 def is_whole(folder, view):
@@ -39,12 +36,7 @@ def archived(tiny_run, tmp_path_factory):
     """A finished run and its folder."""
     folder = tmp_path_factory.mktemp("runs") / "first"
     config = tiny_run.with_changes(steps=60, evaluate_every=20)
-    run = Run(config, words=("frog", "ox"), archive=Archive(folder))
-    run.start()
-    assert run.wait(60)
-    run.close()
-    run.join()
-    return run, folder
+    return finished_run(config, folder, words=("frog", "ox")), folder
 
 
 def test_the_folder_holds_the_whole_run_and_nothing_half_written(archived):

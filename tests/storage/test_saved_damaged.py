@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from tests.storage.conftest import facts_of, with_facts
+from tests.conftest import facts_of
+from tests.storage.conftest import with_facts
 from transformer.errors import InputError
 from transformer.recording.metrics import COLUMNS
 from transformer.recording.records import scan
