@@ -183,16 +183,16 @@ def test_an_interrupted_run_is_stopped_and_goes_on_to_the_end_of_its_plan(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Run, "start", lambda run: run.advance(31))
+        patched.setattr(Run, "start", lambda run: run.advance(11))
         patched.setattr(train_command, "_show", show)
-        code, lines, _ = train("--steps", "60", "--set", "dropout=0.1", "--out", folder)
-    assert (code, lines) == (1, ["Stopped at step 31."])
+        code, lines, _ = train("--steps", "20", "--set", "dropout=0.1", "--out", folder)
+    assert (code, lines) == (1, ["Stopped at step 11."])
     stood = facts_of(folder)
-    assert (stood["state"], stood["step"], stood["planned"]) == ("stopped", 31, 60)
+    assert (stood["state"], stood["step"], stood["planned"]) == ("stopped", 11, 20)
     code, lines, _ = command("train", "--resume", folder, "--json")
     said = json.loads(lines[-1])
-    assert (code, said["steps"], said["seed"]) == (0, 60, 0)
-    expected = losses(tiny(steps=60, dropout=0.1))
+    assert (code, said["steps"], said["seed"]) == (0, 20, 0)
+    expected = losses(tiny(steps=20, dropout=0.1))
     assert pd.read_parquet(folder / "metrics.parquet")["loss"].tolist() == expected
     assert said["train_loss"] == expected[-1]
     after = facts_of(folder)
