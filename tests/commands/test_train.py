@@ -7,17 +7,17 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from tests.commands.conftest import complaint
+from tests.conftest import facts_of
 from transformer.commands import train as train_command
 from transformer.runs.run import Run
 from transformer.storage import archive as archives
 from transformer.storage.saved import read_run
-from transformer.training import device, evaluation
+from transformer.training import device
 
 ROOT = Path(__file__).parents[2]
 KEYS = (
@@ -34,26 +34,10 @@ def train(command, config_file):
     return lambda *arguments: command("train", "--config", config, *arguments)
 
 
-@pytest.fixture
-def every_right(monkeypatch):
-    """Have every answer be right from now on."""
-
-    def spelled(model, task, words, **_):
-        return SimpleNamespace(exact=[True] * len(words), loss=0.0)
-
-    def begin():
-        monkeypatch.setattr(evaluation, "spell", spelled)
-
-    return begin
-
-
-def facts_of(folder):
-    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
-
-
 def test_a_run_ends_with_one_line_of_json_that_equals_the_run_in_the_app(train, make_run, tiny, until):
-    code, lines, _ = train("--json", "--seed", "4", "--steps", "6")
+    code, lines, error = train("--json", "--seed", "4", "--steps", "6")
     assert code == 0
+    assert "6/6" in error
     said = json.loads(lines[-1])
     assert list(said) == KEYS
     run = make_run(tiny(seed=4, steps=6))
@@ -80,15 +64,9 @@ def test_a_run_ends_with_one_line_of_json_that_equals_the_run_in_the_app(train, 
     }
 
 
-def test_the_module_runs_as_a_program(config_file):
-    program = [sys.executable, "-m", "transformer", "train"]
-    asked = ["--config", str(config_file()), "--steps", "3", "--json"]
-    done = subprocess.run([*program, *asked], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1])["steps"] == 3
-    assert "3/3" in done.stderr
-    mistaken = ["--task", "sorting"]
-    done = subprocess.run([*program, *mistaken], cwd=ROOT, capture_output=True, text=True, timeout=120)
+def test_the_module_runs_as_a_program():
+    program = [sys.executable, "-m", "transformer", "train", "--task", "sorting"]
+    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (2, "")
     assert complaint(done.stderr).startswith("task='sorting' does not exist; choose reverse, copy, sort, ")
 
@@ -205,16 +183,16 @@ def test_an_interrupted_run_is_stopped_and_goes_on_to_the_end_of_its_plan(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Run, "start", lambda run: run.advance(31))
+        patched.setattr(Run, "start", lambda run: run.advance(11))
         patched.setattr(train_command, "_show", show)
-        code, lines, _ = train("--steps", "60", "--set", "dropout=0.1", "--out", folder)
-    assert (code, lines) == (1, ["Stopped at step 31."])
+        code, lines, _ = train("--steps", "20", "--set", "dropout=0.1", "--out", folder)
+    assert (code, lines) == (1, ["Stopped at step 11."])
     stood = facts_of(folder)
-    assert (stood["state"], stood["step"], stood["planned"]) == ("stopped", 31, 60)
+    assert (stood["state"], stood["step"], stood["planned"]) == ("stopped", 11, 20)
     code, lines, _ = command("train", "--resume", folder, "--json")
     said = json.loads(lines[-1])
-    assert (code, said["steps"], said["seed"]) == (0, 60, 0)
-    expected = losses(tiny(steps=60, dropout=0.1))
+    assert (code, said["steps"], said["seed"]) == (0, 20, 0)
+    expected = losses(tiny(steps=20, dropout=0.1))
     assert pd.read_parquet(folder / "metrics.parquet")["loss"].tolist() == expected
     assert said["train_loss"] == expected[-1]
     after = facts_of(folder)
@@ -236,21 +214,26 @@ def test_a_run_goes_on_with_its_own_settings_and_others_are_refused(refused, tmp
 
 
 def test_a_run_that_cannot_go_on_is_exit_code_2_and_one_line(refused, train, command, config_file, tmp_path):
-    nowhere, finished, failed, damaged = (tmp_path / n for n in ("nowhere", "finished", "failed", "damaged"))
+    names = ("nowhere", "finished", "failed", "damaged", "held")
+    nowhere, finished, failed, damaged, held = (tmp_path / name for name in names)
     train("--out", finished)
-    shutil.copytree(finished, damaged)
-    (damaged / "run.json").write_text(json.dumps({**facts_of(damaged), "state": "stopped"}))
+    for stopped in (damaged, held):
+        shutil.copytree(finished, stopped)
+        (stopped / "run.json").write_text(json.dumps({**facts_of(stopped), "state": "stopped"}))
     (damaged / "training.safetensors").write_bytes(b"")
+    holds_it = archives.Archive(held, resumed=True)
     command("train", "--config", config_file(learning_rate=1e30), "--out", failed)
     for folder, message in (
         (nowhere, f"{nowhere} is not a saved run: run.json cannot be read ("),
         (finished, f"The run in {finished} is finished: All 8 steps are done: "),
         (failed, f"The run in {failed} cannot be resumed: At step "),
         (damaged, f"The run in {damaged} cannot be resumed: damaged/training.safetensors cannot be read ("),
+        (held, f"Another process is training the run in {held}; watch it or stop it."),
     ):
         before = {file: file.read_bytes() for file in folder.rglob("*.*")}
         assert refused("train", "--resume", folder).startswith(message)
         assert {file: file.read_bytes() for file in folder.rglob("*.*")} == before
+    holds_it.close()
 
 
 def test_a_run_that_could_not_be_kept_to_its_end_is_exit_code_1_and_says_so(train, tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import torch
 
 from transformer.asking import model_of
 from transformer.interventions import Block, Interventions
+from transformer.model.transformer import Transformer
 from transformer.recipes import RECIPES
 from transformer.recording.developer import BATCH, RING_BYTES, Ring
 from transformer.recording.frames import Frames
@@ -126,8 +127,6 @@ def test_words_whose_answer_is_not_known_run_over_the_newest_output_and_say_of_w
 
 
 def test_a_ring_holds_a_batch_and_of_a_large_model_less(tiny_model, fill, monkeypatch):
-    from transformer.model.transformer import Transformer
-
     model = fill(Transformer(tiny_model))
     each = 4 * sum(tensor.numel() for tensor in model.state_dict().values())
     assert Ring(model).room == min(BATCH, RING_BYTES // each) == BATCH

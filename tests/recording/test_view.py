@@ -7,12 +7,16 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
+from transformer.runs.run import Run
 
-@pytest.fixture
-def view(tiny, make_run, until):
+
+@pytest.fixture(scope="module")
+def view(tiny_run):
     """The view of an idle run."""
-    run = make_run(tiny())
-    until(lambda: run.view.frame)
+    run = Run(tiny_run)
+    assert run.ready.wait(60)
+    run.close()
+    run.join()
     return run.view
 
 
@@ -53,12 +57,12 @@ def test_a_run_without_its_first_frame_is_about_to_have_it(view):
     assert before.frame is None
 
 
-def test_a_view_taken_once_never_changes(view, make_run, tiny, until):
-    with pytest.raises(FrozenInstanceError):
-        view.step = 3
+def test_a_view_taken_once_never_changes(make_run, tiny, until):
     run = make_run(tiny())
     until(lambda: run.view.frame)
     taken = run.view
+    with pytest.raises(FrozenInstanceError):
+        taken.step = 3
     run.start()
     until(lambda: run.view.state == "finished")
     assert (taken.state, taken.step, [frame.step for frame in taken.frames]) == ("idle", 0, [0])

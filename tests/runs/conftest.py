@@ -79,6 +79,11 @@ def moments_of(view, kind):
     return [(moment.step, moment.text) for moment in view.moments if moment.kind == kind]
 
 
+def recorded(run):
+    """The losses of its steps."""
+    return run.view.metrics.column("loss").tolist()
+
+
 @pytest.fixture
 def training():
     """A training in this thread, built and not begun, and what it publishes."""

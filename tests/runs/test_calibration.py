@@ -149,7 +149,7 @@ def test_an_idle_run_measures_the_machine_once_the_training_beside_it_has_ended(
     until(lambda: training.view.step > 0)
     monkeypatch.setattr(runner, "CALM_SECONDS", 0.01)
     assert registry.draft(tiny()).ready.wait(30)
-    until(lambda: training.view.step > 200)
+    until(lambda: training.view.step > 60)
     assert speed() is None
     training.stop().result(30)
     until(lambda: speed() is not None)

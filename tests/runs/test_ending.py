@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 
+from tests.runs.conftest import recorded
 from tests.security.stranger import SMALL, in_a_loop, visiting
 from tests.serving import start_server
 from transformer.runs.recorded_training import unpack
@@ -19,8 +20,9 @@ def test_whatever_a_run_is_doing_its_folder_holds_it_as_it_stands_and_it_goes_on
     server, tiny, until, losses
 ):
     registry, tokens = server(library=True, training=1), [new_token(), new_token()]
-    config = tiny(steps=400, evaluate_every=50)
+    config = tiny(steps=30, evaluate_every=10)
     training, waiting = (registry.draft(config, token=token) for token in tokens)
+    training.set_pace(5.0)
     registry.start(training)
     until(lambda: training.view.step > 3)
     registry.start(waiting)
@@ -33,13 +35,14 @@ def test_whatever_a_run_is_doing_its_folder_holds_it_as_it_stands_and_it_goes_on
         folder = registry.library.folder / run.id
         state, _ = unpack(folder, read_run(folder).view.config)
         assert state.step == read_run(folder).view.step == run.view.step
-    again = server(library=True)
+    again, expected = server(library=True), losses(config)
     for run, token in zip((training, waiting), tokens, strict=True):
         back = again.control(run.id, token)
         assert (back.view.state, back.view.step) == ("paused", run.view.step)
+        back.set_pace(None)
         back.resume()
         until(lambda back=back: back.view.state == "finished")
-        assert back.view.metrics.column("loss").tolist() == losses(config)
+        assert recorded(back) == expected
 
 
 def test_a_run_that_was_started_while_its_model_is_built_is_kept_though_the_server_ends(

@@ -110,9 +110,12 @@ def test_what_is_pending_is_developed_before_a_run_stands_still_or_is_asked_more
     whole(run.view)
 
 
-@pytest.mark.parametrize("steps", [3, 3 * module.PAST_STEPS + 1])
-def test_a_word_typed_late_has_its_newest_map_at_once_and_soon_the_whole_past(tiny, make_run, until, steps):
+@pytest.mark.parametrize("steps", [3, 16], ids=["in one part", "in four parts"])
+def test_a_word_typed_late_has_its_newest_map_at_once_and_soon_the_whole_past(
+    tiny, make_run, until, monkeypatch, steps
+):
     """The same maps as of a run that had tracked it from the beginning."""
+    monkeypatch.setattr(module, "PAST_STEPS", 5)
     config = tiny(steps=200, evaluate_every=200, goal=None)
     late, early = make_run(config), make_run(config, words=("kayak", "cat", "dog"))
     for run in (late, early):

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from tests.conftest import HELD_OUT, LIVE
-from tests.runs.conftest import HEADS, kept_at, moments_of
+from tests.runs.conftest import HEADS, kept_at, moments_of, recorded
 from transformer.errors import InputError
-from transformer.interventions import NOTHING, Block, Interventions
+from transformer.interventions import Block, Interventions
 from transformer.training import evaluation
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -26,10 +26,6 @@ LOOKS = Interventions(
 
 
 BOTH = Interventions(ablated=HEADS.ablated, blocked=LOOKS.blocked)
-
-
-def recorded(run):
-    return run.view.metrics.column("loss").tolist()
 
 
 @pytest.mark.parametrize("state", ["idle", "training", "paused", "finished", "stopped"])
@@ -170,15 +166,6 @@ def test_blocked_letters_that_leave_every_word_something_are_accepted(tiny, make
     letters = tuple(Block(site="encoder.0", token=letter) for letter in "abcdefghijklmnopqrstuvwxyz")
     run.intervene(Interventions(blocked=letters)).result(20.0)
     assert run.view.interventions.blocked == letters
-
-
-def test_a_failed_run_refuses(tiny, make_run, at):
-    run = make_run(tiny(learning_rate=1e30))
-    run.start()
-    at(run, "failed")
-    with pytest.raises(InputError, match=r"\(failed\); start a new one"):
-        run.intervene(HEADS)
-    assert run.view.interventions == NOTHING
 
 
 WORDS = ("frog", "ox")

@@ -9,7 +9,9 @@ from concurrent.futures import CancelledError
 
 import pytest
 
+from tests.runs.conftest import HEADS
 from transformer.errors import LEFT_ALONE, InputError, explained
+from transformer.interventions import NOTHING
 from transformer.model.transformer import Transformer
 from transformer.recording.recorder import Recorder
 from transformer.runs.recorded_training import RecordedTraining
@@ -97,9 +99,9 @@ def test_a_missing_device_is_refused_before_there_is_a_thread(tiny, monkeypatch)
     assert threading.active_count() == before
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
+def test_a_command_that_cannot_be_obeyed_is_refused_to_who_gave_it_and_the_run_goes_on(tiny, make_run, until):
+    run = make_run(tiny())
+    for command, message in [
         (lambda run: run.advance(0), "0 steps are not possible; choose from 1 to 100,000."),
         (lambda run: run.advance(True), "True steps are not possible; choose from 1 to 100,000."),
         (lambda run: run.set_pace(3.0), "A pace of 3.0 does not exist; choose from full, 20, 5, 1."),
@@ -108,13 +110,10 @@ def test_a_missing_device_is_refused_before_there_is_a_thread(tiny, monkeypatch)
         (lambda run: run.continue_for(5, -1.0), "learning_rate=-1 cannot be used; choose more than 0."),
         (lambda run: run.add_word("é"), "Only the letters a to z are in the alphabet, not “é”. Try e."),
         (lambda run: run.add_word(11 * "a"), "The word has 11 letters; this run learns up to 5"),
-    ],
-)
-def test_a_command_that_cannot_be_obeyed_is_refused_to_who_gave_it(tiny, make_run, until, command, message):
-    run = make_run(tiny())
-    with pytest.raises(InputError) as refused:
-        command(run)
-    assert message in str(refused.value)
+    ]:
+        with pytest.raises(InputError) as refused:
+            command(run)
+        assert message in str(refused.value)
     run.start()
     until(lambda: run.view.state == "finished")
 
@@ -135,6 +134,9 @@ def test_a_failed_run_cannot_go_on(tiny, make_run, until):
             command()
     with pytest.raises(InputError, match="^A failed run cannot be named; start a new one.$"):
         run.rename("mine")
+    with pytest.raises(InputError, match=r"\(failed\); start a new one"):
+        run.intervene(HEADS)
+    assert run.view.interventions == NOTHING
 
 
 def test_a_command_that_the_run_refuses_answers_so_and_the_run_goes_on(tiny, make_run, monkeypatch, until):

@@ -6,73 +6,69 @@ import time
 
 import pytest
 
+from tests.runs.conftest import recorded
 from transformer.runs.limits import Limits
 from transformer.runs.queue import Lease, Queue
-from transformer.runs.registry import Registry
-from transformer.runs.run import Run
 
 
-def raced(one, other, *, by_seconds=False, until):
-    """Two runs of one registry from the start until a condition holds; what both views said meanwhile."""
-    registry = Registry(Limits(training=1))
-    runs = [registry.draft(config) for config in (one, other)]
-    registry.race(*runs)
-    runs[0].turns.by_seconds = by_seconds
-    for run in runs:
-        run.ready.wait(30)
-    for run in runs:
-        registry.start(run)
-    seen = []
-    end = time.monotonic() + 60
-    while not until(*(run.view for run in runs)) and time.monotonic() < end:
-        seen.append(tuple((run.view.state, run.view.step, run.view.seconds) for run in runs))
-        time.sleep(0.002)
-    return registry, runs, seen
+@pytest.fixture
+def raced(server):
+    """Two runs of one server from the start until a condition holds; what both views said meanwhile."""
+
+    def race(one, other, *, by_seconds=False, until):
+        registry = server(training=1)
+        runs = [registry.draft(config) for config in (one, other)]
+        registry.race(*runs)
+        runs[0].turns.by_seconds = by_seconds
+        for run in runs:
+            run.ready.wait(30)
+        for run in runs:
+            registry.start(run)
+        seen = []
+        end = time.monotonic() + 60
+        while not until(*(run.view for run in runs)) and time.monotonic() < end:
+            seen.append(tuple((run.view.state, run.view.step, run.view.seconds) for run in runs))
+            time.sleep(0.002)
+        return runs, seen
+
+    return race
 
 
 def ended(*views):
     return all(view.state == "finished" for view in views)
 
 
-def test_two_that_race_take_the_same_number_of_steps_within_one_in_one_slot(tiny):
+def test_two_that_race_take_the_same_number_of_steps_within_one_in_one_slot(tiny, raced):
     """The second model is several times as large: alone in the machine it would fall behind."""
-    registry, runs, seen = raced(tiny(steps=60), tiny(steps=60, d_model=96, d_ff=192), until=ended)
+    runs, seen = raced(tiny(steps=60), tiny(steps=60, d_model=96, d_ff=192), until=ended)
     training = [(one[1], other[1]) for one, other in seen if one[0] == other[0] == "training"]
-    registry.close()
     assert ended(*(run.view for run in runs))
     assert len(set(training)) > 20
     assert all(abs(one - other) <= 1 for one, other in training)
 
 
-def test_by_seconds_both_get_the_same_time_within_one_step_and_the_smaller_model_more_steps(tiny):
-    registry, runs, seen = raced(
+def test_by_seconds_both_get_the_same_time_within_one_step_and_the_smaller_model_more_steps(tiny, raced):
+    runs, seen = raced(
         tiny(steps=2000),
         tiny(steps=2000, d_model=120, d_ff=480, n_encoder_layers=4, n_decoder_layers=4),
         by_seconds=True,
-        until=lambda one, other: min(one.seconds, other.seconds) > 2.0,
+        until=lambda one, other: min(one.seconds, other.seconds) > 1.0,
     )
     (_, small, small_seconds), (_, large, large_seconds) = seen[-1]
     steps = [run.view.metrics.column("seconds") for run in runs]
     longest = max(max(b - a for a, b in zip(one, one[1:], strict=False)) for one in steps)
-    registry.close()
     assert abs(small_seconds - large_seconds) <= longest
     assert small > 1.3 * large
 
 
-def test_a_race_changes_no_loss(tiny):
+def test_a_race_changes_no_loss(tiny, raced, losses):
     configs = [tiny(steps=12), tiny(steps=12, causal_mask=False)]
-    registry, runs, _ = raced(*configs, until=ended)
-    registry.close()
-    for run, config in zip(runs, configs, strict=True):
-        alone = Run(config)
-        alone.start()
-        assert alone.wait(60)
-        assert run.view.metrics.column("loss").tolist() == alone.view.metrics.column("loss").tolist()
-        alone.close()
+    runs, _ = raced(*configs, until=ended)
+    assert [recorded(run) for run in runs] == [losses(config) for config in configs]
 
 
-def test_one_that_is_paused_or_has_ended_holds_up_nobody(tiny):
-    registry, (one, other), _ = raced(tiny(steps=20), tiny(steps=200), until=lambda one, other: one.step >= 5)
+def test_one_that_is_paused_or_has_ended_holds_up_nobody(tiny, raced):
+    (one, other), _ = raced(tiny(steps=20), tiny(steps=60), until=lambda one, other: one.step >= 5)
     one.pause().result(10)
     at = other.view.step
     assert at <= 6
@@ -80,12 +76,11 @@ def test_one_that_is_paused_or_has_ended_holds_up_nobody(tiny):
         time.sleep(0.01)
     one.resume().result(10)
     assert other.wait(60)
-    registry.close()
-    assert (one.view.step, other.view.step) == (20, 200)
+    assert (one.view.step, other.view.step) == (20, 60)
 
 
-def test_one_that_comes_later_catches_up_while_the_first_waits(tiny):
-    registry = Registry(Limits(training=1))
+def test_one_that_comes_later_catches_up_while_the_first_waits(tiny, server):
+    registry = server(training=1)
     first, second = (registry.draft(tiny(steps=steps)) for steps in (400, 30))
     registry.start(first)
     while first.view.step < 20:
@@ -98,12 +93,11 @@ def test_one_that_comes_later_catches_up_while_the_first_waits(tiny):
     while second.view.step < 20:
         assert first.view.step <= max(began + 1, second.view.step + 1)
         time.sleep(0.001)
-    registry.close()
 
 
-def test_another_clock_stops_neither(tiny):
+def test_another_clock_stops_neither(tiny, raced):
     """The one that waits by the old clock may be the one that is behind by the new one."""
-    registry, runs, _ = raced(
+    runs, _ = raced(
         tiny(steps=5000),
         tiny(steps=5000, d_model=96, d_ff=192),
         until=lambda one, other: min(one.step, other.step) > 5,
@@ -115,7 +109,6 @@ def test_another_clock_stops_neither(tiny):
         while sum(run.view.step for run in runs) < before + 3:
             assert time.monotonic() < end, "nobody steps"
             time.sleep(0.001)
-    registry.close()
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
+from tests.conftest import facts_of
 from transformer.config import RunConfig
 from transformer.interventions import Block, Interventions
 from transformer.runs.run import Run
@@ -14,15 +16,22 @@ from transformer.storage.archive import Archive
 from transformer.storage.bundle import pack, pack_view
 
 
-@pytest.fixture(scope="module")
-def bundles(tiny_run: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
-    """A finished run as its folder has it, and as memory has it."""
-    folder = tmp_path_factory.mktemp("bundles") / "run"
-    run = Run(tiny_run, words=("frog",), archive=Archive(folder))
+def finished_run(config: RunConfig, folder: Path, **settings: object) -> Run:
+    """A run that was kept in a folder to its end; no thread outlives it."""
+    run = Run(config, archive=Archive(folder), **settings)
     run.start()
     assert run.wait(60)
     run.close()
     run.join()
+    assert run.view.state == "finished", run.view.reason
+    return run
+
+
+@pytest.fixture(scope="module")
+def bundles(tiny_run: RunConfig, tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
+    """A finished run as its folder has it, and as memory has it."""
+    folder = tmp_path_factory.mktemp("bundles") / "run"
+    run = finished_run(tiny_run, folder, words=("frog",))
     return pack(folder), pack_view(run.view, run.task, ("frog",))
 
 
@@ -43,10 +52,6 @@ def saved(finished, tmp_path):
     """The view of a finished run that was changed in mid-run, and a copy of its folder."""
     view, folder = finished
     return view, shutil.copytree(folder, tmp_path / "run")
-
-
-def facts_of(folder):
-    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
 
 
 def with_facts(folder, **changes):

@@ -11,16 +11,13 @@ import pandas as pd
 import pytest
 from tokenizers import Tokenizer
 
+from tests.conftest import facts_of
+from tests.storage.conftest import finished_run
 from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.runs.run import Run
 from transformer.storage import archive as module
 from transformer.storage.archive import Archive
 from transformer.storage.saved import read_run
-
-
-def facts_of(folder):
-    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
 
 
 def is_whole(folder, view):
@@ -39,12 +36,7 @@ def archived(tiny_run, tmp_path_factory):
     """A finished run and its folder."""
     folder = tmp_path_factory.mktemp("runs") / "first"
     config = tiny_run.with_changes(steps=60, evaluate_every=20)
-    run = Run(config, words=("frog", "ox"), archive=Archive(folder))
-    run.start()
-    assert run.wait(60)
-    run.close()
-    run.join()
-    return run, folder
+    return finished_run(config, folder, words=("frog", "ox")), folder
 
 
 def test_the_folder_holds_the_whole_run_and_nothing_half_written(archived):
@@ -129,22 +121,18 @@ def test_a_run_that_has_gone_on_for_a_while_can_be_kept_from_now_on(tiny, make_r
     assert is_whole(tmp_path / "run", run.view)
 
 
-def test_what_the_run_has_thinned_out_leaves_the_folder_too(tiny, make_run, until, tmp_path, monkeypatch):
+def test_what_the_run_has_thinned_out_leaves_the_folder_too(tiny, tmp_path, monkeypatch):
     """Frames and weights within their limits, however often; and what is said of them is what is there."""
     monkeypatch.setattr("transformer.runs.run_recording.MEMORY_LIMIT", 60_000)
     monkeypatch.setattr("transformer.recording.weights.DISK_LIMIT", 1_000_000)
     monkeypatch.setattr(module, "KEPT_SECONDS", 0.05)
-    run = make_run(tiny(steps=300, evaluate_every=300), archive=Archive(tmp_path / "run"))
-    run.start()
-    until(lambda: run.view.state == "finished")
-    run.close()
-    run.join()
-    assert len(run.view.frames) < 200
+    run = finished_run(tiny(steps=150, evaluate_every=150), tmp_path / "run")
+    assert len(run.view.frames) < 100
     assert (tmp_path / "run" / "weights.bin").stat().st_size < 1_200_000
     assert is_whole(tmp_path / "run", run.view)
     snapshots = read_run(tmp_path / "run").view.snapshots
-    assert {0, 300} <= {one.step for one in snapshots}
-    assert len(snapshots) < 150
+    assert {0, 150} <= {one.step for one in snapshots}
+    assert len(snapshots) < 75
     assert all(one.weights for one in snapshots)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from transformer.errors import InputError
+from transformer.runs import remote
 from transformer.runs.limits import Limits
 from transformer.runs.registry import Registry
-from transformer.runs.remote import FREE_SECONDS
 from transformer.storage import bundle as module
 from transformer.storage.bundle import pack, unpack
 from transformer.storage.library import Library
@@ -121,7 +121,9 @@ def test_who_opens_a_file_owns_that_run_and_learns_nothing_of_the_one_that_it_wa
     assert len({here, there, paused.id}) == 3
 
 
-def test_a_run_that_is_kept_nowhere_can_be_taken_along_without_its_training(servers, bundles, tiny_run):
+def test_a_run_that_is_kept_nowhere_can_be_taken_along_without_its_training(
+    servers, bundles, tiny_run, monkeypatch
+):
     _, stage = servers
     id_ = bring(stage, bundles[1], token="mine")
     replay = stage.get(id_)
@@ -129,7 +131,7 @@ def test_a_run_that_is_kept_nowhere_can_be_taken_along_without_its_training(serv
     assert [one.step for one in replay.view.snapshots] == [*replay.view.frames.steps]
     with pytest.raises(InputError, match="cannot be changed here"):
         stage.control(id_, "mine")
-    time.sleep(FREE_SECONDS)
+    monkeypatch.setattr(remote, "FREE_SECONDS", 0.0)
     assert stage.get(id_) is replay  # and is not read again at every look
 
 

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 from tests.fuzzing import profile, with_odd_value
 from tests.own import own_run
+from tests.storage.conftest import finished_run
 from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.recording.records import Record, body_of, content, scan
 from transformer.runs.recorded_training import unpack
-from transformer.runs.run import Run
-from transformer.storage.archive import Archive
 from transformer.storage.format import read_run_file
 from transformer.storage.saved import read_run
 from transformer.tasks.pairs.caps import Caps, capped
@@ -34,16 +33,6 @@ SECONDS = 2.0
 
 
 # Folders that are whole.
-
-
-def finished(config, folder):
-    run = Run(config, archive=Archive(folder))
-    run.start()
-    assert run.wait(60)
-    run.close()
-    run.join()
-    assert run.view.state == "finished", run.view.reason
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +58,9 @@ def folders(tiny_run, tmp_path_factory):
         pairs=own.digest, tokenizer="file", tokenizer_file=tokenizer.digest, d_model=12, n_heads=3, steps=4
     )
     (place / "letter.txt").write_text("dear")
-    whole = [finished(small, place / "whole"), finished(of_pairs, place / "pairs")]
-    return place, [*whole, own_run(place / "own", 4)]
+    finished_run(small, place / "whole")
+    finished_run(of_pairs, place / "pairs")
+    return place, [place / "whole", place / "pairs", own_run(place / "own", 4)]
 
 
 # Damage: each takes a folder and a way to draw, and changes something in it.

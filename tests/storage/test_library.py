@@ -226,17 +226,17 @@ def test_while_runs_go_on_the_limit_holds(tmp_path, tiny, until, monkeypatch):
     monkeypatch.setattr(module, "ROOM_SECONDS", 0.0)
     monkeypatch.setattr(archive, "KEPT_SECONDS", 0.05)
     registry = Registry(Limits(training=2), Library(tmp_path / "runs"))
-    config = tiny(steps=250, evaluate_every=50)
+    config = tiny(steps=120, evaluate_every=40)
     runs = [registry.draft(config.with_changes(seed=seed), token=new_token()) for seed in range(2)]
     for run in runs:
         registry.start(run)
-    registry.limits = SimpleNamespace(disk_mb=4)
+    registry.limits = SimpleNamespace(disk_mb=2)
     thinned_while_training = False
     while not all(run.view.state == "finished" and run.kept for run in runs):
         training = any(run.view.state == "training" for run in runs)
         thinned_while_training |= training and bool(registry.library.thinned)
         time.sleep(0.02)
     assert thinned_while_training
-    assert nbytes_in(registry.library.folder) <= 4.1e6
-    assert all(run.view.frames.steps == tuple(range(251)) for run in runs)
+    assert nbytes_in(registry.library.folder) <= 2.1e6
+    assert all(run.view.frames.steps == tuple(range(121)) for run in runs)
     registry.close()

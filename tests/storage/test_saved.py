@@ -9,7 +9,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from tests.storage.conftest import facts_of, with_facts
+from tests.conftest import facts_of
+from tests.storage.conftest import with_facts
 from transformer.errors import InputError
 from transformer.player.index import Index
 from transformer.recording.records import scan

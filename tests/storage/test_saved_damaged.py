@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from tests.storage.conftest import facts_of, with_facts
+from tests.conftest import facts_of
+from tests.storage.conftest import with_facts
 from transformer.errors import InputError
 from transformer.recording.metrics import COLUMNS
 from transformer.recording.records import scan
@@ -157,19 +158,21 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", '{"format": 3}', '{"config": {}}', "\udcff", '{"format": 3, "a": ' + 9999 * "["]
+    "damage",
+    [
+        *(
+            lambda said, text=text: text
+            for text in (b"", b"[]", b'{"format": 3}', b'{"config": {}}', b"\xff")
+        ),
+        lambda said: b'{"format": 3, "a": ' + 9999 * b"[",
+        lambda said: said.replace(b'"warmup_steps"', b'"warm\xedup"'),
+    ],
+    ids=["empty", "a list", "no configuration", "no format", "no text", "too deep", "a name that is no text"],
 )
-def test_a_damaged_run_json_is_told(saved, text):
+def test_a_damaged_run_json_is_told(saved, damage):
     _, folder = saved
-    (folder / "run.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    (folder / "run.json").write_bytes(damage((folder / "run.json").read_bytes()))
     assert refusal(folder).startswith(f"{folder} is not a saved run: run.json is damaged (")
-
-
-def test_a_setting_whose_name_is_no_text_is_told(saved):
-    _, folder = saved
-    said = (folder / "run.json").read_bytes()
-    (folder / "run.json").write_bytes(said.replace(b'"warmup_steps"', b'"warm\xedup"'))
-    assert f"{folder} is not a saved run: run.json is damaged (" in refusal(folder)
 
 
 def test_a_configuration_that_does_not_exist_is_told(saved):

@@ -47,6 +47,19 @@ def training(model, steps, watch=None, fails_at=None):
     return losses
 
 
+def kept(watch):
+    """What its folder holds."""
+    return read_run(watch.folder).view
+
+
+def recorded(watch, steps=(1,), **numbers):
+    """What its folder holds after these steps, each with these numbers."""
+    for step in steps:
+        watch.step(step, **numbers)
+    watch.close()
+    return kept(watch)
+
+
 @pytest.fixture
 def toy():
     torch.manual_seed(5)
@@ -69,9 +82,3 @@ def watched(tmp_path):
         yield begin
         for watch in begun:
             watch.close()
-
-
-@pytest.fixture
-def kept():
-    """What a folder holds."""
-    return lambda watch: read_run(watch.folder).view

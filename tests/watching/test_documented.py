@@ -33,9 +33,14 @@ def test_each_program_has_at_most_40_lines_and_records_its_heads(program, folder
     short = re.sub(r"\b(300|900)\b", "6", program.replace("301", "7"), count=1)  # steps
     assert short != program
     done = subprocess.run(
-        [sys.executable, "-c", short], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, timeout=120, check=False,
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", short],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        timeout=120,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     view = read_run(tmp_path / "runs" / folder).view
     assert (view.state, view.step, view.own.problem) == ("finished", 6, "")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import subprocess
 import sys
-import time
 import warnings
 import weakref
 
@@ -16,20 +14,21 @@ import pytest
 import torch
 from torch import nn
 
-from tests.watching.conftest import Toy, training
+from tests.watching.conftest import Toy, kept, recorded, training
 from transformer import Watch, attention_of
 from transformer.storage.saved import read_run
 from transformer.watching import watch as module
 
 EXAMPLE = torch.linspace(-1, 1, 35).reshape(1, 7, 5)
 HALF_A_CODE = 0.5 / 65534 + 1e-6
+EVEN = {"mine": torch.full((1, 2, 3, 3), 1 / 3)}
 
 
 def said(watched):
     return " ".join(str(one.message) for one in watched.said)
 
 
-def test_what_is_recorded_are_the_weights_of_a_direct_call_under_the_models_own_names(watched, kept):
+def test_what_is_recorded_are_the_weights_of_a_direct_call_under_the_models_own_names(watched):
     torch.manual_seed(1)
     model = nn.Transformer(12, 3, 1, 2, 20, dropout=0.5, batch_first=True)
     pair = torch.randn(2, 7, 12), torch.randn(2, 5, 12)
@@ -37,10 +36,8 @@ def test_what_is_recorded_are_the_weights_of_a_direct_call_under_the_models_own_
     with torch.no_grad():
         for one in model.parameters():
             one += 0.1
-    watch.step(1)
     expected = attention_of(model, pair)
-    watch.close()
-    view = kept(watch)
+    view = recorded(watch)
     assert list(view.frames.words) == ["pair 1", "pair 2"]
     assert view.frames.steps == (0, 1)
     for i, word in enumerate(view.frames.words):
@@ -77,7 +74,7 @@ def test_losses_of_200_steps_are_the_same_bit_for_bit_and_so_is_the_model(toy, w
         assert one == other
     assert all(torch.equal(one, other) for one, other in zip(after[2], state_of(toy)[2], strict=True))
     assert torch.equal(random, torch.get_rng_state())
-    assert len(read_run(watch.folder).view.frames) > 150
+    assert len(kept(watch).frames) > 150
 
 
 def test_an_exception_in_the_loop_leaves_the_model_as_it_was_and_the_run_failed(toy, watched):
@@ -85,11 +82,11 @@ def test_an_exception_in_the_loop_leaves_the_model_as_it_was_and_the_run_failed(
     with pytest.raises(ArithmeticError), watched(toy, {"line": EXAMPLE}) as watch:
         training(toy, 5, watch, fails_at=3)
     assert state_of(toy)[:2] == before[:2]
-    view = read_run(watch.folder).view
+    view = kept(watch)
     assert (view.state, view.reason, view.step) == ("failed", "ArithmeticError: no more", 3)
 
 
-def test_every_number_of_every_step_is_a_curve(toy, watched, kept):
+def test_every_number_of_every_step_is_a_curve(toy, watched):
     watch = watched(toy, {"line": EXAMPLE})
     for step in (0, 1, 2, 5):
         watch.step(step, loss=float("nan") if step == 2 else 3.0 - step, accuracy=step / 10)
@@ -118,12 +115,12 @@ class Clock:
         return self.now
 
 
-def test_watching_takes_its_share_of_the_time_and_is_dense_at_first(watched, monkeypatch, kept):
+def test_watching_takes_its_share_of_the_time_and_is_dense_at_first(watched, monkeypatch):
     clock = Clock()
 
     def weights(model, inputs):
         clock.now += 0.05
-        return {"mine": torch.full((1, 2, 3, 3), 1 / 3)}
+        return EVEN
 
     monkeypatch.setattr(module, "time", clock)
     watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=weights, share=0.1)
@@ -140,32 +137,24 @@ def test_watching_takes_its_share_of_the_time_and_is_dense_at_first(watched, mon
     assert later.max() <= 30
 
 
-def test_a_long_training_is_recorded_ever_more_sparsely(watched, kept):
-    watch = of_function(watched, lambda model, inputs: {"mine": torch.full((1, 2, 3, 3), 1 / 3)})
-    for step in range(1, 2_001):
-        watch.step(step)
-    watch.close()
-    steps = kept(watch).frames.steps
+def test_a_long_training_is_recorded_ever_more_sparsely(watched):
+    watch = of_function(watched, lambda model, inputs: EVEN)
+    steps = recorded(watch, range(1, 2_001)).frames.steps
     assert steps[:129] == tuple(range(129))
     assert all(later - one <= 1 + one // module.SPARSER for one, later in zip(steps, steps[1:], strict=False))
     assert len(steps) < 64 + 64 * np.log(2_000 / 64) + 70
 
 
-def test_heads_that_take_a_role_are_moments_with_their_step(watched, kept):
-    step_now = [0]
+def test_heads_that_take_a_role_are_moments_with_their_step(watched):
+    calls = []
 
     def weights(model, inputs):
-        sharp = step_now[0] >= 3
+        calls.append(1)  # the first one is of step 0
         even = torch.full((4, 4), 0.25)
         previous = torch.roll(torch.eye(4), 1, 0) * 0.8 + 0.05
-        return {"a.0": torch.stack([even, previous if sharp else even])[None]}
+        return {"a.0": torch.stack([even, previous if len(calls) > 3 else even])[None]}
 
-    watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=weights)
-    for step in range(1, 6):
-        step_now[0] = step
-        watch.step(step)
-    watch.close()
-    view = kept(watch)
+    view = recorded(of_function(watched, weights), range(1, 6))
     found = [(one.step, one.site, one.head, one.text) for one in view.moments]
     assert found == [(3, "a.0", 1, "a.0, head 2: previous token")]
     assert view.turned_at == (3, "a.0", 1)
@@ -229,13 +218,12 @@ def test_what_cannot_be_recorded_is_said_and_training_goes_on(model, how, senten
     for step in range(1, 4):
         watch.step(step, loss=1.0)
     watch.close()
-    assert sentence in said(watched)
     assert said(watched).count(sentence) == 1
     if watch.folder is not None:
-        assert read_run(watch.folder).view.own.problem == watch.problem
+        assert kept(watch).own.problem == watch.problem
 
 
-def test_a_step_that_does_not_count_upwards_and_a_late_number_are_said_and_left_out(toy, watched, kept):
+def test_a_step_that_does_not_count_upwards_and_a_late_number_are_said_and_left_out(toy, watched):
     watch = watched(toy, {"line": EXAMPLE})
     for step in (1, 2, 2, 1.5, 3):
         watch.step(step, loss=1.0, **({"late": 4.0} if step == 3 else {}))
@@ -245,30 +233,29 @@ def test_a_step_that_does_not_count_upwards_and_a_late_number_are_said_and_left_
     assert "late is not drawn: give all numbers at the first step" in said(watched)
 
 
-def test_a_model_that_begins_to_fail_keeps_what_was_recorded(watched, kept):
+@pytest.mark.parametrize(
+    ("steps", "failing", "kept_steps"),
+    [(range(1, 9), range(4, 99), (0, 1, 2)), (range(5, 9), [1], (5, 6, 7, 8))],
+    ids=["what was recorded stays", "recorded from then on"],
+)
+def test_a_model_that_fails_for_a_while_is_recorded_while_it_does_not(watched, steps, failing, kept_steps):
     calls = []
 
     def fails(model, inputs):
         calls.append(1)
-        if len(calls) > 3:
+        if len(calls) in failing:
             raise RuntimeError("out of memory")
-        return {"mine": torch.full((1, 2, 3, 3), 1 / 3)}
+        return EVEN
 
-    watch = of_function(watched, fails)
-    for step in range(1, 9):
-        watch.step(step, loss=2.0)
-    watch.close()
-    view = kept(watch)
-    assert view.frames.steps == (0, 1, 2)
-    assert len(view.metrics) == 8
+    view = recorded(of_function(watched, fails), steps, loss=2.0)
+    assert view.frames.steps == kept_steps
+    assert view.metrics.column("step").tolist() == [*steps]
     assert "RuntimeError: out of memory" in said(watched)
 
 
-def test_a_wrapped_or_compiled_model_is_watched_by_its_own_names_without_a_word(toy, watched, kept):
+def test_a_wrapped_or_compiled_model_is_watched_by_its_own_names_without_a_word(toy, watched):
     watch = watched(torch.compile(nn.DataParallel(torch.compile(toy))), {"line": EXAMPLE})
-    watch.step(1)
-    watch.close()
-    assert list(kept(watch).frame.axes) == [f"body.layers.{i}.self_attn" for i in range(2)]
+    assert list(recorded(watch).frame.axes) == [f"body.layers.{i}.self_attn" for i in range(2)]
     assert watch.problem == ""
 
 
@@ -312,7 +299,7 @@ def test_parts_of_the_transformers_library_get_back_each_its_own_attention():
     assert [part.config._attn_implementation for part in parts] == before == ["sdpa", "eager", "sdpa"]
 
 
-def test_a_library_model_inside_of_ones_own_is_read_by_a_function(watched, kept):
+def test_a_library_model_inside_of_ones_own_is_read_by_a_function(watched):
     from transformers import BertConfig, BertModel
 
     sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 8}
@@ -322,42 +309,22 @@ def test_a_library_model_inside_of_ones_own_is_read_by_a_function(watched, kept)
         return {f"l.{i}": of for i, of in enumerate(model[0](ids, output_attentions=True).attentions)}
 
     watch = watched(model, {"x": torch.randint(9, (1, 4))}, attention=attention)
-    watch.step(1)
-    watch.close()
-    assert list(kept(watch).frame.axes) == ["l.0", "l.1"]
+    assert list(recorded(watch).frame.axes) == ["l.0", "l.1"]
 
 
-def test_a_model_that_can_only_be_observed_later_is_recorded_from_then_on(watched, kept):
-    calls = []
-
-    def weights(model, inputs):
-        calls.append(1)
-        if len(calls) == 1:
-            raise RuntimeError("it is on another device")
-        return {"mine": torch.full((1, 2, 3, 3), 1 / 3)}
-
-    watch = watched(nn.Linear(1, 1), {"x": torch.zeros(1)}, attention=weights, share=1.0)
-    for step in range(5, 8):
-        watch.step(step)
-    watch.close()
-    assert kept(watch).frames.steps == (5, 6, 7)
-    assert "RuntimeError: it is on another device" in said(watched)
-
-
-def test_the_frame_before_the_first_step_is_of_the_weights_before_it(watched, kept):
+def test_the_frame_before_the_first_step_is_of_the_weights_before_it(watched):
     model = nn.Linear(1, 1)
     model.mine = nn.Parameter(torch.eye(3)[None, None].clone())
     watch = watched(model, {"x": torch.zeros(1)}, attention=lambda model, x: {"mine": model.mine})
     with torch.no_grad():
         model.mine[:] = torch.eye(3).flip(0)
-    watch.step(1)
-    watch.close()
-    first, last = (kept(watch).frames.of_step(step).map(0, "mine")[0] for step in (0, 1))
+    frames = recorded(watch).frames
+    first, last = (frames.of_step(step).map(0, "mine")[0] for step in (0, 1))
     np.testing.assert_allclose(np.nan_to_num(first), np.eye(3), atol=HALF_A_CODE)
     np.testing.assert_allclose(last, np.eye(3)[::-1], atol=HALF_A_CODE)
 
 
-def test_numbers_may_be_missing_or_wrong_and_steps_of_any_whole_kind(toy, watched, kept):
+def test_numbers_may_be_missing_or_wrong_and_steps_of_any_whole_kind(toy, watched):
     watch = watched(toy, {"line": EXAMPLE})
     for step in np.arange(1, 4):
         watch.step(step, loss=2.0, learning_rate=0.1 * step, val="x" if step == 1 else None, **{"step": 7})
@@ -371,13 +338,11 @@ def test_numbers_may_be_missing_or_wrong_and_steps_of_any_whole_kind(toy, watche
     assert len(view.frames) == 4
 
 
-def test_each_example_of_a_batch_has_its_own_tokens(watched, kept):
+def test_each_example_of_a_batch_has_its_own_tokens(watched):
     layer = nn.TransformerEncoderLayer(4, 2, 4, batch_first=True)
     inputs = {"w": torch.randn(2, 3, 4), "w 2x": torch.randn(1, 3, 4)}
     watch = watched(layer, inputs, tokens={"w": [list("abc"), {"*": list("def")}]}, sites="self_attn")
-    watch.step(1)
-    watch.close()
-    frame = kept(watch).frame
+    frame = recorded(watch).frame
     assert {one.text: "".join(one.tokens("self_attn queries")) for one in frame.probes} == {
         "w 1": "abc",
         "w 2": "def",
@@ -386,12 +351,9 @@ def test_each_example_of_a_batch_has_its_own_tokens(watched, kept):
     assert said(watched) == ""
 
 
-def test_a_training_that_goes_on_from_a_late_step_is_dense_at_first_too(watched, kept):
-    watch = of_function(watched, lambda model, inputs: {"mine": torch.full((1, 2, 3, 3), 1 / 3)})
-    for step in range(50_000, 50_050):
-        watch.step(step)
-    watch.close()
-    assert kept(watch).frames.steps == tuple(range(49_999, 50_050))
+def test_a_training_that_goes_on_from_a_late_step_is_dense_at_first_too(watched):
+    watch = of_function(watched, lambda model, inputs: EVEN)
+    assert recorded(watch, range(50_000, 50_050)).frames.steps == tuple(range(49_999, 50_050))
 
 
 def test_where_warnings_are_errors_none_reaches_the_loop(tmp_path):
@@ -425,12 +387,9 @@ def test_a_model_that_is_no_more_needed_is_let_go(tmp_path, closed):
 
 def test_a_folder_that_is_taken_is_told_apart(toy, watched, tmp_path):
     first, second = (watched(toy, {"line": EXAMPLE}) for _ in range(2))  # both at once
-    for watch in (first, second):
-        watch.step(1)
-        watch.close()
+    assert len({recorded(one).id for one in (first, second)}) == 2
     third = watched(toy, {"line": EXAMPLE})
     assert [one.folder.name for one in (first, second, third)] == ["mine", "mine-2", "mine-3"]
-    assert len({read_run(one.folder).view.id for one in (first, second)}) == 2
 
 
 LOOP = """
@@ -449,8 +408,9 @@ if sys.argv[2] == "fails":
 
 
 def loop(folder, how):
-    command = [sys.executable, "-c", LOOP, str(folder), how]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    command, quiet = [sys.executable, "-c", LOOP, str(folder), how], subprocess.DEVNULL
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, env=one_thread, stdout=subprocess.PIPE, stderr=quiet, text=True)
 
 
 @pytest.mark.parametrize(
@@ -463,27 +423,20 @@ def test_a_program_that_ends_without_closing_is_told_by_how_it_ended(how, state,
     assert (view.state, view.reason, view.step) == (state, reason, 4)
 
 
-def test_what_was_recorded_opens_after_the_process_was_killed(tmp_path):
+def test_a_run_is_followed_while_another_process_writes_it_and_opens_after_that_was_killed(tmp_path, until):
+    seen = set()
+
+    def followed():
+        if (tmp_path / "run" / "run.json").exists():
+            seen.add(read_run(tmp_path / "run").view.step)
+        return len(seen) >= 3 and max(seen) > 15
+
     with loop(tmp_path / "run", "for ever") as process:
-        for line in process.stdout:
-            if int(line) >= 60:
-                break
-        os.kill(process.pid, signal.SIGKILL)
+        until(followed)
+        process.kill()
     view = read_run(tmp_path / "run").view
     assert view.state == "paused"
-    assert view.step > 15
+    assert view.step >= max(seen)
     assert view.reason == f"Its process ended; the last saved step is {view.step}."
     assert set(view.frames.steps) <= {*range(view.step + 1)}
     assert len(view.frames) > 3
-
-
-def test_a_run_is_followed_while_another_process_writes_it(tmp_path):
-    with loop(tmp_path / "run", "for ever") as process:
-        seen = set()
-        began = time.monotonic()
-        while len(seen) < 3 and time.monotonic() - began < 60:
-            if (tmp_path / "run" / "run.json").exists():
-                seen.add(read_run(tmp_path / "run").view.step)
-            time.sleep(0.2)
-        process.kill()
-    assert len(seen) >= 3

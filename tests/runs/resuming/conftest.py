@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
 import pytest
@@ -13,10 +12,6 @@ from transformer.storage.saved import read_run
 
 MEASURED = [name for name in COLUMNS if name not in ("seconds", "tokens_per_second")]
 """All that is no matter of the clock."""
-
-
-def facts_of(folder):
-    return json.loads((folder / "run.json").read_text(encoding="utf-8"))
 
 
 def numbers(view):

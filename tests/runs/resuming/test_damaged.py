@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from tests.runs.resuming.conftest import facts_of, finish, to
+from tests.conftest import facts_of
+from tests.runs.resuming.conftest import finish, to
 from transformer.runs.run_recording import RunRecording
 from transformer.storage.arrays import as_bytes, read_arrays, read_facts
 from transformer.storage.claim import WRITER

@@ -11,7 +11,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 import pytest
 
-from tests.runs.resuming.conftest import facts_of, finish, numbers, to
+from tests.conftest import facts_of
+from tests.runs.resuming.conftest import finish, numbers, to
 from transformer.errors import InputError
 from transformer.fitting import with_task
 from transformer.interventions import Block, Interventions
@@ -69,7 +70,6 @@ ABLATED = Interventions(
 
 
 CASES = {
-    "as configured": ({}, {}),
     "dropout": ({"dropout": 0.3}, {}),
     "encoder-only": ({"topology": "encoder-only", "dropout": 0.1}, {}),
     "decoder-only": ({"topology": "decoder-only", "dropout": 0.1}, {}),
@@ -82,8 +82,7 @@ CASES = {
         {"mask_fill": "-1e9"},
         {4: switch("padding", False), 6: switch("padding", True)},
     ),
-    "another learning rate": ({}, {4: rate(0.01)}),
-    "another learning rate after": ({}, {4: rate(0.01), 6: rate(0.001)}),
+    "another learning rate, before and after": ({}, {4: rate(0.01), 6: rate(0.001)}),
     "Adam without decay, learned positions, shared tables": (
         {
             "optimizer": "adam",
