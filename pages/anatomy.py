@@ -8,11 +8,9 @@ from pages.ask.asking import ask_word, asked_snapshot
 from pages.inside.explanation import explanation
 from pages.player.following import following
 from pages.runs import drafts
-from pages.runs.exhibit import exhibited
 from pages.runs.keyring import keyring
 from pages.runs.lost import ELSEWHERE, lost_run
 from pages.runs.run_list import run_list
-from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import selection
 from pages.shared.session import session
 from pages.shared.style import style
@@ -20,7 +18,7 @@ from pages.telling.writing import add_as_beat
 from transformer.recording.view import RunView
 
 style()
-run = selection.chosen_run() or exhibited(drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
+run = selection.chosen_run() or drafts.exhibited(drafts.draft())
 run_list(run)
 lost_run(ELSEWHERE)
 selection.kind(run.config.model)  # which the link names for other pages

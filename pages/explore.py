@@ -11,12 +11,10 @@ from pages.ask.measure import measure_tab
 from pages.ask.spell import spell_tab
 from pages.player.following import following
 from pages.runs import drafts
-from pages.runs.exhibit import exhibited
 from pages.runs.keyring import keyring
 from pages.runs.lost import ELSEWHERE, lost_run
 from pages.runs.run_list import run_list
 from pages.runs.take_away import take_away
-from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import selection
 from pages.shared.plain import refuse_in
 from pages.shared.session import session
@@ -33,7 +31,7 @@ TABS = {
 DRAWN = {"Spell": spell_tab, "Break": break_tab, "Beams": beams_tab, "Measure": measure_tab}
 
 style()
-run = selection.chosen_run() or exhibited(drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
+run = selection.chosen_run() or drafts.exhibited(drafts.draft())
 selection.kind(run.config.model)  # from the link, if this model has it
 run_list(run)
 lost_run(ELSEWHERE)

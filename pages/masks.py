@@ -24,7 +24,6 @@ from pages.runs import drafts
 from pages.runs.keyring import keyring
 from pages.runs.lost import lost_run
 from pages.runs.run_list import run_list
-from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import selection
 from pages.shared.session import Place, session, take
 from pages.shared.style import style
@@ -39,7 +38,7 @@ STAGES = ("scale", "mask", "masked", "weights")
 
 
 style()
-run = selection.chosen_run() or drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
+run = selection.chosen_run() or drafts.draft()
 config = session.settings = to_train(run)
 if beside(run):
     for _ in take("start"):

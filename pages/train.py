@@ -14,7 +14,6 @@ from pages.own_data.unknown import warn_of_unknown
 from pages.player import player, stale
 from pages.player.own_model import own_model
 from pages.runs import drafts, known
-from pages.runs.exhibit import exhibited
 from pages.runs.keyring import keyring
 from pages.runs.lost import lost_run
 from pages.runs.run_list import run_list
@@ -22,7 +21,6 @@ from pages.runs.share import share
 from pages.runs.take_away import take_away
 from pages.settings.beginnings import fill_once, values_of
 from pages.settings.model_size import at_once
-from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.settings.sidebar import settings
 from pages.shared import selection
 from pages.shared.style import style
@@ -44,7 +42,7 @@ if run is not None and run.view.own is not None:
 fill_once(run)
 offer_tour(run)
 config = settings()
-run = run or drafts.draft(at_once(config)) or drafts.draft(PRESETS[DEFAULT_PRESET].config)
+run = run or drafts.draft(at_once(config))
 run = start_if_asked(run, config, edited=bool(changed(run, config)))
 seen = run.view  # read once, so that the page shows one state; the player follows later changes
 lost_run("Press Start to train your own.")
@@ -61,7 +59,7 @@ with st.sidebar, st.container(key="own_words", horizontal=True, vertical_alignme
     probe_words(run)
 with buttons:
     race_against(run)
-recording = exhibited(run) if config is not None else run  # as long as nothing has been done
+recording = drafts.exhibited(run) if config is not None else run  # as long as nothing has been done
 parent = known.parent_of(seen)
 learned_alike = parent is not None and parent.config.train.task == seen.config.train.task
 before = REGISTRY.get(parent.id) if learned_alike else None
