@@ -9,8 +9,7 @@ from pages.inside.explanation import explanation
 from pages.player.following import following
 from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.lost import ELSEWHERE, lost_run
-from pages.runs.run_list import run_list
+from pages.runs.run_list import ELSEWHERE, lost_run, run_list
 from pages.shared import selection
 from pages.shared.session import session
 from pages.shared.style import style

@@ -12,8 +12,7 @@ from pages.ask.spell import spell_tab
 from pages.player.following import following
 from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.lost import ELSEWHERE, lost_run
-from pages.runs.run_list import run_list
+from pages.runs.run_list import ELSEWHERE, lost_run, run_list
 from pages.runs.take_away import take_away
 from pages.shared import selection
 from pages.shared.plain import refuse_in

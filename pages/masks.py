@@ -22,8 +22,7 @@ from pages.player.figure import live_figure
 from pages.player.following import following
 from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.lost import lost_run
-from pages.runs.run_list import run_list
+from pages.runs.run_list import lost_run, run_list
 from pages.shared import selection
 from pages.shared.session import Place, session, take
 from pages.shared.style import style

@@ -12,7 +12,7 @@ from pages.controls.buttons import buttons_row, controls
 from pages.controls.words import chosen_word, probe_words
 from pages.player import player, stale
 from pages.runs.keyring import keyring
-from pages.runs.lost import lost_run
+from pages.runs.run_list import lost_run
 from pages.runs.share import share
 from pages.shared import ownership, selection
 from pages.shared.session import session, take

@@ -13,10 +13,9 @@ from pages.inside.look_inside import look_at_cell, look_inside_link
 from pages.own_data.unknown import warn_of_unknown
 from pages.player import player, stale
 from pages.player.own_model import own_model
-from pages.runs import drafts, known
+from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.lost import lost_run
-from pages.runs.run_list import run_list
+from pages.runs.run_list import lost_run, parent_of, run_list
 from pages.runs.share import share
 from pages.runs.take_away import take_away
 from pages.settings.beginnings import fill_once, values_of
@@ -60,7 +59,7 @@ with st.sidebar, st.container(key="own_words", horizontal=True, vertical_alignme
 with buttons:
     race_against(run)
 recording = drafts.exhibited(run) if config is not None else run  # as long as nothing has been done
-parent = known.parent_of(seen)
+parent = parent_of(seen)
 learned_alike = parent is not None and parent.config.train.task == seen.config.train.task
 before = REGISTRY.get(parent.id) if learned_alike else None
 

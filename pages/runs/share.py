@@ -8,7 +8,8 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 import segno
 import streamlit as st
 
-from pages.runs import keyring, known
+from pages.runs import keyring
+from pages.runs.run_list import parents
 from pages.settings.beginnings import base_of, values_of
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import ownership, selection
@@ -81,16 +82,16 @@ def _code(link: str) -> str:
 
 def _beside(run: Watched) -> dict[str, str]:
     """Ask the owner whether the link shows the runs before this one too, as far as they are theirs."""
-    parents = [parent.id for parent in known.parents(run.view) if keyring.token_of(parent.id)]
-    if not parents or not st.toggle(
-        f"With the {len(parents)} runs before it" if len(parents) > 1 else "With the run before it",
+    own = [parent.id for parent in parents(run.view) if keyring.token_of(parent.id)]
+    if not own or not st.toggle(
+        f"With the {len(own)} runs before it" if len(own) > 1 else "With the run before it",
         key="share_parents",
         persist_state="session",
         help="Off: the link opens this run only. On: also the runs that it was started from, with their "
         "words and curves.",
     ):
         return {}
-    return {selection.BESIDE: ",".join(parents[: selection.MOST_BESIDE])}
+    return {selection.BESIDE: ",".join(own[: selection.MOST_BESIDE])}
 
 
 def link(query: dict[str, str]) -> str:
