@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.own_data.examples import draw_examples
-from pages.own_data.facts import what_it_is
+from pages.own_data.examples import draw_examples, what_it_is
 from pages.own_data.in_use import own_data
 from pages.own_data.pairs import upload_pairs, uploader
 from pages.own_data.report import go_to_watch, pairs_report

@@ -31,12 +31,11 @@ DRAWN = {"Spell": spell_tab, "Break": break_tab, "Beams": beams_tab, "Measure": 
 
 style()
 run = selection.chosen_run() or drafts.exhibited(drafts.draft())
-selection.kind(run.config.model)  # from the link, if this model has it
+selection.kind(run.view)  # from the link, if this model has it
 run_list(run)
 lost_run(ELSEWHERE)
 
-with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
-    word = ask_word(run, "explore")
+word = ask_word(run)
 control = st.container(key="step_control")
 named = st.container(key="explore_named")
 problem = st.container(key="explore_problem")
@@ -52,7 +51,7 @@ def fixed(view: RunView) -> tuple[object, ...]:
     return (None if session.playing else selection.step(),)
 
 
-def live(view: RunView) -> int | None:
+def live(view: RunView) -> None:
     """Draw everything that changes with the run."""
     snapshot = asked_snapshot(view)
     answer, refused = None, view.reason if view.state == FAILED else ""
@@ -72,8 +71,6 @@ def live(view: RunView) -> int | None:
             st.markdown(f"The model of step **{snapshot.step:,}** answers.")
     refuse_in(problem, refused)
     draw(view, snapshot, answer)
-    selection.keep_in_link(word)
-    return selection.answered(view)
 
 
 following(run, live, word=word, control=control, fixed=fixed)

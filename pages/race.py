@@ -19,7 +19,7 @@ from pages.shared.session import session, take
 from pages.shared.style import style
 from pages.stream.channel import seen_of
 from pages.stream.tickets import ticket
-from pages.telling.writing import add_as_beat
+from pages.telling.listing import add_as_beat
 from transformer.errors import InputError
 from transformer.exports.page import race_page
 from transformer.recording.view import ENDED, IDLE
@@ -53,8 +53,7 @@ else:
     )
 with st.sidebar:
     racing.prepared()
-    with st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
-        probe_words(left)
+probe_words(left)
 typed = [session.typed_word[1]] if session.typed_word[0] == left.id else []  # not yet in the run's words
 for word in {*typed, *left.words} - {*right.words}:
     with suppress(InputError):  # too long for the other model, or another visitor's
@@ -90,7 +89,7 @@ def _page(screen: selection.OnScreen) -> str:
 watched()
 add_as_beat(left, right, word=chosen_word(left))
 if not first:
-    share(left, left.config, race=right)
+    share(left, None, race=right)
     with st.sidebar:
         st.download_button(
             "The race as a page (HTML)",

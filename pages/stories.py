@@ -7,8 +7,9 @@ from typing import Any
 
 import streamlit as st
 
+from pages.controls.buttons import buttons_row
 from pages.controls.commands import problem
-from pages.player import COMPONENT, KEY, stale
+from pages.player import COMPONENT, KEY, changed, stale
 from pages.runs.keyring import keyring, token_of
 from pages.runs.share import link
 from pages.shared.plain import plain, refuse
@@ -86,10 +87,6 @@ def start() -> None:
         session.problem = str(error)
 
 
-def again() -> None:
-    session.page_is_stale = True
-
-
 with st.sidebar:
     st.page_link("stories.py", label="All stories", icon=":material/arrow_back:", query_params={})
     st.caption(plain(story.about))
@@ -98,7 +95,7 @@ with st.sidebar:
     if story.kind != TOUR:
         st.caption("Viewers follow with this link:")
         st.code(link({"story": name, "run": id_}), language=None, wrap_lines=True)
-with st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall"):
+with buttons_row():
     if tells and story.kind == TOUR and anchor.view.state == IDLE:
         st.button(
             "Start",
@@ -132,7 +129,7 @@ def watched() -> None:
         },
         on_chosen_change=move,
         on_cell_change=partial(ask, "leave"),
-        on_changed_change=again,
+        on_changed_change=changed,
         on_refused_change=lambda: None,  # drawing the page again issues new tickets
     )
 

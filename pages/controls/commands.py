@@ -24,6 +24,9 @@ OBEYED_SECONDS = 0.6
 TAKEN_AWAY_SECONDS = 2.0
 """The same where something is taken away from the model: pending steps are developed first."""
 
+MORE_STEPS = 100
+"""Steps that an ended run trains on, unless other numbers are typed."""
+
 
 def await_effect(answer: Future[None], seconds: float = OBEYED_SECONDS) -> None:
     """Wait at most `seconds` for a command. Raises InputError if the run refuses it."""
@@ -63,6 +66,16 @@ def _tell(asked: str, run: Run) -> Future[None] | None:
         steps, rate = of_box("continue_steps"), of_box("continue_rate")
         return REGISTRY.continue_for(run, steps, rate)
     return None
+
+
+def continuing_rate(run: Watched) -> float:
+    """The highest learning rate of an ended run that trains on, unless another is typed."""
+    return run.config.train.learning_rate / 2
+
+
+def train_on(run: Run) -> None:
+    """Let an ended run train on. Raises InputError."""
+    await_effect(REGISTRY.continue_for(run, MORE_STEPS, continuing_rate(run)))
 
 
 def start_if_asked(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:

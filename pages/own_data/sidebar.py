@@ -19,7 +19,6 @@ from transformer.tasks.corpus import Corpus
 class Chosen:
     """The choices of the sidebar. A field is None if a value is invalid; its widget shows the message."""
 
-    task: str
     config: RunConfig | None
     corpus: Corpus | None
     tokens: Task | None
@@ -55,7 +54,5 @@ def chosen(form: Form) -> Chosen:
             task = task_of(config)
     except InputError as error:
         form.refuse(error)
-    st.session_state["data_task"] = (
-        task  # without a reference it would be built anew in every run of the page
-    )
-    return Chosen(values["task"], config, corpus, task)
+    st.session_state["data_task"] = task  # without a reference it would be built anew at every run
+    return Chosen(config, corpus, task)

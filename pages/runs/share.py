@@ -26,11 +26,12 @@ def share(run: Watched, config: RunConfig | None, *, race: Watched | None = None
     """Draw both links in the sidebar.
 
     Args:
-        config: the present settings; None for an own model, which a training loop of the user's own trains.
+        config: the present settings; None for a race, and for a model that a loop of the user's own trains.
         race: the other run of a race; one link opens both.
     """
+    begun = REGISTRY.get(run.id) is not None and run.view.state != IDLE
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
-        if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
+        if begun:
             st.markdown(f"**This {'run' if race is None else 'race'}, live.** Viewers cannot change it:")
             address = link({"run": run.id} | (_beside(run) if race is None else {"race": race.id}))
             host = urlsplit(st.context.url or "").hostname
@@ -43,11 +44,11 @@ def share(run: Watched, config: RunConfig | None, *, race: Watched | None = None
                     "This address works on this machine only. For other devices, open the page by the "
                     "machine's name in the network (see docs/serving.md)."
                 )
-        if race is not None or config is None:
+        if config is None:
             return
         st.markdown("**These settings**, ready to start:")
         st.code(link(_settings(config)), language=None, wrap_lines=True)
-        if REGISTRY.get(run.id) is not None and run.view.state != IDLE and ownership.owns(run):
+        if begun and ownership.owns(run):
             _owner_link(run)
 
 
