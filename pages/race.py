@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 
 import streamlit as st
 
 from pages.controls import racing
 from pages.controls.buttons import buttons_row, controls
+from pages.controls.commands import noting
 from pages.controls.words import chosen_word, probe_words
 from pages.player import player, stale
 from pages.runs.keyring import keyring
@@ -29,12 +31,10 @@ buttons = buttons_row()
 left, right = racing.racers()
 observed = left.view.own is not None or right.view.own is not None  # their loops know nothing of this page
 for asked, _ in [] if observed else take("start", "step"):
-    try:
+    with noting():
         left, right = racing.again(left, right)
         session.asked.pop(asked, None)
         racing.go(left, right, st.session_state.get("step_size") if asked == "step" else None)
-    except InputError as error:
-        session.problem = str(error)
 lost_run("Choose a prepared race and press Start.")
 own = [run for run in (left, right) if ownership.owns(run)]
 going = [run for run in own if run.view.state not in ENDED] or own or [left]
@@ -82,8 +82,7 @@ def watched() -> None:
 
 def _page(screen: selection.OnScreen) -> str:
     """Both runs as one file, of what they and the screen are when its button is pressed."""
-    chosen = {"word": screen.word, "kind": screen.kind, "pinned": screen.pinned, "step": screen.step}
-    return race_page((left.view, right.view), shown | {"clock": session.clock}, chosen)
+    return race_page((left.view, right.view), shown | {"clock": session.clock}, asdict(screen))
 
 
 watched()

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from pages.controls.buttons import buttons_row
-from pages.controls.commands import problem
+from pages.controls.commands import noting, problem
 from pages.player import COMPONENT, KEY, changed, stale
 from pages.runs.keyring import keyring, token_of
 from pages.runs.share import link
@@ -71,20 +71,16 @@ def move() -> None:
     for place in range(now["at"] + 1):
         if place not in now["obeyed"]:
             now["obeyed"] = [*now["obeyed"], place]
-            try:
+            with noting():
                 telling.obey(story, now, place)
-            except InputError as error:
-                session.problem = str(error)
     REGISTRY.owners.tell(id_, token_of(id_), now)
 
 
 def start() -> None:
     """Callback: train the runs of the beat that asks for it."""
     now = REGISTRY.owners.told(id_) or told
-    try:
+    with noting():
         telling.train_beat(story.beats[now["at"]], now)
-    except InputError as error:
-        session.problem = str(error)
 
 
 with st.sidebar:

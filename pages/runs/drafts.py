@@ -50,12 +50,13 @@ def new_draft(config: RunConfig, old: Watched | None) -> Watched:
 
 def _askable(old: Watched, config: RunConfig) -> tuple[str, ...]:
     """The words of a run that these settings accept; none where their task is another."""
-    if task_of(config).name != old.task.name:
+    task = task_of(config)
+    if task.name != old.task.name:
         return ()
     words = []
     for question in old.questions:
         try:
-            words.append(task_of(config).question(question.text).text)
+            words.append(task.question(question.text).text)
         except InputError:  # too long now, or of a word that is not there any more
             continue
     return tuple(words)
