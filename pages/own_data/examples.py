@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from pages.own_data.sidebar import Chosen
 from pages.player.figure import live_figure
 from pages.settings.presets import OF_TASK, PRESETS
 from pages.shared.plain import plain
-from transformer.config import LETTER_TASKS, TrainConfig
+from transformer.config import LETTER_TASKS, RunConfig, TrainConfig
 from transformer.figures.alignment import Aligned, alignment
 from transformer.figures.lengths import length_histogram
 from transformer.tasks import PATTERNS, Task
@@ -47,13 +46,16 @@ def sample(corpus: Corpus) -> list[Pair]:
     return pairs
 
 
-def draw_examples(chosen: Chosen) -> Pair | None:
-    """Draw the lists and figures of a task's examples, and return the selected example."""
-    corpus = chosen.corpus
-    if corpus is None or chosen.config is None:
+def draw_examples(config: RunConfig | None, corpus: Corpus | None, task: Task | None) -> Pair | None:
+    """Draw the lists and figures of a task's examples, and return the selected example.
+
+    Args:
+        task: with its tokenizers; None where they cannot be made.
+    """
+    if corpus is None or config is None:
         st.caption("No examples yet.")
         return None
-    settings, shown = chosen.config.train, _shown(corpus)
+    settings, shown = config.train, _shown(corpus)
     picture = st.container()
     left, right = st.columns([1.35, 1], gap="medium")
     with left:
@@ -74,7 +76,7 @@ def draw_examples(chosen: Chosen) -> Pair | None:
     key = TRAINED if st.session_state[HELD_OUT] is None else HELD_OUT
     pair = shown[key][st.session_state[key] or 0]
     with picture:
-        _alignment(corpus, chosen.tokens, pair)
+        _alignment(corpus, task, pair)
     return pair
 
 
