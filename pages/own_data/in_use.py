@@ -9,7 +9,6 @@ from pages.runs import keyring
 from pages.shared import ownership
 from pages.shared.session import session
 from transformer.runs.registry import REGISTRY
-from transformer.runs.run import Run
 from transformer.storage.own_data import OwnData
 
 
@@ -17,7 +16,7 @@ def own_data() -> OwnData:
     """Return the visitor's data. What is missing is taken from the run on the screen, if they own it."""
     held = session.own_data or OwnData()
     run = REGISTRY.get(session.run)
-    if isinstance(run, Run) and ownership.owns(run):
+    if run is not None and ownership.owns(run):
         held = replace(
             held, pairs=held.pairs or run.own_data.pairs, tokenizer=held.tokenizer or run.own_data.tokenizer
         )
