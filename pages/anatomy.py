@@ -4,39 +4,33 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ask.asking import ask_word, asked_snapshot
+from pages.ask.asking import ask_word
 from pages.inside.explanation import explanation
 from pages.player.following import following
 from pages.runs import drafts
-from pages.runs.exhibit import exhibited
 from pages.runs.keyring import keyring
-from pages.runs.lost import ELSEWHERE, lost_run
-from pages.runs.run_list import run_list
-from pages.settings.presets import DEFAULT_PRESET, PRESETS
+from pages.runs.run_list import ELSEWHERE, lost_run, run_list
 from pages.shared import selection
 from pages.shared.session import session
 from pages.shared.style import style
-from pages.telling.writing import add_as_beat
+from pages.telling.listing import add_as_beat
 from transformer.recording.view import RunView
 
 style()
-run = selection.chosen_run() or exhibited(drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
+run = selection.chosen_run() or drafts.exhibited(drafts.draft())
 run_list(run)
 lost_run(ELSEWHERE)
-selection.kind(run.config.model)  # which the link names for other pages
+selection.kind(run.view)  # which the link names for other pages
 
-with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
-    word = ask_word(run, "anatomy")
+word = ask_word(run)
 picture = st.container(key="step_control")
 below = st.container(key="anatomy_formula")
 
 
-def live(view: RunView) -> int | None:
+def live(view: RunView) -> None:
     """The explanation below the picture, of the snapshot nearest to the step of the screen."""
     with below:
-        explanation(view, asked_snapshot(view), word)
-    selection.keep_in_link(word)
-    return selection.answered(view)
+        explanation(view, word)
 
 
 following(run, live, word=word, control=picture, parts="model", picture={"how": session.arranged})

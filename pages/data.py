@@ -4,19 +4,60 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.own_data.examples import draw_examples
-from pages.own_data.facts import what_it_is
+from pages.own_data.examples import draw_examples, what_it_is
 from pages.own_data.in_use import own_data
 from pages.own_data.pairs import upload_pairs, uploader
 from pages.own_data.report import go_to_watch, pairs_report
-from pages.own_data.sidebar import chosen, data_settings
 from pages.own_data.tokenizer import tokenizer_upload
 from pages.own_data.tokens import draw_tokens
 from pages.own_data.unknown import warn_of_unknown
 from pages.runs.keyring import keyring
-from pages.settings.beginnings import fill_once
+from pages.settings.beginnings import default_settings, fill_defaults, fill_once, task_chosen, values_of
+from pages.settings.form import Form
+from pages.settings.task_settings import task_choice, task_settings, tokenizer_settings
 from pages.shared import selection
 from pages.shared.style import style
+from transformer.config import RunConfig
+from transformer.errors import InputError
+from transformer.tasks import Task, corpus_of, task_of
+from transformer.tasks.corpus import Corpus
+
+
+def data_settings() -> Form:
+    """Draw the sidebar: task, its settings and its tokenizer, which Watch shares; returns their form."""
+    fill_defaults()
+    defaults = values_of(default_settings())
+    for key in ("preset", *defaults):
+        # Streamlit deletes a widget's value on another page; assigning the value keeps it.
+        if key in st.session_state:
+            st.session_state[key] = st.session_state[key]
+    form = Form(defaults)
+    with st.sidebar:
+        form.values["task"] = task_choice(task_chosen)
+        form.places["task"] = form.places["topology"] = st.container()
+        task_settings(form)
+        tokenizer_settings(form)
+        st.caption("The page Watch uses the same task and tokens.")
+    return form
+
+
+def made_of(form: Form) -> tuple[RunConfig | None, Corpus | None, Task | None]:
+    """The settings in the sidebar, their examples, and the task with its tokenizers.
+
+    Each is None if a value is invalid; the error is shown beside the widget that caused it.
+    """
+    values = form.values
+    config, corpus, task = None, None, None
+    try:
+        config = default_settings().with_changes(**values)
+        if values["task"] != "pairs" or values["pairs"]:
+            corpus = corpus_of(config.train)
+            task = task_of(config)
+    except InputError as error:
+        form.refuse(error)
+    st.session_state["data_task"] = task  # without a reference it would be built anew at every run
+    return config, corpus, task
+
 
 fill_once(selection.chosen_run())
 go_to_watch()
@@ -36,13 +77,13 @@ else:
     said.markdown(what_it_is(form.values["task"]))
     with own:
         uploader()
-data = chosen(form)
-warn_of_unknown(data.config)
+config, corpus, task = made_of(form)
+warn_of_unknown(config)
 with st.container(key="data_examples"):
-    example = draw_examples(data)
+    example = draw_examples(config, corpus, task)
 with st.container(key="data_tokens"):
     st.subheader("Tokens", anchor=False)
     if form.values["tokenizer"] == "file":
         tokenizer_upload()
-    draw_tokens(data.tokens, example)
+    draw_tokens(task, example)
 keyring()

@@ -11,12 +11,9 @@ from pages.ask.measure import measure_tab
 from pages.ask.spell import spell_tab
 from pages.player.following import following
 from pages.runs import drafts
-from pages.runs.exhibit import exhibited
 from pages.runs.keyring import keyring
-from pages.runs.lost import ELSEWHERE, lost_run
-from pages.runs.run_list import run_list
+from pages.runs.run_list import ELSEWHERE, lost_run, run_list
 from pages.runs.take_away import take_away
-from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import selection
 from pages.shared.plain import refuse_in
 from pages.shared.session import session
@@ -33,13 +30,12 @@ TABS = {
 DRAWN = {"Spell": spell_tab, "Break": break_tab, "Beams": beams_tab, "Measure": measure_tab}
 
 style()
-run = selection.chosen_run() or exhibited(drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True))
-selection.kind(run.config.model)  # from the link, if this model has it
+run = selection.chosen_run() or drafts.exhibited(drafts.draft())
+selection.kind(run.view)  # from the link, if this model has it
 run_list(run)
 lost_run(ELSEWHERE)
 
-with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
-    word = ask_word(run, "explore")
+word = ask_word(run)
 control = st.container(key="step_control")
 named = st.container(key="explore_named")
 problem = st.container(key="explore_problem")
@@ -55,7 +51,7 @@ def fixed(view: RunView) -> tuple[object, ...]:
     return (None if session.playing else selection.step(),)
 
 
-def live(view: RunView) -> int | None:
+def live(view: RunView) -> None:
     """Draw everything that changes with the run."""
     snapshot = asked_snapshot(view)
     answer, refused = None, view.reason if view.state == FAILED else ""
@@ -75,8 +71,6 @@ def live(view: RunView) -> int | None:
             st.markdown(f"The model of step **{snapshot.step:,}** answers.")
     refuse_in(problem, refused)
     draw(view, snapshot, answer)
-    selection.keep_in_link(word)
-    return selection.answered(view)
 
 
 following(run, live, word=word, control=control, fixed=fixed)

@@ -2,11 +2,27 @@
 
 import streamlit as st
 
-from pages.controls.overtaken import overtaken
+from pages.controls.commands import start_if_asked
+from pages.controls.words import take_up
 from pages.player.own_model import PAGES_OF_OUR_MODELS, needs_our_model
 from pages.runs.before import before
+from pages.shared import selection
 from pages.shared.login import login
 from pages.shared.session import session
+from pages.shared.wording import changed
+from transformer.runs.registry import REGISTRY
+
+
+def overtaken() -> None:
+    """Do what the page before could not because a click left it: with the settings as it drew them last."""
+    asked = {"start", "step", "add_word", "drop_word"} & {*session.asked}
+    if not asked or st.session_state.get("pairs_to_watch"):  # Your data leads to Watch, which starts
+        return
+    run = selection.chosen_run() or REGISTRY.get(session.draft)
+    if run is not None:
+        take_up(run)
+        start_if_asked(run, session.settings, edited=bool(changed(run, session.settings)))
+
 
 st.set_page_config(
     page_title="Headlight: watch attention heads learn", layout="wide", initial_sidebar_state=256
@@ -29,7 +45,7 @@ login()
 if page.title != "Stories":  # which looks at runs of its own
     session.came_from = page.url_path
     before()
-if page.title not in ("Watch", "Race", "Masks", "Stories"):
+if page.title not in ("Watch", "Race", "Masks", "Stories"):  # which has neither settings nor words
     overtaken()
 if page.title in PAGES_OF_OUR_MODELS:
     needs_our_model(page.title)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ask.asking import asked_snapshot
 from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import start_if_asked
 from pages.controls.mask_switches import (
@@ -22,9 +21,7 @@ from pages.player.figure import live_figure
 from pages.player.following import following
 from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.lost import lost_run
-from pages.runs.run_list import run_list
-from pages.settings.presets import DEFAULT_PRESET, PRESETS
+from pages.runs.run_list import lost_run, run_list
 from pages.shared import selection
 from pages.shared.session import Place, session, take
 from pages.shared.style import style
@@ -39,7 +36,7 @@ STAGES = ("scale", "mask", "masked", "weights")
 
 
 style()
-run = selection.chosen_run() or drafts.draft(PRESETS[DEFAULT_PRESET].config, keep=True)
+run = selection.chosen_run() or drafts.draft()
 config = session.settings = to_train(run)
 if beside(run):
     for _ in take("start"):
@@ -49,7 +46,7 @@ if session.word is None and "word" not in st.query_params:
     session.word = min((question.text for question in run.questions), key=len)  # with padding
 session.arranged = {}  # here the model is shown as it was trained
 seen = run.view
-kind = selection.kind(run.config.model, opens_on="decoder")  # the attention that has both masks
+kind = selection.kind(run.view, opens_on="decoder")  # the attention that has both masks
 if session.box is None and seen.frame is not None:
     session.box = Place(*selection.head(seen.frame, sites_of(seen.frame.axes, kind)))
 
@@ -65,8 +62,7 @@ with st.sidebar:
         "the mask to see which mask blocks it."
     )
     word = word_choice(run)
-    with st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
-        probe_words(run)
+probe_words(run)
 picture = st.container(key="step_control")
 below = st.container(key="anatomy_formula")
 two = st.container(key="two_losses")
@@ -81,7 +77,7 @@ def fixed(view: RunView) -> tuple[object, ...]:
     return (masks_pending(view),)
 
 
-def live(view: RunView) -> int | None:
+def live(view: RunView) -> None:
     """Draw what stands below the picture, of the newest step or of the chosen one."""
     frame = selection.shown_frame(view)
     said = ""
@@ -90,7 +86,7 @@ def live(view: RunView) -> int | None:
         if selection.step() is not None and frame.interventions.masks != view.interventions.masks:
             said += " The switches show the masks at the newest step."
     with below:
-        explanation(view, asked_snapshot(view), word, others(run, word))
+        explanation(view, word, others(run, word))
     with sentence:
         st.html(f"<div>{said}</div>")
     with two:
@@ -108,8 +104,6 @@ def live(view: RunView) -> int | None:
         st.caption("Free-running output:")
         if frame is not None:
             st.html(outputs(frame, word))
-    selection.keep_in_link()
-    return selection.answered(view)
 
 
 following(

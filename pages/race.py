@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 
 import streamlit as st
 
 from pages.controls import racing
 from pages.controls.buttons import buttons_row, controls
+from pages.controls.commands import noting
 from pages.controls.words import chosen_word, probe_words
 from pages.player import player, stale
 from pages.runs.keyring import keyring
-from pages.runs.lost import lost_run
+from pages.runs.run_list import lost_run
 from pages.runs.share import share
 from pages.shared import ownership, selection
 from pages.shared.session import session, take
 from pages.shared.style import style
 from pages.stream.channel import seen_of
 from pages.stream.tickets import ticket
-from pages.telling.writing import add_as_beat
+from pages.telling.listing import add_as_beat
 from transformer.errors import InputError
 from transformer.exports.page import race_page
 from transformer.recording.view import ENDED, IDLE
@@ -29,12 +31,10 @@ buttons = buttons_row()
 left, right = racing.racers()
 observed = left.view.own is not None or right.view.own is not None  # their loops know nothing of this page
 for asked, _ in [] if observed else take("start", "step"):
-    try:
+    with noting():
         left, right = racing.again(left, right)
         session.asked.pop(asked, None)
         racing.go(left, right, st.session_state.get("step_size") if asked == "step" else None)
-    except InputError as error:
-        session.problem = str(error)
 lost_run("Choose a prepared race and press Start.")
 own = [run for run in (left, right) if ownership.owns(run)]
 going = [run for run in own if run.view.state not in ENDED] or own or [left]
@@ -53,8 +53,7 @@ else:
     )
 with st.sidebar:
     racing.prepared()
-    with st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
-        probe_words(left)
+probe_words(left)
 typed = [session.typed_word[1]] if session.typed_word[0] == left.id else []  # not yet in the run's words
 for word in {*typed, *left.words} - {*right.words}:
     with suppress(InputError):  # too long for the other model, or another visitor's
@@ -83,14 +82,13 @@ def watched() -> None:
 
 def _page(screen: selection.OnScreen) -> str:
     """Both runs as one file, of what they and the screen are when its button is pressed."""
-    chosen = {"word": screen.word, "kind": screen.kind, "pinned": screen.pinned, "step": screen.step}
-    return race_page((left.view, right.view), shown | {"clock": session.clock}, chosen)
+    return race_page((left.view, right.view), shown | {"clock": session.clock}, asdict(screen))
 
 
 watched()
 add_as_beat(left, right, word=chosen_word(left))
 if not first:
-    share(left, left.config, race=right)
+    share(left, None, race=right)
     with st.sidebar:
         st.download_button(
             "The race as a page (HTML)",

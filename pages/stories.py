@@ -7,8 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from pages.controls.commands import problem
-from pages.player import COMPONENT, KEY, stale
+from pages.controls.buttons import buttons_row
+from pages.controls.commands import noting, problem
+from pages.player import COMPONENT, KEY, changed, stale
 from pages.runs.keyring import keyring, token_of
 from pages.runs.share import link
 from pages.shared.plain import plain, refuse
@@ -70,24 +71,16 @@ def move() -> None:
     for place in range(now["at"] + 1):
         if place not in now["obeyed"]:
             now["obeyed"] = [*now["obeyed"], place]
-            try:
+            with noting():
                 telling.obey(story, now, place)
-            except InputError as error:
-                session.problem = str(error)
     REGISTRY.owners.tell(id_, token_of(id_), now)
 
 
 def start() -> None:
     """Callback: train the runs of the beat that asks for it."""
     now = REGISTRY.owners.told(id_) or told
-    try:
+    with noting():
         telling.train_beat(story.beats[now["at"]], now)
-    except InputError as error:
-        session.problem = str(error)
-
-
-def again() -> None:
-    session.page_is_stale = True
 
 
 with st.sidebar:
@@ -98,7 +91,7 @@ with st.sidebar:
     if story.kind != TOUR:
         st.caption("Viewers follow with this link:")
         st.code(link({"story": name, "run": id_}), language=None, wrap_lines=True)
-with st.container(key="controls", horizontal=True, vertical_alignment="center", gap="xsmall"):
+with buttons_row():
     if tells and story.kind == TOUR and anchor.view.state == IDLE:
         st.button(
             "Start",
@@ -132,7 +125,7 @@ def watched() -> None:
         },
         on_chosen_change=move,
         on_cell_change=partial(ask, "leave"),
-        on_changed_change=again,
+        on_changed_change=changed,
         on_refused_change=lambda: None,  # drawing the page again issues new tickets
     )
 

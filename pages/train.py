@@ -6,29 +6,24 @@ import streamlit as st
 
 from pages.controls.buttons import buttons_row, controls
 from pages.controls.commands import start_if_asked
-from pages.controls.holding import holding
 from pages.controls.racing import race_against
-from pages.controls.words import chosen_word, probe_words
-from pages.inside.look_inside import look_at_cell, look_inside_link
+from pages.controls.words import chosen_word, holding, probe_words
+from pages.inside.explanation import look_at_cell, look_inside_link
 from pages.own_data.unknown import warn_of_unknown
 from pages.player import player, stale
 from pages.player.own_model import own_model
-from pages.runs import drafts, known
-from pages.runs.exhibit import exhibited
+from pages.runs import drafts
 from pages.runs.keyring import keyring
-from pages.runs.lost import lost_run
-from pages.runs.run_list import run_list
+from pages.runs.run_list import lost_run, parent_of, run_list
 from pages.runs.share import share
 from pages.runs.take_away import take_away
 from pages.settings.beginnings import fill_once, values_of
-from pages.settings.model_size import at_once
-from pages.settings.presets import DEFAULT_PRESET, PRESETS
+from pages.settings.expected import at_once
 from pages.settings.sidebar import settings
 from pages.shared import selection
 from pages.shared.style import style
 from pages.shared.wording import changed
-from pages.telling.listing import offer_tour
-from pages.telling.writing import add_as_beat
+from pages.telling.listing import add_as_beat, offer_tour
 from transformer.insight.names import AIMS
 from transformer.player.pictures import ghost_of
 from transformer.player.sentences import unlearned
@@ -44,7 +39,7 @@ if run is not None and run.view.own is not None:
 fill_once(run)
 offer_tour(run)
 config = settings()
-run = run or drafts.draft(at_once(config)) or drafts.draft(PRESETS[DEFAULT_PRESET].config)
+run = run or drafts.draft(at_once(config))
 run = start_if_asked(run, config, edited=bool(changed(run, config)))
 seen = run.view  # read once, so that the page shows one state; the player follows later changes
 lost_run("Press Start to train your own.")
@@ -57,12 +52,11 @@ with st.sidebar, st.container(key="settings_notice"):
         )
 
 controls(run, seen, changed(run, config), config, buttons)
-with st.sidebar, st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"):
-    probe_words(run)
+probe_words(run)
 with buttons:
     race_against(run)
-recording = exhibited(run) if config is not None else run  # as long as nothing has been done
-parent = known.parent_of(seen)
+recording = drafts.exhibited(run) if config is not None else run  # as long as nothing has been done
+parent = parent_of(seen)
 learned_alike = parent is not None and parent.config.train.task == seen.config.train.task
 before = REGISTRY.get(parent.id) if learned_alike else None
 
@@ -82,7 +76,7 @@ def watched() -> None:
     if stale():
         st.rerun()
     word = chosen_word(run)
-    selection.kind(run.config.model)  # adopts the kind in the link; drops one that this model lacks
+    selection.kind(run.view)  # adopts the kind in the link; drops one that this model lacks
     shown = on_screen(word)
     player(
         shown,

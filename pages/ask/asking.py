@@ -1,4 +1,4 @@
-"""The question of the Ask page: a word, a step, and the model of that step."""
+"""The question of the Ask page: a word, a step, the model of that step, and a kind of attention."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pages.shared.plain import plain, refuse
 from pages.shared.session import session
 from transformer.errors import InputError
 from transformer.interventions import Interventions
+from transformer.player.index import KIND_NAMES
 from transformer.recording.view import FAILED, RunView
 from transformer.recording.weights import Snapshot
 from transformer.runs.watched import Watched
@@ -25,12 +26,8 @@ Draw: TypeAlias = "Callable[[RunView, Snapshot | None, Answer | None], None]"
 """Draws what a tab shows of a run at one step: its snapshot, and its answer to the word."""
 
 
-def ask_word(run: Watched, page: str) -> str:
-    """Draw the box for any word; returns the last word that can be asked.
-
-    Args:
-        page: the page of the box; each page has its own.
-    """
+def ask_word(run: Watched) -> str:
+    """Draw the box for any word, of which each page has its own; returns the last word that can be asked."""
     words = [question.text for question in run.questions]
     word, chosen = st.session_state.get("asked_word_text"), session.word
     elsewhere = word is None or chosen != st.session_state.get("asked_beside")
@@ -40,26 +37,27 @@ def ask_word(run: Watched, page: str) -> str:
         word = run.task.question(word or words[0]).text
     except InputError:
         word, elsewhere = words[0], True  # from before another run was chosen, or from a forged link
-    if elsewhere or st.session_state.get("asked_on") != page:
+    if elsewhere or st.session_state.get("asked_on") != session.page:
         st.session_state["explore_text"] = word  # chosen on another page since, or in the link
-    st.session_state["asked_on"] = page
-    typed = st.text_input(
-        "Any word",
-        key="explore_text",
-        label_visibility="collapsed",
-        placeholder="any word…",
-        width="stretch",
-        persist_state="session",
-        help=what_to_type(run),
-    )
-    try:
-        word = run.task.question(typed or "").text
-    except InputError as error:
-        with st.container(key="word_problem", horizontal=True, vertical_alignment="center"):
-            refuse(error)
-            if error.offer:
-                offered = f"Ask “{plain(error.offer)}”"
-                st.button(offered, key="explore_offer", on_click=_take, args=(error.offer,))
+    st.session_state["asked_on"] = session.page
+    with st.container(key="ask", horizontal=True, vertical_alignment="center", gap="small"):
+        typed = st.text_input(
+            "Any word",
+            key="explore_text",
+            label_visibility="collapsed",
+            placeholder="any word…",
+            width="stretch",
+            persist_state="session",
+            help=what_to_type(run),
+        )
+        try:
+            word = run.task.question(typed or "").text
+        except InputError as error:
+            with st.container(key="word_problem", horizontal=True, vertical_alignment="center"):
+                refuse(error)
+                if error.offer:
+                    offered = f"Ask “{plain(error.offer)}”"
+                    st.button(offered, key="explore_offer", on_click=_take, args=(error.offer,))
     asked_before = word == st.session_state.get("asked_word_text")
     short = not run.task.question(word).too_long  # a longer one would pad all the others
     if word not in words and short and not asked_before and run.view.state != FAILED and ownership.owns(run):
@@ -103,3 +101,27 @@ def model_of(view: RunView, snapshot: Snapshot, more: Interventions | None = Non
 
     taken = snapshot.interventions if more is None else snapshot.interventions | more
     return asked(view.config, snapshot, taken)
+
+
+def kind_choice(run: Watched) -> str:
+    """Draw the choice of a kind of attention where the caller stands; returns one of the model's kinds."""
+    # Written and not only read: on the first run of another page the new widget would not find the old one's.
+    shown = selection.kind(run.view)
+    session.kind = shown
+    st.segmented_control(
+        "Attention",
+        list(run.view.kinds),
+        key="kind",
+        required=True,
+        format_func=KIND_NAMES.get,
+        persist_state="session",
+        on_change=_kind_chosen,
+        help="Cross: from the written letters to the word. Encoder: between the letters of the word. "
+        "Decoder: between the letters written so far. A model of one stack has one kind.",
+    )
+    return shown
+
+
+def _kind_chosen() -> None:
+    if session.kind:
+        selection.choose_kind(session.kind)

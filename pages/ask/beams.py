@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from pages.ask.answers import RIGHT, as_written, short
 from pages.ask.asking import Draw, model_of
+from pages.ask.readings import RIGHT, as_written, short
 from pages.player.figure import live_figure
 from pages.shared.plain import refuse_in
 from transformer.errors import InputError

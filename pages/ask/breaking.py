@@ -10,18 +10,16 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.ask import taken_away
-from pages.ask.answers import answered_otherwise, verdict
-from pages.ask.asking import Draw, model_of
-from pages.ask.readings import ShownMap
-from pages.ask.taken_away import MORE_STEPS
-from pages.controls.heads import head_choice
-from pages.controls.kinds import kind_choice
+from pages.ask.asking import Draw, kind_choice, model_of
+from pages.ask.readings import ShownMap, answered_otherwise, verdict
+from pages.controls.commands import MORE_STEPS, continuing_rate
 from pages.player.figure import live_figure
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, refuse
 from pages.shared.session import session
 from transformer.axes import sites_of
 from transformer.errors import InputError
+from transformer.insight.names import full_head_name
 from transformer.interventions import Interventions
 from transformer.recording.view import ENDED, FAILED, IDLE, RunView
 from transformer.recording.weights import Snapshot
@@ -77,8 +75,8 @@ def break_tab(run: Watched, word: str) -> Draw:
         taken = taken_away.taken(run, word)
         _in_training(run, word, view, taken)
     with st.sidebar:
-        kind = kind_choice(run.config.model)
-        head_choice(view, selection.shown_frame(view), kind, key="break_head", label="Head on the maps")
+        kind = kind_choice(run)
+        _head_choice(view, kind)
     with right:
         before, after = (
             Side(name, column.container(key=f"break_{name}"), column.container())
@@ -117,6 +115,29 @@ def break_tab(run: Watched, word: str) -> Draw:
         _draw_side(after, view, broken, changed, kind)
 
     return draw
+
+
+def _head_choice(view: RunView, kind: str) -> None:
+    """Draw the choice of the head on the maps; at first it is the one that is shown large elsewhere."""
+    frame = selection.shown_frame(view)
+    if frame is None:
+        return
+    sites = sites_of(frame.axes, kind)
+    st.session_state["break_head"] = selection.head(frame, sites)
+    st.selectbox(
+        "Head on the maps",
+        [(site, head) for site in sites for head in range(view.config.model.n_heads)],
+        key="break_head",
+        format_func=lambda one: full_head_name(*one),
+        on_change=_head_chosen,
+    )
+
+
+def _head_chosen() -> None:
+    """Callback; a head of the kind that was shown before arrives as text and is ignored."""
+    match st.session_state.get("break_head"):
+        case (str(site), int(head)):
+            session.pinned = site, head
 
 
 def _block_controls(run: Watched, word: str) -> None:
@@ -159,7 +180,7 @@ def _in_training(run: Watched, word: str, view: RunView, taken: Interventions) -
     with st.container(key="break_training"):
         own = ownership.owns(run)
         ended = view.state in ENDED
-        rate = f"{MORE_STEPS} steps, learning rate up to {taken_away.continuing_rate(run):g}"
+        rate = f"{MORE_STEPS} steps, learning rate up to {continuing_rate(run):g}"
         # Switching a head off above changes the answers only; this button changes the run.
         st.button(
             f"Continue with these changes: {rate}" if ended else "Apply to the running training",

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from pages.ask.answers import RIGHT, as_written, short
-from pages.ask.asking import Draw
-from pages.ask.readings import ShownMap, labels, reading_strip
-from pages.controls.kinds import kind_choice
-from pages.inside.look_inside import look_at_cell, look_inside_link
+from pages.ask.asking import Draw, kind_choice
+from pages.ask.readings import RIGHT, ShownMap, as_written, labels, reading_strip, short
+from pages.inside.explanation import look_at_cell, look_inside_link
 from pages.player.figure import live_figure
 from pages.shared import selection
 from pages.shared.plain import plain
@@ -47,7 +45,7 @@ def spell_tab(run: Watched, word: str) -> Draw:
     if st.session_state.get("spelled") != (run.id, word):
         st.session_state["spelled"], st.session_state["spell_row"] = (run.id, word), 0
     with st.sidebar:
-        kind = kind_choice(run.config.model)
+        kind = kind_choice(run)
         pool = st.segmented_control(
             "Heads",
             list(POOLS),
@@ -189,7 +187,7 @@ def _pin(point: object, sites: list[str], axes: MapAxes) -> None:
     found = tile_at(point, axes) if isinstance(point, tuple) else None
     if found is not None:
         picked = sites[found[0]], found[1]
-        session.pinned = None if selection.pinned() == picked else picked
+        session.pinned = None if session.pinned == picked else picked
 
 
 def _spelled(answer: Answer, row: int) -> str:

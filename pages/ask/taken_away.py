@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from pages.ask.asking import asked_word, model_of
-from pages.controls.commands import TAKEN_AWAY_SECONDS, await_effect
+from pages.controls.commands import TAKEN_AWAY_SECONDS, await_effect, train_on
 from pages.shared import ownership, selection
 from transformer.axes import sites_of
 from transformer.errors import InputError
@@ -17,12 +17,9 @@ from transformer.insight.names import full_head_name
 from transformer.insight.scores import THRESHOLD
 from transformer.interventions import NOTHING, Block, Interventions
 from transformer.recording.view import ENDED, RunView
-from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
 
 PROBLEMS = ("block_problem", "intervene_problem")
-MORE_STEPS = 100
-"""Steps that an ended run trains on."""
 
 
 def forget_problems() -> None:
@@ -49,11 +46,6 @@ def taken(run: Watched, word: str) -> Interventions:
     options = head_options(run.view)
     chosen = [options[name] for name in st.session_state.get("ablate_heads") or () if name in options]
     return Interventions(ablated=tuple(chosen), blocked=blocks(run, word))
-
-
-def continuing_rate(run: Watched) -> float:
-    """The highest learning rate of an ended run that trains on."""
-    return run.config.train.learning_rate / 2
 
 
 def switch_off(run: Watched, what: str) -> None:
@@ -93,7 +85,7 @@ def _shown(view: RunView) -> tuple[str, int] | None:
     frame = selection.shown_frame(view)
     if frame is None:
         return None
-    return selection.head(frame, sites_of(frame.axes, selection.kind(view.config.model)))
+    return selection.head(frame, sites_of(frame.axes, selection.kind(view)))
 
 
 def _meant(what: str, view: RunView, shown: tuple[str, int]) -> list[tuple[str, int]]:
@@ -164,7 +156,7 @@ def _intervene(run: Watched, wanted: Interventions) -> None:
         command = ownership.command(run)
         await_effect(command.intervene(wanted), TAKEN_AWAY_SECONDS)
         if ended:
-            await_effect(REGISTRY.continue_for(command, MORE_STEPS, continuing_rate(run)))
+            train_on(command)
             selection.look_at(None)
     except InputError as error:
         st.session_state["intervene_problem"] = str(error)

@@ -1,1 +1,1 @@
-"""Controls of a run: buttons, words, masks, kinds and heads, and the commands that they give."""
+"""The controls of a run: buttons, words, masks and races, and the commands that they give."""

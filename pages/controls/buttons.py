@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.controls.commands import PACE_NAMES, problem, tell
+from pages.controls.commands import MORE_STEPS, PACE_NAMES, continuing_rate, problem, tell
 from pages.settings.expected import expected
 from pages.shared import ownership
 from pages.shared.session import ask
@@ -190,10 +190,10 @@ def _menu(run: Watched, view: RunView, own: bool) -> None:
                 help="Steps that Step takes.",
             )
         if own and view.state in ENDED and view.state != FAILED:
-            st.number_input("More steps", value=100, step=50, key="continue_steps")
+            st.number_input("More steps", value=MORE_STEPS, step=50, key="continue_steps")
             st.number_input(
                 "Rate",
-                value=run.config.train.learning_rate / 2,
+                value=continuing_rate(run),
                 step=0.0005,
                 format="%.4g",
                 key="continue_rate",

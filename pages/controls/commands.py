@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 
 import streamlit as st
 
@@ -24,12 +26,24 @@ OBEYED_SECONDS = 0.6
 TAKEN_AWAY_SECONDS = 2.0
 """The same where something is taken away from the model: pending steps are developed first."""
 
+MORE_STEPS = 100
+"""Steps that an ended run trains on, unless other numbers are typed."""
+
 
 def await_effect(answer: Future[None], seconds: float = OBEYED_SECONDS) -> None:
     """Wait at most `seconds` for a command. Raises InputError if the run refuses it."""
     wait([answer], seconds)
     if answer.done() and not answer.cancelled() and isinstance(error := answer.exception(), InputError):
         raise error
+
+
+@contextmanager
+def noting() -> Iterator[None]:
+    """Note why what is asked inside could not be done; `problem` shows it."""
+    try:
+        yield
+    except InputError as error:
+        session.problem = str(error)
 
 
 def tell(asked: str, *runs: Watched) -> None:
@@ -39,12 +53,10 @@ def tell(asked: str, *runs: Watched) -> None:
     callback.
     """
     session.problem = session.word_problem = None
-    try:
+    with noting():
         answers = [_tell(asked, ownership.command(run)) for run in runs]  # to all, before any is waited for
         for answer in filter(None, answers):
             await_effect(answer)
-    except InputError as error:
-        session.problem = str(error)
 
 
 def _tell(asked: str, run: Run) -> Future[None] | None:
@@ -65,6 +77,16 @@ def _tell(asked: str, run: Run) -> Future[None] | None:
     return None
 
 
+def continuing_rate(run: Watched) -> float:
+    """The highest learning rate of an ended run that trains on, unless another is typed."""
+    return run.config.train.learning_rate / 2
+
+
+def train_on(run: Run) -> None:
+    """Let an ended run train on. Raises InputError."""
+    await_effect(REGISTRY.continue_for(run, MORE_STEPS, continuing_rate(run)))
+
+
 def start_if_asked(run: Watched, config: RunConfig | None, *, edited: bool) -> Watched:
     """Let a run begin if Start was pressed since the last run of the page, or Step before there is one.
 
@@ -79,23 +101,18 @@ def start_if_asked(run: Watched, config: RunConfig | None, *, edited: bool) -> W
         The run to show from now on.
     """
     for asked, _ in take("start", "step"):
-        try:
+        with noting():
             if asked == "step":
                 _step(ownership.command(run))
             elif config is not None and (
                 edited or run.view.state in (IDLE, *ENDED) or not ownership.owns(run)
             ):
                 run, edited = _start(run, config, edited), False
-        except InputError as error:
-            session.problem = str(error)
     begun = REGISTRY.get(session.draft)
-    if begun is None or begun.view.state == IDLE:
-        return run
-    try:
-        return _keep(ownership.command(begun))
-    except InputError as error:
-        session.problem = str(error)
-        return run
+    if begun is not None and begun.view.state != IDLE:
+        with noting():
+            return _keep(ownership.command(begun))
+    return run
 
 
 def _step(run: Run) -> None:

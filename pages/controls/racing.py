@@ -10,8 +10,8 @@ from typing import Any
 import streamlit as st
 
 from pages.controls.commands import PACE_NAMES, await_effect
-from pages.runs import drafts, known
-from pages.runs.run_list import labels
+from pages.runs import drafts
+from pages.runs.run_list import known_runs, labels
 from pages.settings.races import DEFAULT_RACE, RACES
 from pages.shared import ownership, selection
 from pages.shared.session import DRAFTS, ask, session, take
@@ -118,7 +118,7 @@ def race_against(run: Watched) -> None:
         help="Train a second run beside this one, with one difference.",
         key="race_menu",
     ):
-        others = [one for one in known.known_runs(run) if one.id != run.id]
+        others = [one for one in known_runs(run) if one.id != run.id]
         named = dict(zip((one.id for one in others), labels(others), strict=True))
         own = run.view.own is not None
         if own and not named:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from pages.controls.commands import await_effect
@@ -16,26 +18,30 @@ from transformer.runs.watched import Watched
 def probe_words(run: Watched) -> None:
     """Draw the box for a word of one's own; only the owner of a run adds words, which all viewers share."""
     take_up(run)
-    if not ownership.owns(run):
-        return
-    st.text_input(
-        "Your own word",
-        key="own_word",
-        placeholder="your word…" if run.task.corpus.same_length else "your sentence…",
-        on_change=_typed,
-        width="stretch",
-        help=f"{what_to_type(run)} Press Enter.",
-    )
-    st.button("", key="add_word", icon=":material/add:", on_click=_add, help="Add the word.")
-    st.button(
-        "",
-        key="drop_word",
-        icon=":material/remove:",
-        on_click=_drop,
-        disabled=len(run.questions) < 2,
-        help="Remove the word on the screen.",
-    )
-    _problem()
+    with (
+        st.sidebar,
+        st.container(key="own_words", horizontal=True, vertical_alignment="bottom", gap="xsmall"),
+    ):
+        if not ownership.owns(run):
+            return
+        st.text_input(
+            "Your own word",
+            key="own_word",
+            placeholder="your word…" if run.task.corpus.same_length else "your sentence…",
+            on_change=_typed,
+            width="stretch",
+            help=f"{what_to_type(run)} Press Enter.",
+        )
+        st.button("", key="add_word", icon=":material/add:", on_click=_add, help="Add the word.")
+        st.button(
+            "",
+            key="drop_word",
+            icon=":material/remove:",
+            on_click=_drop,
+            disabled=len(run.questions) < 2,
+            help="Remove the word on the screen.",
+        )
+        _problem()
 
 
 def word_choice(run: Watched) -> str:
@@ -133,3 +139,23 @@ def _problem() -> None:
             refuse(message)
             if offer:
                 st.button(f"Ask “{plain(offer)}”", key="offered_word", on_click=ask, args=("add_word", offer))
+
+
+def holding(*more: str) -> Callable[[], None]:
+    """Remember what the word's box, and any further boxes, contain in this full run of the page.
+
+    A browser that lags behind reruns a fragment with earlier contents of these boxes. Every fragment first
+    calls the returned function, which restores them: no fragment may change them.
+    """
+    standing = {key: st.session_state.get(key) for key in ("own_word", *more)}
+    asked, problem = "add_word" in session.asked, session.word_problem
+
+    def hold() -> None:
+        for key, value in standing.items():
+            if st.session_state.get(key) != value:
+                st.session_state[key] = value
+        if not asked:  # such a browser fills the box again, which asks for the word again
+            session.asked.pop("add_word", None)
+        session.word_problem = problem
+
+    return hold

@@ -1,19 +1,25 @@
-"""The formula of the cell that is chosen in the picture of the model, with its numbers."""
+"""From a cell of a map to Look inside, and the formula of the cell that is chosen there, with its numbers."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from pages.ask.asking import asked_snapshot
+from pages.shared import selection
 from pages.shared.plain import plain, refuse
-from pages.shared.session import session
+from pages.shared.session import Place, session
 from transformer.errors import InputError
 from transformer.recording.view import FAILED, RunView
-from transformer.recording.weights import Snapshot
 
 
-def explanation(view: RunView, snapshot: Snapshot | None, word: str, beside: tuple[str, ...] = ()) -> None:
-    """Draw the formula, or what is known of the open box, or why nothing is shown."""
-    place = session.box
+def explanation(view: RunView, word: str, beside: tuple[str, ...] = ()) -> None:
+    """Draw the formula, or what is known of the open box, or why nothing is shown.
+
+    Args:
+        view: of it, the snapshot nearest to the step of the screen is explained.
+        beside: the other words of the batch.
+    """
+    snapshot, place = asked_snapshot(view), session.box
     if view.state == FAILED:
         refuse(view.reason)
     if snapshot is None or place is None or place.table is None:
@@ -37,3 +43,21 @@ def explanation(view: RunView, snapshot: Snapshot | None, word: str, beside: tup
     with st.container(horizontal=True, vertical_alignment="center", gap="large"):
         st.latex(found.formula, width="content")
         st.latex(found.numbers, width="content")
+
+
+def look_at_cell(kind: str, site: str, head: int, point: object) -> None:
+    """A click on a cell of a map: Look inside opens on it."""
+    if isinstance(point, tuple):
+        selection.choose_kind(kind)
+        session.pinned = site, head
+        session.box = Place(site, head, "weights", *point)
+
+
+def look_inside_link() -> None:
+    """Draw the link to Look inside."""
+    st.page_link(
+        "anatomy.py",
+        label="Explain a cell",
+        icon=":material/biotech:",
+        help="Look inside: the picture of the whole model. Click a cell of the map first to open it there.",
+    )

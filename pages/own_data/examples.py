@@ -1,4 +1,4 @@
-"""The examples of a task: those of the training, those held out, and the alignment of one of them."""
+"""The examples of a task: those of the training, those held out, the alignment of one, and facts in words."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from pages.own_data.facts import held_out, supply, unaligned
-from pages.own_data.sidebar import Chosen
 from pages.player.figure import live_figure
+from pages.settings.presets import OF_TASK, PRESETS
 from pages.shared.plain import plain
+from transformer.config import LETTER_TASKS, RunConfig, TrainConfig
 from transformer.figures.alignment import Aligned, alignment
 from transformer.figures.lengths import length_histogram
 from transformer.tasks import PATTERNS, Task
+from transformer.tasks.about import ABOUT
 from transformer.tasks.corpus import Corpus
+from transformer.tasks.dates import FORMS
+from transformer.tasks.grammars.chinese import NEW_YORK_IS_A_CITY
 from transformer.tasks.pair import Pair, token_links
 from transformer.tasks.writing import CHARACTERS
 
@@ -28,6 +31,10 @@ MAX_ALIGNED = 60
 """Tokens on each side of an alignment; more would be too small to read."""
 MAX_LISTED = 120
 """Characters of each side in a list."""
+_COMBINATIONS = (
+    "One **combination** of words in ten, such as an adjective with a noun or a verb with its object, is "
+    "held out: no training sentence contains it, but each of its words is trained on elsewhere."
+)
 
 
 def sample(corpus: Corpus) -> list[Pair]:
@@ -39,13 +46,16 @@ def sample(corpus: Corpus) -> list[Pair]:
     return pairs
 
 
-def draw_examples(chosen: Chosen) -> Pair | None:
-    """Draw the lists and figures of a task's examples, and return the selected example."""
-    corpus = chosen.corpus
-    if corpus is None or chosen.config is None:
+def draw_examples(config: RunConfig | None, corpus: Corpus | None, task: Task | None) -> Pair | None:
+    """Draw the lists and figures of a task's examples, and return the selected example.
+
+    Args:
+        task: with its tokenizers; None where they cannot be made.
+    """
+    if corpus is None or config is None:
         st.caption("No examples yet.")
         return None
-    settings, shown = chosen.config.train, _shown(corpus)
+    settings, shown = config.train, _shown(corpus)
     picture = st.container()
     left, right = st.columns([1.35, 1], gap="medium")
     with left:
@@ -61,12 +71,12 @@ def draw_examples(chosen: Chosen) -> Pair | None:
             help="Pick other examples at random for both lists.",
         )
         st.markdown(f"{supply(corpus, settings)} {held_out(settings)}")
-        if chosen.task in PATTERNS:
-            _patterns(chosen.task, settings.patterns, sample(corpus))
+        if settings.task in PATTERNS:
+            _patterns(settings.task, settings.patterns, sample(corpus))
     key = TRAINED if st.session_state[HELD_OUT] is None else HELD_OUT
     pair = shown[key][st.session_state[key] or 0]
     with picture:
-        _alignment(corpus, chosen.tokens, pair)
+        _alignment(corpus, task, pair)
     return pair
 
 
@@ -154,7 +164,7 @@ def aligned(corpus: Corpus, task: Task | None, pair: Pair) -> Aligned | None:
 def _alignment(corpus: Corpus, task: Task | None, pair: Pair) -> None:
     tokens = aligned(corpus, task, pair)
     if tokens is None:
-        st.caption(unaligned())
+        st.caption(f"**Look for:** {PRESETS[OF_TASK['pairs']].look_for}")
         return
     if max(len(tokens.source), len(tokens.target)) > MAX_ALIGNED:
         st.info(f"Alignments are drawn for up to {MAX_ALIGNED} tokens; choose a shorter example.")
@@ -204,3 +214,44 @@ def _patterns(task: str, chosen: Sequence[str] | None, pairs: Sequence[Pair]) ->
     ]
     with st.expander(f"{len(lines)} sentence patterns", key="data_patterns"):
         st.markdown("\n".join(lines))
+
+
+def what_it_is(task: str) -> str:
+    """A description of a task, and one sentence on what to look for in attention."""
+    preset = OF_TASK[task]
+    return f"**{preset}**: {ABOUT[task].what}. **Look for:** {PRESETS[preset].look_for}"
+
+
+def supply(corpus: Corpus, settings: TrainConfig) -> str:
+    """The number of examples."""
+    n_held_out = len(corpus.held_out())
+    if corpus.size is not None:
+        trained = f"**{corpus.size:,}** training pairs, reshuffled in every epoch"
+    elif settings.examples is not None:
+        trained = f"**{settings.examples:,}** training examples, generated once"
+    else:
+        trained = "**Endless** training examples: every batch is generated anew"
+    return f"{trained}; **{n_held_out:,}** different held-out examples, the same in every run."
+
+
+def held_out(settings: TrainConfig) -> str:
+    """The examples that are kept from training, and the rule."""
+    task = settings.task
+    if task in LETTER_TASKS:
+        return (
+            "One **word** in ten is held out, chosen by a hash of its letters. There are too few words "
+            "of one or two letters to hold any out."
+        )
+    if task == "dates":
+        return (
+            "One **day of a month** in ten, such as 12 march, is held out in all years and all "
+            f"{len(FORMS)} formats; training has every day, month, year and format in other combinations."
+        )
+    if task == "zh-en":
+        return f"{_COMBINATIONS} {NEW_YORK_IS_A_CITY} is always held out."
+    if task in PATTERNS:
+        return f"{_COMBINATIONS} The first tracked words of a run are always held out."
+    return (
+        "One **source** in ten is held out with all its translations, chosen by a hash. Words that occur "
+        "only in held-out pairs are never trained on."
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.own_data.caps import chosen_caps
-from pages.own_data.in_use import own_data, use_pairs
+from pages.own_data.in_use import own_data, use
 from pages.own_data.pairs import Upload
 from pages.own_data.unknown import auto_line
 from pages.settings.beginnings import OWN, reset, task_chosen
@@ -35,7 +35,7 @@ def pairs_report(upload: Upload | None, refusal: str) -> None:
         caps = chosen_caps()
         own = None if caps is None else _made(upload.reading, caps)
         if own is not None:
-            use_pairs(own)
+            use(pairs=own)
         counted.markdown(_counted(upload, own))
     elif own is None:
         if not refusal:

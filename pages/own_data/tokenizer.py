@@ -8,7 +8,7 @@ from functools import partial
 
 import streamlit as st
 
-from pages.own_data.in_use import own_data, use_tokenizer
+from pages.own_data.in_use import own_data, use
 from pages.own_data.pairs import most_megabytes
 from pages.shared.plain import plain, refuse
 from pages.shared.session import ask, take
@@ -77,7 +77,7 @@ def _take(name: str, content: Callable[[], str]) -> None:
     """Use this tokenizer from now on; where it cannot be used, the last one stays."""
     st.session_state.pop("tokenizer_refused", None)
     try:
-        use_tokenizer(keep_tokenizer(content()), name)
+        use(tokenizer=keep_tokenizer(content()), tokenizer_name=name)
     except InputError as error:
         st.session_state["tokenizer_refused"] = str(error)
 

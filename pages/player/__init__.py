@@ -77,9 +77,6 @@ def player(
             case {"how": dict()}:
                 session.box = None
 
-    def changed() -> None:
-        session.page_is_stale = True
-
     COMPONENT(
         key=KEY,
         height="content",
@@ -94,7 +91,7 @@ def player(
             "first": {
                 "word": word,
                 "kind": session.kind if session.kind in kinds else kinds[0],
-                "pinned": selection.pinned(),
+                "pinned": session.pinned,
                 "step": selection.step(),
                 "outline": session.outline,
                 "follow": selection.follows(),
@@ -108,6 +105,11 @@ def player(
         on_changed_change=changed,
         on_refused_change=lambda: None,  # drawing the player again issues a new ticket
     )
+
+
+def changed() -> None:
+    """Callback: the state on which the page depends has changed."""
+    session.page_is_stale = True
 
 
 def stale() -> bool:

@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
-from pages.controls.holding import holding
+from pages.controls.words import holding
 from pages.player import player, stale
 from pages.shared import selection
 from pages.shared.session import session
@@ -20,7 +20,7 @@ from transformer.runs.watched import Watched
 
 def following(
     run: Watched,
-    draw: Callable[[RunView], int | None],
+    draw: Callable[[RunView], None],
     *,
     word: str,
     control: DeltaGenerator,
@@ -35,7 +35,7 @@ def following(
     whole page is run again.
 
     Args:
-        draw: draws all that moves, from one look at the run; returns the step that it shows.
+        draw: draws all that moves, from one look at the run.
         control: where the step control stands.
         fixed: what the parts that are not drawn again depend on.
         parts: what the player draws, "control" or "model".
@@ -55,7 +55,9 @@ def following(
         if stale() or rest(view) != drawn_for:
             st.rerun()
         try:
-            shown = draw(view)
+            draw(view)
+            selection.keep_in_link(word)
+            shown = selection.answered(view)
             with control:
                 opened = None if session.box is None else asdict(session.box)
                 player(run, view, word=word, parts=parts, answers=shown, opened=opened, picture=picture)

@@ -1,15 +1,14 @@
-"""The runs that a visitor knows, each one click away."""
+"""The runs that a visitor knows, each one click away, and opening another from its file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import streamlit as st
 
 from pages.controls.commands import await_effect
-from pages.runs import known
-from pages.runs.open_run import open_run
+from pages.runs import keyring
 from pages.settings.beginnings import fill
 from pages.shared import ownership, selection
 from pages.shared.plain import plain, refuse
@@ -20,17 +19,50 @@ from transformer.player.sentences import STATE_SIGNS
 from transformer.recording.view import ENDED, IDLE, MAX_NAME, RunFacts
 from transformer.runs.registry import REGISTRY
 from transformer.runs.watched import Watched
+from transformer.storage.tokens import new_token
 from transformer.tasks.about import ABOUT
 
 MOST = 12
 """Highest number of runs in the list, the newest first; older ones can be opened by their links."""
+ELSEWHERE = "This page shows another model. To train your own, press Start on Watch."
+"""For the pages that have no Start button."""
+
+
+def parent_of(view: RunFacts) -> RunFacts | None:
+    """The run that this one was started beside, where this visitor may see it.
+
+    The owner of a run may see that one too. Others see it only if the owner's link names it.
+    """
+    if view.after is None:
+        return None
+    started_here = REGISTRY.owners.is_owner(view.id, keyring.token_of(view.id))
+    if not started_here and view.after not in session.known_runs:
+        return None
+    return REGISTRY.glimpse(view.after)
+
+
+def parents(view: RunFacts) -> Iterator[RunFacts]:
+    """The run that this one was started beside, the one before that, and so on, as far as seen."""
+    while (parent := parent_of(view)) is not None:
+        yield (view := parent)
+
+
+def known_runs(run: Watched | None) -> Iterator[RunFacts]:
+    """Runs that this visitor has started or opened, or beside which they started one; newest first.
+
+    Other visitors' runs are not listed: a run is known by its link.
+    """
+    ids = session.known_runs
+    ids[:0] = [parent.id for parent in parents(run.view) if parent.id not in ids][::-1] if run else []
+    every = [*(id_ for id_ in keyring.own_runs() if id_ not in ids), *ids]
+    return (found for id_ in reversed(every) if (found := REGISTRY.glimpse(id_)) is not None)
 
 
 def run_list(current: Watched) -> None:
     """Draw the list in the sidebar. A click shows that run and does not affect any training."""
     published = REGISTRY.library.published()
     elsewhere = {run.id for run in published.values()}
-    own = (run for run in known.known_runs(current) if run.id not in elsewhere)
+    own = (run for run in known_runs(current) if run.id not in elsewhere)
     runs = list(islice(own, MOST))  # what is not listed is not read from disk either
     with st.sidebar, st.container(key="run_picker"):
         st.caption("Runs" if runs else "Runs: none yet")
@@ -45,7 +77,7 @@ def run_list(current: Watched) -> None:
                     _button(f"{plain(name)} · {label}", view, current)
         if ownership.owns(current) and current.view.state != IDLE:
             _name(current)
-        open_run()
+        _open_run()
         if thinned := len(REGISTRY.library.thinned):
             st.caption(
                 f"The runs have reached the disk limit of {REGISTRY.limits.disk_mb:,} MB: {thinned:,} "
@@ -122,3 +154,43 @@ def _show(id_: str) -> None:
     if run := REGISTRY.get(id_):
         selection.choose(run)
         fill(run)
+
+
+def _open_run() -> None:
+    """Draw the uploader under the list of runs; the run that it takes is on the screen at once."""
+    most = min(REGISTRY.limits.upload_mb, int(st.get_option("server.maxUploadSize")))
+    with st.popover("Open a run", icon=":material/folder_open:", width="stretch"):
+        if session.open_problem:
+            refuse(session.open_problem)  # above the uploader: a low screen hides what is below
+        st.file_uploader(
+            "A run saved as one file (ZIP)",
+            type="zip",
+            key="run_open",
+            max_upload_size=most,
+            on_change=_opened,
+            help=f"Up to {most:,} MB. The file is read and never executed. You own the opened run: view "
+            "any step, ask it, or continue its training.",
+        )
+
+
+def _opened() -> None:
+    session.open_problem = None
+    file = st.session_state.get("run_open")
+    if file is None:
+        return
+    token = new_token()
+    try:
+        run = REGISTRY.open_file(file.getvalue(), visitor=session.visitor.name, token=token)
+    except InputError as error:
+        session.open_problem = str(error)
+        return
+    keyring.hold(run.id, token)
+    selection.choose(run)
+    fill(run)
+
+
+def lost_run(instead: str) -> None:
+    """Say it until a run is started or opened."""
+    with st.container(key="lost_run"):  # what comes below keeps its place in the page
+        if session.lost_run:
+            st.info(f"The run of this link is no longer on this server. {instead}")

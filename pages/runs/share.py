@@ -8,7 +8,8 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 import segno
 import streamlit as st
 
-from pages.runs import keyring, known
+from pages.runs import keyring
+from pages.runs.run_list import parents
 from pages.settings.beginnings import base_of, values_of
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from pages.shared import ownership, selection
@@ -25,11 +26,12 @@ def share(run: Watched, config: RunConfig | None, *, race: Watched | None = None
     """Draw both links in the sidebar.
 
     Args:
-        config: the present settings; None for an own model, which a training loop of the user's own trains.
+        config: the present settings; None for a race, and for a model that a loop of the user's own trains.
         race: the other run of a race; one link opens both.
     """
+    begun = REGISTRY.get(run.id) is not None and run.view.state != IDLE
     with st.sidebar, st.popover("Share a link", icon=":material/share:", width="stretch"):
-        if REGISTRY.get(run.id) is not None and run.view.state != IDLE:
+        if begun:
             st.markdown(f"**This {'run' if race is None else 'race'}, live.** Viewers cannot change it:")
             address = link({"run": run.id} | (_beside(run) if race is None else {"race": race.id}))
             host = urlsplit(st.context.url or "").hostname
@@ -42,11 +44,11 @@ def share(run: Watched, config: RunConfig | None, *, race: Watched | None = None
                     "This address works on this machine only. For other devices, open the page by the "
                     "machine's name in the network (see docs/serving.md)."
                 )
-        if race is not None or config is None:
+        if config is None:
             return
         st.markdown("**These settings**, ready to start:")
         st.code(link(_settings(config)), language=None, wrap_lines=True)
-        if REGISTRY.get(run.id) is not None and run.view.state != IDLE and ownership.owns(run):
+        if begun and ownership.owns(run):
             _owner_link(run)
 
 
@@ -81,16 +83,16 @@ def _code(link: str) -> str:
 
 def _beside(run: Watched) -> dict[str, str]:
     """Ask the owner whether the link shows the runs before this one too, as far as they are theirs."""
-    parents = [parent.id for parent in known.parents(run.view) if keyring.token_of(parent.id)]
-    if not parents or not st.toggle(
-        f"With the {len(parents)} runs before it" if len(parents) > 1 else "With the run before it",
+    own = [parent.id for parent in parents(run.view) if keyring.token_of(parent.id)]
+    if not own or not st.toggle(
+        f"With the {len(own)} runs before it" if len(own) > 1 else "With the run before it",
         key="share_parents",
         persist_state="session",
         help="Off: the link opens this run only. On: also the runs that it was started from, with their "
         "words and curves.",
     ):
         return {}
-    return {selection.BESIDE: ",".join(parents[: selection.MOST_BESIDE])}
+    return {selection.BESIDE: ",".join(own[: selection.MOST_BESIDE])}
 
 
 def link(query: dict[str, str]) -> str:

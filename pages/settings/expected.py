@@ -1,4 +1,4 @@
-"""The estimated time of a run on this machine, before it is started."""
+"""What to expect of a run before it is started: the size of its model, and its time on this machine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from dataclasses import replace
 from pages.settings.presets import PRESETS
 from transformer.config import RunConfig
 from transformer.runs import calibration
+from transformer.size import parameter_count, training_bytes
+from transformer.tasks import completed
 
 TALK_SECONDS = 180.0
 """The longest wait for a picture in a live talk."""
+BUILT_AT_ONCE = 3_000_000
+"""Most parameters of a model that is shown as soon as it is chosen; a larger one is built at Start."""
 
 
 def expected(config: RunConfig | None, pace: float | None = None) -> tuple[str, bool]:
@@ -50,3 +54,25 @@ def _rounded(seconds: float) -> str:
     if seconds < 5400:
         return f"{round(seconds / 60)} min"
     return f"{seconds / 3600:.1f} h"
+
+
+def at_once(config: RunConfig | None) -> RunConfig | None:
+    """The configuration, where its untrained model is small enough to be shown before Start is pressed."""
+    if config is None or parameter_count(completed(config).model) > BUILT_AT_ONCE:
+        return None
+    return config
+
+
+def model_size(config: RunConfig) -> str:
+    """In words: parameters, memory, and how often a finite training set is seen."""
+    full = completed(config)
+    said = f"{parameter_count(full.model):,} parameters, about {_bytes(training_bytes(full))} to train"
+    if at_once(config) is None:
+        said += "; built when you press Start"
+    if config.train.epochs is not None:
+        said += f". {config.train.epochs:g} epochs of {config.train.examples:,} words"
+    return f"{said}."
+
+
+def _bytes(n: int) -> str:
+    return f"{n / 1e9:.1f} GB" if n >= 1e9 else f"{n / 1e6:.0f} MB"

@@ -13,8 +13,8 @@ from pages.settings.beginnings import (
     reset,
     values_of,
 )
+from pages.settings.expected import model_size
 from pages.settings.form import SETS, Form, differs
-from pages.settings.model_size import model_size
 from pages.settings.task_settings import task_settings, tokenizer_settings
 from pages.shared.session import session
 from transformer.config import DEVICES, PRECISIONS, RunConfig

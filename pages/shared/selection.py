@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import streamlit as st
 
@@ -131,22 +130,17 @@ def answered(view: RunView) -> int | None:
     return at if at is not None or view.frame is None else view.frame.step
 
 
-class _HasKinds(Protocol):
-    @property
-    def kinds(self) -> tuple[str, ...]: ...
-
-
-def kind(model: _HasKinds, opens_on: str | None = None) -> str:
+def kind(view: RunView, opens_on: str | None = None) -> str:
     """The kind of attention that is shown: the one that was chosen, on any page or in the link.
 
     Args:
         opens_on: what the page shows as long as none has been chosen; by default the model's first kind.
     """
-    if session.kind is None and st.query_params.get("kind") in (*sum(KINDS_OF.values(), ()), *model.kinds):
+    if session.kind is None and st.query_params.get("kind") in (*sum(KINDS_OF.values(), ()), *view.kinds):
         choose_kind(st.query_params["kind"])
-    if session.kind_chosen and session.kind in model.kinds:
+    if session.kind_chosen and session.kind in view.kinds:
         return session.kind
-    default = opens_on if opens_on in model.kinds else model.kinds[0]
+    default = opens_on if opens_on in view.kinds else view.kinds[0]
     if session.kind != default:  # a widget's own state may be read at any time, but not written
         session.kind = default
     return default
@@ -157,14 +151,9 @@ def choose_kind(name: str) -> None:
     session.kind, session.kind_chosen = name, True
 
 
-def pinned() -> tuple[str, int] | None:
-    """(site, head) that was clicked to be kept large, in this session or the link; it may not exist here."""
-    return session.pinned
-
-
 def head(frame: Frame, sites: Sequence[str]) -> tuple[str, int]:
     """(site, head) that is shown large: the one that was clicked, or the one with the clearest pattern."""
-    return large_head(frame, sites, pinned())
+    return large_head(frame, sites, session.pinned)
 
 
 def large_head(frame: Frame, sites: Sequence[str], kept: tuple[str, int] | None) -> tuple[str, int]:

@@ -50,10 +50,10 @@ class Entry(Generic[Value]):
 class OnScreen:
     """The selection of the session, for code outside of it: the files that a visitor downloads."""
 
-    step: int | None = None
+    word: str | None = None
     kind: str | None = None
     pinned: tuple[str, int] | None = None
-    word: str | None = None
+    step: int | None = None
 
 
 def _step_of_link() -> int | None:

@@ -8,6 +8,7 @@ import json
 from contextlib import suppress
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -235,26 +236,25 @@ def _compressed(request: Request, content: bytes, caching: str) -> Response:
     return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-async def _admitted(request: Request) -> Channel | None:
+async def _admitted(request: Request) -> Channel:
+    """The channel of the run that a request may read; any other request is refused."""
     run_id = request.path_params["run"]
     hides = admits(request.headers.get(HEADER, ""), run_id) if SHAPE.fullmatch(run_id) else None
     found = None if hides is None or not from_here(request) else await _channel(run_id, hides)
-    return None if found is None else found[0]
+    if found is None:
+        raise HTTPException(403, "")
+    return found[0]
 
 
 async def index(request: Request) -> Response:
     """An answer that a browser never caches."""
     channel = await _admitted(request)
-    if channel is None:
-        return Response(status_code=403)
     return _compressed(request, await asyncio.to_thread(channel.whole), "no-store")
 
 
 async def chunk(request: Request) -> Response:
     """The maps of a word over some steps; the content under a name never changes."""
     channel = await _admitted(request)
-    if channel is None:
-        return Response(status_code=403)
     content = await asyncio.to_thread(channel.chunk, request.path_params["name"])
     if content is None:
         return Response(status_code=404)
@@ -265,8 +265,6 @@ async def chunk(request: Request) -> Response:
 async def picture(request: Request) -> Response:
     """One forward pass, or the changes of one training step; an input error is sent as text to the page."""
     channel = await _admitted(request)
-    if channel is None:
-        return Response(status_code=403)
     from pages.stream.picture import change, forward_pass  # they bring torch
 
     make = {"picture": forward_pass, "change": change}.get(request.path_params["what"])

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import uvicorn
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
-from starlette.websockets import WebSocket
 from streamlit import config
 
 from pages.stream.files import Early, compressed, file, plotly
@@ -21,31 +19,16 @@ from pages.stream.files import Early, compressed, file, plotly
 LEAVING_SECONDS = 1
 """How long a server that is shut down waits for its connections to close."""
 
-# Runs are loaded with the first request: the limits that a secrets file sets are not known before.
 
+def _late(name: str) -> Callable[[Any], Awaitable[Any]]:
+    """A handler of `news`, loaded with the first request: runs need the limits that a secrets file sets."""
 
-async def _news(socket: WebSocket) -> None:
-    from pages.stream.news import news
+    async def handle(asking: Any) -> Any:
+        from pages.stream import news
 
-    await news(socket)
+        return await getattr(news, name)(asking)
 
-
-async def _index(request: Request) -> Response:
-    from pages.stream.news import index
-
-    return await index(request)
-
-
-async def _chunk(request: Request) -> Response:
-    from pages.stream.news import chunk
-
-    return await chunk(request)
-
-
-async def _picture(request: Request) -> Response:
-    from pages.stream.news import picture
-
-    return await picture(request)
+    return handle
 
 
 def _base() -> str:
@@ -60,10 +43,10 @@ def routes() -> list[BaseRoute]:
     run = base + "/stream/{run}"
     return [
         Route(base + "/files/{name:path}", file),  # whatever follows: Streamlit would answer with the app
-        Route(run + "/index", _index),
-        Route(run + "/chunk/{name}", _chunk),
-        Route(run + "/{what:str}/{step:int}", _picture),
-        WebSocketRoute(run + "/news", _news),
+        Route(run + "/index", _late("index")),
+        Route(run + "/chunk/{name}", _late("chunk")),
+        Route(run + "/{what:str}/{step:int}", _late("picture")),
+        WebSocketRoute(run + "/news", _late("news")),
     ]
 
 

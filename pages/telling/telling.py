@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from pages.ask.taken_away import MORE_STEPS, continuing_rate
 from pages.controls import racing
-from pages.controls.commands import TAKEN_AWAY_SECONDS, await_effect
+from pages.controls.commands import TAKEN_AWAY_SECONDS, await_effect, train_on
 from pages.runs import keyring
 from pages.shared import ownership
 from pages.shared.session import session
@@ -117,7 +116,7 @@ def obey(story: Story, told: Mapping[str, Any], place: int) -> None:
                 run.set_pace(beat.pace)
             await_effect(getattr(run, beat.command)())
         case "continue" if state in ENDED:
-            await_effect(REGISTRY.continue_for(run, MORE_STEPS, continuing_rate(run)))
+            train_on(run)
         case "switch off" if run.view.frame is not None:
             head = beat.pinned or run.view.frame.clearest
             await_effect(run.intervene(Interventions(ablated=(head,))), TAKEN_AWAY_SECONDS)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pages.own_data import facts
+from pages.own_data import examples as lists
 from tests.pages.own_data.conftest import examples
 from transformer.config import TrainConfig
 from transformer.tasks import PATTERNS
@@ -81,7 +81,7 @@ def test_the_alignment_is_drawn_in_the_tokens_that_are_chosen(data):
     ],
 )
 def test_each_task_says_what_is_held_out(task, kept_back):
-    assert kept_back in facts.held_out(TrainConfig(task=task))
+    assert kept_back in lists.held_out(TrainConfig(task=task))
 
 
 def test_the_patterns_of_a_grammar_stand_with_what_each_shows_and_go_from_page_to_page(data):

@@ -249,7 +249,7 @@ def test_what_a_link_names_is_kept_where_the_page_is_left_before_it_is_drawn(tra
 
         selection.chosen_run()
         st.query_params.clear()  # as the address of another page
-        st.write([selection.step(), selection.pinned(), selection.session.clock])
+        st.write([selection.step(), selection.session.pinned, selection.session.clock])
 
     early = AppTest.from_function(left_early)
     link = {"run": trained.run.id, "step": "4", "head": "decoder.1.cross.3", "clock": "seconds"}

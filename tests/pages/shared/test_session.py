@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import streamlit as st
 
-from pages.controls.holding import holding
+from pages.controls.words import holding
 from pages.shared.session import ask, sent_value, session, take
 
 
