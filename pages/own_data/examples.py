@@ -14,8 +14,7 @@ from pages.shared.plain import plain
 from transformer.figures.alignment import Aligned, alignment
 from transformer.figures.lengths import length_histogram
 from transformer.tasks import PATTERNS, Task
-from transformer.tasks.corpus import Corpus
-from transformer.tasks.pair import Pair, token_links
+from transformer.tasks.corpus import Corpus, Pair, token_links
 from transformer.tasks.writing import CHARACTERS
 
 TRAINED, HELD_OUT = "data_trained", "data_held_out"

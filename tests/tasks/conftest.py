@@ -8,8 +8,7 @@ from transformer import tasks
 from transformer.config import TrainConfig
 from transformer.errors import InputError
 from transformer.tasks import make_task
-from transformer.tasks.corpus import Corpus
-from transformer.tasks.pair import Pair
+from transformer.tasks.corpus import Corpus, Pair
 from transformer.tasks.writing import Writing
 
 TRAINED = [

@@ -10,7 +10,7 @@ from transformer import tasks
 from transformer.config import GRAMMARS, LETTER_TASKS, RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.tasks import completed, make_task, task_of
-from transformer.tasks.pair import Pair
+from transformer.tasks.corpus import Pair
 from transformer.tasks.task import Question
 
 

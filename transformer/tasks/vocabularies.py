@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from transformer.config import LETTER_TASKS, TrainConfig
 from transformer.errors import InputError
-from transformer.tasks.pair import Pair
+from transformer.tasks.corpus import Pair
 from transformer.tasks.pairs.tokenizer_files import kept
 from transformer.tasks.pairs.units import in_words
 from transformer.tasks.tokenizer import SPECIALS, TextTokenizer, byte_pairs, characters, from_file, words

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from transformer.tasks.corpus import held_out_by_hash
-from transformer.tasks.pair import Pair
+from transformer.tasks.corpus import Pair, held_out_by_hash
 from transformer.tasks.writing import Writing
 
 T = TypeVar("T")

@@ -12,11 +12,10 @@ from functools import cached_property
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import Corpus
-from transformer.tasks.pair import Pair
+from transformer.tasks.corpus import ONE_IN, Corpus, Pair
 from transformer.tasks.pairs.caps import Capped
 from transformer.tasks.pairs.text import FIELD, plain, shortened
-from transformer.tasks.pairs.units import ONE_IN, in_words, is_held_out, unknown_share
+from transformer.tasks.pairs.units import in_words, is_held_out, unknown_share
 from transformer.tasks.writing import CHARACTERS, WORDS, Writing
 
 LEAST_HELD_OUT = 5

@@ -12,8 +12,6 @@ from transformer.tasks.writing import BETWEEN_SPACES, CHARACTERS, Writing
 
 MOST_UNKNOWN = 0.1
 """Share of the held-out tokens that may be unknown; with more of them too few pairs can come out right."""
-ONE_IN = 10
-"""One in so many sources is held out."""
 LOOKED_AT = 20_000
 """Texts of a large file from which the form of a side is inferred."""
 _LETTER = re.compile(r"[^\W_]")
@@ -24,7 +22,7 @@ def is_held_out(source: str) -> bool:
 
     Unlike `held_out_by_hash` it has no cache, so the user's sentences do not stay in memory after the run.
     """
-    return chosen_by_hash("pairs", source, one_in=ONE_IN)
+    return chosen_by_hash("pairs", source)
 
 
 def writing_of(texts: Sequence[str], sources: Sequence[str], *, lower: bool) -> Writing:
