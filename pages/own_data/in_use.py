@@ -10,7 +10,7 @@ from transformer.runs.registry import REGISTRY
 from transformer.runs.run import Run
 from transformer.storage.own_data import OwnData
 from transformer.tasks.pairs.own import OwnPairs
-from transformer.tasks.pairs.tokenizer_files import TokenizerFile
+from transformer.tasks.pairs.store import TokenizerFile
 
 
 def own_data() -> OwnData:

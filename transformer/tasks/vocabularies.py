@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from transformer.config import LETTER_TASKS, TrainConfig
 from transformer.errors import InputError
 from transformer.tasks.corpus import Pair
-from transformer.tasks.pairs.tokenizer_files import kept
+from transformer.tasks.pairs.store import kept_tokenizer
 from transformer.tasks.pairs.units import in_words
 from transformer.tasks.tokenizer import SPECIALS, TextTokenizer, byte_pairs, characters, from_file, words
 from transformer.tasks.writing import CHARACTERS, Writing
@@ -86,4 +86,6 @@ def _ranked(counts: Counter[str], config: TrainConfig, separator: bool) -> list[
 def _learned(config: TrainConfig, texts: Sequence[str], separator: bool) -> TextTokenizer:
     if config.tokenizer == "bpe":
         return byte_pairs(texts, config.vocabulary, separator=separator)
-    return from_file(kept(config.tokenizer_file).content, texts, config.vocabulary, separator=separator)
+    return from_file(
+        kept_tokenizer(config.tokenizer_file).content, texts, config.vocabulary, separator=separator
+    )
