@@ -11,12 +11,9 @@ from torch import Tensor, nn
 from transformer.axes import Axes
 from transformer.config import ModelConfig
 from transformer.interventions import NOTHING, Interventions, forbidden
-from transformer.model.attention import MultiHeadAttention
-from transformer.model.initialisation import initialise
-from transformer.model.layers import Dropout, embedding, linear, norm
-from transformer.model.masks import causal_mask, padding_mask
+from transformer.model.attention import MultiHeadAttention, causal_mask, padding_mask
+from transformer.model.layers import Dropout, embedding, initialise, linear, norm, sinusoid
 from transformer.model.packing import Packed, Packing
-from transformer.model.positions import sinusoid
 from transformer.model.stack_layers import DecoderLayer, LayerKVCache, SelfAttentionLayer
 
 PAD_ID = 0
