@@ -47,9 +47,7 @@ class Task:
         one_vocabulary: whether both sides must have the same tokens though there are two stacks.
     """
 
-    def __init__(
-        self, corpus: Corpus, config: TrainConfig, topology: str, *, one_vocabulary: bool = False
-    ) -> None:
+    def __init__(self, corpus: Corpus, config: TrainConfig, topology: str, *, one_vocabulary: bool) -> None:
         self.corpus, self.topology, self.name = corpus, topology, corpus.name
         self.batch_size = config.batch_size
         sample = () if corpus.longest else sampled(corpus)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
@@ -36,12 +35,12 @@ def tokenizers_of(
                 "join letters; choose auto or characters.",
                 "tokenizer",
             )
-        both = characters(string.ascii_lowercase, separator=separator)
+        both = characters(separator=separator)
         return both, both
     questions, answers = [pair.source for pair in sample], [pair.target for pair in sample]
     if config.tokenizer in ("bpe", "file"):
-        groups = [questions + answers] * 2 if one else [questions, answers]
-        made = [_learned(config, texts, separator) for texts in groups[: 1 if one else 2]]
+        groups = [questions + answers] if one else [questions, answers]
+        made = [_learned(config, texts, separator) for texts in groups]
         return made[0], made[-1]
     if config.task == "pairs" and config.tokenizer == "words":
         src, tgt = in_words(src), in_words(tgt)
