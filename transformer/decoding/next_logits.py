@@ -47,7 +47,7 @@ def _with_cache(model: Transformer, src: Tensor, prompt: Tensor, max_tokens: int
                 _take(layer.cross, rows)
         if newest is not None:
             tgt = torch.cat([tgt, newest[:, None]], dim=1)
-        return model.decode_next(memory, src, tgt, cache)
+        return model.decode(memory, src, tgt, cache=cache)[:, -1]
 
     return next_logits
 
