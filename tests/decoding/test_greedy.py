@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.decoding.conftest import lively, rows
-from transformer.decoding import greedy
+from transformer.decoding.greedy import greedy
 from transformer.interventions import Interventions
 from transformer.model.stack_layers import LayerKVCache
 from transformer.model.transformer import PAD_ID, Transformer

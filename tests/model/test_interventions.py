@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from transformer.decoding import greedy
+from transformer.decoding.greedy import greedy
 from transformer.interventions import NOTHING, Block, Interventions
 from transformer.model.stack_layers import LayerKVCache
 from transformer.recording.tape import record

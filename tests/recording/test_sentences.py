@@ -11,7 +11,7 @@ import torch
 from transformer import tasks
 from transformer.asking import Asked
 from transformer.axes import reading_sites
-from transformer.decoding import Written
+from transformer.decoding.greedy import Written
 from transformer.insight.scores import head_scores
 from transformer.interventions import NOTHING
 from transformer.recording.tape import record

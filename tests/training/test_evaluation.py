@@ -10,7 +10,10 @@ import pytest
 import torch
 
 from tests.conftest import LIVE
-from transformer.decoding import Decoding, Written, spell, spelling
+from transformer.decoding import spelling
+from transformer.decoding.beam import Decoding
+from transformer.decoding.greedy import Written
+from transformer.decoding.spelling import spell
 from transformer.training.evaluation import evaluate
 from transformer.training.loop import train
 from transformer.training.state import TrainState

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from transformer.config import TrainConfig
-from transformer.decoding.greedy import Written, greedy
-from transformer.decoding.next_logits import NextLogits, next_logits_of, room
+from transformer.decoding.greedy import NextLogits, Written, greedy, next_logits_of, room
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.tasks import Batch
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from transformer.axes import Axes
-from transformer.decoding import GREEDY, Decoding, write
+from transformer.decoding.beam import GREEDY, Decoding
+from transformer.decoding.spelling import write
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.frame import Output, Word
 from transformer.tasks import Batch, Question, Task

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from transformer.decoding import spell
+from transformer.decoding.spelling import spell
 from transformer.evaluation import Evaluation
 from transformer.training.state import TrainState
 

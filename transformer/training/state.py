@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.config import RunConfig, TrainConfig
-from transformer.decoding import Decoding
+from transformer.decoding.beam import Decoding
 from transformer.interventions import Interventions
 from transformer.model.transformer import Transformer
 from transformer.tasks import Batch, Task, completed, task_of

@@ -10,8 +10,7 @@ from itertools import chain, product
 from typing import Annotated, NamedTuple
 
 from transformer.config.limits import Settings, Whole
-from transformer.tasks.pairs.layout import Sides
-from transformer.tasks.pairs.reading import Reading
+from transformer.tasks.pairs.reading import Reading, Sides
 from transformer.tasks.pairs.units import LOOKED_AT, cleaner, writing_of
 from transformer.tasks.writing import CHARACTERS, Writing
 

@@ -15,7 +15,7 @@ import numpy as np
 from transformer.errors import InputError
 from transformer.tasks.corpus import ONE_IN, Corpus, Pair
 from transformer.tasks.pairs.caps import Capped, Caps
-from transformer.tasks.pairs.layout import Sides
+from transformer.tasks.pairs.reading import Sides
 from transformer.tasks.pairs.text import FIELD, plain, shortened
 from transformer.tasks.pairs.units import FRENCH, in_words, is_held_out, unknown_share
 from transformer.tasks.writing import BETWEEN_SPACES, CHARACTERS, WORDS, Writing
