@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.tools.measuring import end, options, spread
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
-from transformer.decoding import spell
+from transformer.decoding.spelling import spell
 from transformer.interventions import NOTHING, Interventions
 from transformer.recording.scorer import Scorer
 from transformer.training.loop import train

@@ -25,9 +25,8 @@ from transformer.config import PRECISIONS, RunConfig
 from transformer.runs.calibration import work_of
 from transformer.size import parameter_count
 from transformer.training.graphs import EAGER_FIRST
-from transformer.training.loop import read_numbers, train
+from transformer.training.loop import read_numbers, take_step, train
 from transformer.training.state import TrainState
-from transformer.training.step import take_step
 
 SIZES: dict[str, dict[str, Any]] = {
     "default": {},

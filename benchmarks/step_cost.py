@@ -5,7 +5,7 @@
 Every cell of a grid (width 32 to 256, length 8 to 42 tokens, 1 to 6 layers a stack; 4 heads, batches of 64)
 is measured in processor time of one thread, interleaved, the median of N steps after the first:
 
-- ours: the app's own training step (`training.step`) on the app's own batches, of random words of 1 to L
+- ours: the app's own training step (`take_step`) on the app's own batches, of random words of 1 to L
   letters, which leave nearly half of the positions to padding;
 - plain: `nn.Transformer` of the same size and arrangement (norms first, no dropout), with the same batch,
   loss, clipping and AdamW;
@@ -31,10 +31,10 @@ from torch import Tensor, nn
 
 from benchmarks.tools.measuring import end, options
 from transformer.config import RunConfig
-from transformer.model.positions import sinusoid
+from transformer.model.layers import sinusoid
 from transformer.tasks import Batch
+from transformer.training.loop import take_step
 from transformer.training.state import TrainState
-from transformer.training.step import take_step
 
 WIDTHS, LENGTHS, LAYERS = (32, 64, 128, 256), (8, 16, 32, 42), (1, 2, 6)
 HEADS, EXAMPLES = 4, 64

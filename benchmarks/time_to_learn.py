@@ -38,7 +38,7 @@ from benchmarks.tools.plain import PlainTransformer, exact_plainly, train_plainl
 from pages.settings.presets import DEFAULT_PRESET, PRESETS
 from transformer.axes import reading_sites
 from transformer.config import RunConfig
-from transformer.decoding import spell
+from transformer.decoding.spelling import spell
 from transformer.insight.scores import clearest_head
 from transformer.recipes import RECIPES
 from transformer.recording.scorer import Scorer

@@ -15,7 +15,9 @@ import torch
 from transformer.answers import Answer, LengthReport, Reading, as_written, each_in_its_time
 from transformer.bounded import BoundedCache
 from transformer.config import RunConfig
-from transformer.decoding import Beams, Decoding, beams_of, spell, write
+from transformer.decoding.beam import Decoding
+from transformer.decoding.spelling import spell, write
+from transformer.decoding.tree import Beams, beams_of
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Interventions, check_interventions, open_cells
 from transformer.model.transformer import PAD_ID, Transformer

@@ -21,7 +21,7 @@ from transformer.runs.watched import Watched
 
 if TYPE_CHECKING:  # it brings torch
     from transformer.answers import Answer
-    from transformer.decoding import Beams, Candidate
+    from transformer.decoding.tree import Beams, Candidate
 
 TALL = "max(340px, calc(100vh - 470px))"
 

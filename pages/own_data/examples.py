@@ -15,10 +15,9 @@ from transformer.figures.alignment import Aligned, alignment
 from transformer.figures.lengths import length_histogram
 from transformer.tasks import PATTERNS, Task
 from transformer.tasks.about import ABOUT
-from transformer.tasks.corpus import Corpus
+from transformer.tasks.corpus import Corpus, Pair, token_links
 from transformer.tasks.dates import FORMS
 from transformer.tasks.grammars.chinese import NEW_YORK_IS_A_CITY
-from transformer.tasks.pair import Pair, token_links
 from transformer.tasks.writing import CHARACTERS
 
 TRAINED, HELD_OUT = "data_trained", "data_held_out"

@@ -13,7 +13,7 @@ from pages.own_data.pairs import most_megabytes
 from pages.shared.plain import plain, refuse
 from pages.shared.session import ask, take
 from transformer.errors import InputError
-from transformer.tasks.pairs.tokenizer_files import keep_tokenizer
+from transformer.tasks.pairs.store import keep_tokenizer
 from transformer.tasks.tokenizer import from_hub
 
 _NAME = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?", re.ASCII)

@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.own_data.examples import sample
 from transformer.tasks import Task
-from transformer.tasks.pair import Pair
+from transformer.tasks.corpus import Pair
 from transformer.tasks.tokenizer import SPECIALS, TextTokenizer
 from transformer.tasks.writing import Writing
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.asking.conftest import WORDS, snapshot_of
 from transformer.asking import KEPT_TREES, Asked
-from transformer.decoding import Decoding, spell
+from transformer.decoding.beam import Decoding
+from transformer.decoding.spelling import spell
 from transformer.errors import InputError
 from transformer.interventions import NOTHING
 from transformer.recording.recorder import Recorder

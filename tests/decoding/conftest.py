@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from transformer.decoding import Written
+from transformer.decoding.greedy import Written
 from transformer.model.transformer import Transformer
 from transformer.tasks import Batch
 

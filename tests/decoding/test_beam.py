@@ -10,7 +10,9 @@ import torch
 
 from tests.decoding.conftest import lively, rows, said
 from transformer.config import TrainConfig
-from transformer.decoding import GREEDY, Decoding, beam, greedy, spell, write
+from transformer.decoding.beam import GREEDY, Decoding, beam
+from transformer.decoding.greedy import greedy
+from transformer.decoding.spelling import spell, write
 from transformer.training.state import TrainState
 
 EOS, A, B, C, D = 2, 3, 4, 5, 6

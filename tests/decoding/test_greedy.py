@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.decoding.conftest import lively, rows
-from transformer.decoding import greedy
+from transformer.decoding.greedy import greedy
 from transformer.interventions import Interventions
 from transformer.model.stack_layers import LayerKVCache
 from transformer.model.transformer import PAD_ID, Transformer
@@ -45,7 +45,7 @@ def test_kept_keys_and_values_give_the_uncached_numbers_at_every_position(
     whole = model(src, tgt)
     memory, kept = model.encode(src), [LayerKVCache() for _ in model.decoder]
     for t in range(tgt.size(1)):
-        ours = model.decode_next(memory, src, tgt[:, : t + 1], kept)
+        ours = model.decode(memory, src, tgt[:, : t + 1], cache=kept)[:, -1]
         torch.testing.assert_close(ours, whole[:, t], atol=1e-5, rtol=0)
 
 
@@ -78,10 +78,10 @@ def test_a_model_writes_the_same_with_and_without_padding_beside_it(half_trained
 def test_writing_stops_when_every_sequence_has_ended_and_no_earlier(model, src, monkeypatch, batch_of):
     ends = iter([[2, 5, 5, 5], [5, 5, 2, 5], [5, 2, 5, 5], [6, 6, 6, 2], [7, 7, 7, 7]])
 
-    def decode_next(memory, src, tgt, kept):
-        return torch.nn.functional.one_hot(torch.tensor(next(ends)), 17)
+    def decode(memory, src, tgt, cache):
+        return torch.nn.functional.one_hot(torch.tensor(next(ends)), 17)[:, None]
 
-    monkeypatch.setattr(model, "decode_next", decode_next)
+    monkeypatch.setattr(model, "decode", decode)
     written = greedy(model, batch_of(src), EOS, 5)
     assert written.tokens.tolist() == [[2, 0, 0, 0], [5, 5, 2, 0], [5, 2, 0, 0], [5, 5, 5, 2]]
     assert written.lengths.tolist() == [1, 3, 2, 4]
@@ -196,7 +196,7 @@ def _with_cache(model, src, most):
         torch.ones_like(src[:, :1]),
     )
     for _ in range(most):
-        newest = model.decode_next(memory, src, tgt, kept).argmax(-1, keepdim=True)
+        newest = model.decode(memory, src, tgt, cache=kept)[:, -1].argmax(-1, keepdim=True)
         tgt = torch.cat([tgt, newest], dim=1)
     return tgt[:, 1:]
 

@@ -8,7 +8,9 @@ import pytest
 import torch
 
 from tests.decoding.conftest import lively, said
-from transformer.decoding import Decoding, beam_tree, beams_of, greedy
+from transformer.decoding.beam import Decoding
+from transformer.decoding.greedy import greedy
+from transformer.decoding.tree import beam_tree, beams_of
 from transformer.training.state import TrainState
 
 EOS, A, B, C, D = 2, 3, 4, 5, 6

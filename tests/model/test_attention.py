@@ -9,8 +9,14 @@ import torch
 from torch import nn
 
 from transformer.config import ModelConfig
-from transformer.model.attention import KVCache, MultiHeadAttention, attend, fused_attend
-from transformer.model.masks import causal_mask
+from transformer.model.attention import (
+    KVCache,
+    MultiHeadAttention,
+    attend,
+    causal_mask,
+    fused_attend,
+    padding_mask,
+)
 
 B, H, Q, S, K = 2, 3, 4, 5, 6  # all different, so that a swapped axis cannot pass unseen
 D = H * K
@@ -127,7 +133,7 @@ def test_the_fill_is_the_same_in_training_and_in_a_recording(fill, fill_with):
     trained = attention(x, mask=mask)
     attention.recording = frozenset({"weights"})
     torch.testing.assert_close(trained, attention(x, mask=mask), atol=1e-5, rtol=0)
-    row = attention.attention_weights[1, :, 2]
+    row = attention.recorded["weights"][1, :, 2]
     expected = torch.zeros(H, Q) if fill_with == "-inf" else torch.full((H, Q), 1 / Q)
     torch.testing.assert_close(row, expected)
 
@@ -142,9 +148,9 @@ def test_cross_attention_with_padding_equals_pytorch(ours, theirs, path):
     ours.recording = path
     torch.testing.assert_close(ours(x, memory, REAL[:, None, None, :]), expected, atol=1e-5, rtol=0)
     if path:
-        torch.testing.assert_close(ours.attention_weights, weights, atol=1e-5, rtol=0)
+        torch.testing.assert_close(ours.recorded["weights"], weights, atol=1e-5, rtol=0)
     else:
-        assert ours.attention_weights is None
+        assert not ours.recorded
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -181,7 +187,7 @@ def test_dropout_acts_on_the_weights_that_mix_and_not_on_those_that_are_shown(fi
     attention.recording = frozenset({"weights"})
     x = torch.randn(B, Q, D, generator=torch.Generator().manual_seed(8))
     dropped = attention(x)
-    shown = attention.attention_weights
+    shown = attention.recorded["weights"]
     torch.testing.assert_close(shown.sum(-1), torch.ones(B, H, Q), atol=1e-5, rtol=0)
 
     kept = torch.rand(B, H, Q, Q, generator=torch.Generator().manual_seed(7)) >= 0.5
@@ -189,3 +195,25 @@ def test_dropout_acts_on_the_weights_that_mix_and_not_on_those_that_are_shown(fi
     by_hand = (shown * kept * 2.0) @ value  # (B, H, Q, K)
     expected = attention.to_output(by_hand.transpose(1, 2).reshape(B, Q, D))
     torch.testing.assert_close(dropped, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_a_row_may_look_at_itself_and_before_and_never_ahead(length):
+    mask = causal_mask(length)
+    assert mask.dtype == torch.bool
+    assert mask.tolist() == [[column <= row for column in range(length)] for row in range(length)]
+
+
+def test_padding_is_hidden_from_every_row_and_nothing_else_is():
+    tokens = torch.tensor([[1, 7, 2, 9], [1, 2, 9, 9], [9, 1, 9, 2]])
+    mask = padding_mask(tokens, 9)
+    assert mask.shape == (3, 1, 1, 4)
+    expected = [[True, True, True, False], [True, True, False, False], [False, True, False, True]]
+    assert mask[:, 0, 0].tolist() == expected
+
+
+def test_both_together_keep_each_sentence_to_its_own_past():
+    both = causal_mask(3) & padding_mask(torch.tensor([[4, 5, 0], [4, 0, 0]]), 0)
+    assert both.shape == (2, 1, 3, 3)
+    assert both[0, 0].int().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 0]]
+    assert both[1, 0].int().tolist() == [[1, 0, 0], [1, 0, 0], [1, 0, 0]]

@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from transformer.decoding import greedy
+from transformer.decoding.greedy import greedy
 from transformer.interventions import NOTHING, Block, Interventions
 from transformer.model.stack_layers import LayerKVCache
 from transformer.recording.tape import record
@@ -200,7 +200,7 @@ def test_decoding_token_by_token_gives_the_numbers_of_the_whole_target(model, id
     whole = model(src, tgt)
     memory, kept = model.encode(src), [LayerKVCache() for _ in model.decoder]
     for t in range(tgt.size(1)):
-        ours = model.decode_next(memory, src, tgt[:, : t + 1], kept)
+        ours = model.decode(memory, src, tgt[:, : t + 1], cache=kept)[:, -1]
         torch.testing.assert_close(ours, whole[:, t], atol=1e-5, rtol=0)
 
 

@@ -72,7 +72,7 @@ def test_writing_token_by_token_gives_the_numbers_of_the_whole_target(name, sent
     src, tgt = sentences(LENGTHS_SRC, 13, seed=1), sentences([7, 7, 7], 13, seed=2)
     assert model.supports_kv_cache
     memory, kept = model.encode(src), [LayerKVCache() for _ in model.decoder]
-    steps = [model.decode_next(memory, src, tgt[:, : t + 1], kept) for t in range(7)]
+    steps = [model.decode(memory, src, tgt[:, : t + 1], cache=kept)[:, -1] for t in range(7)]
     torch.testing.assert_close(torch.stack(steps, dim=1), model(src, tgt), atol=1e-5, rtol=1e-5)
 
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from transformer.interventions import NOTHING, Interventions
 from transformer.model.attention import MultiHeadAttention
-from transformer.model.positions import sinusoid
+from transformer.model.layers import sinusoid
 from transformer.model.transformer import Transformer
 from transformer.recording.tape import record
 

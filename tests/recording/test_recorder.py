@@ -9,7 +9,7 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 
 from transformer.axes import reading_sites
 from transformer.config import RunConfig
-from transformer.decoding import spell, write
+from transformer.decoding.spelling import spell, write
 from transformer.insight.scores import head_scores
 from transformer.model.transformer import Transformer
 from transformer.recording.recorder import Recorder

@@ -11,13 +11,12 @@ import torch
 from transformer import tasks
 from transformer.asking import Asked
 from transformer.axes import reading_sites
-from transformer.decoding import Written
+from transformer.decoding.greedy import Written
 from transformer.insight.scores import head_scores
 from transformer.interventions import NOTHING
 from transformer.recording.tape import record
 from transformer.recording.weights import Snapshot
-from transformer.tasks.corpus import Corpus
-from transformer.tasks.pair import Pair
+from transformer.tasks.corpus import Corpus, Pair
 from transformer.tasks.writing import Writing
 from transformer.training.state import TrainState
 

@@ -50,7 +50,7 @@ def test_recording_changes_no_output(model, ids):
 
 def test_the_modules_store_inside_a_recording_and_nothing_outside(model, ids, explicit_calls):
     def stored():
-        return [site for site, one in model.attentions().items() if one.attention_weights is not None]
+        return [site for site, one in model.attentions().items() if one.recorded]
 
     model(*ids)
     assert explicit_calls == []
@@ -60,7 +60,7 @@ def test_the_modules_store_inside_a_recording_and_nothing_outside(model, ids, ex
         assert len(explicit_calls) == 5
         assert stored() == SITES
         for one in model.attentions().values():
-            assert one.attention_weights.shape[:2] == (4, 3)
+            assert one.recorded["weights"].shape[:2] == (4, 3)
     assert stored() == []
     model(*ids)
     assert len(explicit_calls) == 5
@@ -116,7 +116,7 @@ def test_the_model_is_as_it_was_also_after_an_exception(tiny_model, fill, ids, t
     assert all(module.training == training for module in model.modules())
     for one in model.attentions().values():
         assert not one.recording
-        assert one.attention_weights is None
+        assert not one.recorded
     assert model(*ids).requires_grad
 
 

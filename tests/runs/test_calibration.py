@@ -10,8 +10,8 @@ from transformer.config import KINDS_OF, RunConfig
 from transformer.recording.tape import record
 from transformer.runs import calibration, runner
 from transformer.runs.calibration import Speed, calibrate, candidates, speed, threads_of, work_of
+from transformer.training.loop import learn
 from transformer.training.state import TrainState
-from transformer.training.step import learn
 
 
 @pytest.fixture

@@ -25,8 +25,7 @@ from transformer.storage.saved import read_run
 from transformer.tasks.pairs.caps import Caps, capped
 from transformer.tasks.pairs.own import OwnPairs
 from transformer.tasks.pairs.reading import Reading
-from transformer.tasks.pairs.store import keep
-from transformer.tasks.pairs.tokenizer_files import keep_tokenizer
+from transformer.tasks.pairs.store import keep, keep_tokenizer
 
 SECONDS = 2.0
 """Of the processor, at most, until it is known what a folder is."""

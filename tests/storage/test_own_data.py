@@ -7,7 +7,7 @@ import time
 import pytest
 
 from transformer.storage.own_data import OwnData, Returning
-from transformer.tasks.pairs.tokenizer_files import TokenizerFile
+from transformer.tasks.pairs.store import TokenizerFile
 
 
 def of(size: int) -> OwnData:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from transformer import tasks
-from transformer.config import TrainConfig
+from transformer.config import RunConfig
 from transformer.errors import InputError
-from transformer.tasks import make_task
-from transformer.tasks.corpus import Corpus
-from transformer.tasks.pair import Pair
+from transformer.tasks import task_of
+from transformer.tasks.corpus import Corpus, Pair
 from transformer.tasks.writing import Writing
 
 TRAINED = [
@@ -67,7 +66,8 @@ def task(monkeypatch):
     def make(topology="encoder-decoder", corpus=None, one_vocabulary=False, **settings):
         corpus = corpus or Sentences()
         monkeypatch.setattr(tasks, "corpus_of", lambda config: corpus)
-        config = TrainConfig(**{"task": "en-fr", "batch_size": 2, **settings})
-        return make_task(config, topology, one_vocabulary=one_vocabulary)
+        tables = "one" if one_vocabulary else "two"
+        changes = {"task": "en-fr", "batch_size": 2, "embedding_tables": tables, **settings}
+        return task_of(RunConfig().with_changes(topology=topology, **changes))
 
     return make

@@ -88,7 +88,7 @@ def test_padding_to_a_length_adds_only_padding_and_makes_all_shapes_equal(topolo
 def test_the_limit_has_room_for_a_question_its_answer_and_three_letters_more(topology, letters):
     batch = laid_out(topology, ["x" * letters], ["z" * letters])
     needed = batch.tgt_in.shape[1] + 3 if topology == "decoder-only" else batch.src.shape[1]
-    assert sequence_limit(topology, letters) == needed
+    assert sequence_limit(topology, letters, letters) == needed
 
 
 @pytest.mark.parametrize("topology", BY_HAND)

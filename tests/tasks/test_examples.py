@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from tests.tasks.conftest import HELD_OUT, TRAINED, Sentences
-from transformer.config import TrainConfig
-from transformer.tasks import make_task
+from transformer.config import RunConfig
+from transformer.tasks import task_of
 
 FINITE = {"examples": 23, "batch_size": 5, "max_letters": 6}  # four batches of 5 and one of 3
 
 
 def words(topology="encoder-decoder", **settings):
     """The reversal of words."""
-    return make_task(TrainConfig(**settings), topology)
+    return task_of(RunConfig().with_changes(topology=topology, **settings))
 
 
 @pytest.mark.parametrize("topology", ["encoder-decoder", "decoder-only"])

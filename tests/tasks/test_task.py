@@ -7,10 +7,10 @@ import pytest
 
 from tests.tasks.conftest import HELD_OUT, Sentences
 from transformer import tasks
-from transformer.config import GRAMMARS, LETTER_TASKS, RunConfig, TrainConfig
+from transformer.config import GRAMMARS, LETTER_TASKS, RunConfig
 from transformer.errors import InputError
-from transformer.tasks import completed, make_task, task_of
-from transformer.tasks.pair import Pair
+from transformer.tasks import completed, task_of
+from transformer.tasks.corpus import Pair
 from transformer.tasks.task import Question
 
 
@@ -189,7 +189,7 @@ def test_a_question_may_have_twice_as_many_tokens_as_any_that_is_learned(task):
 
 
 def test_a_word_shorter_or_longer_than_anything_trained_on_says_so():
-    words = make_task(TrainConfig(min_letters=5, max_letters=7), "encoder-decoder")
+    words = task_of(RunConfig().with_changes(min_letters=5, max_letters=7))
     questions = [words.question(word) for word in ("ox", "zebra", "elephant")]
     assert [question.too_short for question in questions] == [True, False, False]
     assert [question.too_long for question in questions] == [False, False, True]
@@ -209,7 +209,7 @@ def test_the_hardest_questions_are_the_shortest_held_out_ones(task):
 
 
 def test_the_hardest_words_hold_one_letter_only():
-    words = make_task(TrainConfig(min_letters=2, max_letters=4), "encoder-decoder")
+    words = task_of(RunConfig().with_changes(min_letters=2, max_letters=4))
     assert words.corpus.hardest(["b", "[SOS]"]) == ["bb", "bbb", "bbbb"]
     assert words.corpus.hardest([]) == ["aa", "aaa", "aaaa"]
 
@@ -226,8 +226,8 @@ def test_links_are_columns_of_the_question_and_known_where_the_answer_is(task):
 
 
 def test_what_a_head_is_to_find_depends_on_what_is_known(task):
-    assert make_task(TrainConfig(), "encoder-decoder").aim == "mirror"
-    assert make_task(TrainConfig(task="sort"), "encoder-decoder").aim == "gold"
+    assert task_of(RunConfig()).aim == "mirror"
+    assert task_of(RunConfig().with_changes(task="sort")).aim == "gold"
     assert task().aim == "gold"
     assert task(corpus=Sentences(kept=[Pair("a cat", "un chat", held_out=True)])).aim == "focus"
 
@@ -235,7 +235,7 @@ def test_what_a_head_is_to_find_depends_on_what_is_known(task):
 @pytest.mark.parametrize("name", [*LETTER_TASKS, "dates", "en-fr"])
 def test_tasks_of_every_name_have_batches_that_their_model_has_positions_for(name):
     made, one = (
-        make_task(TrainConfig(task=name, batch_size=17), topology)
+        task_of(RunConfig().with_changes(task=name, batch_size=17, topology=topology))
         for topology in ("encoder-decoder", "decoder-only")
     )
     corpus = made.corpus
@@ -255,4 +255,4 @@ def test_tasks_of_every_name_have_batches_that_their_model_has_positions_for(nam
 
 def test_pairs_must_be_there():
     with pytest.raises(InputError, match="no pairs yet"):
-        make_task(TrainConfig(task="pairs"), "encoder-decoder")
+        task_of(RunConfig().with_changes(task="pairs"))

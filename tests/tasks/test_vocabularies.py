@@ -9,8 +9,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from transformer.config import TrainConfig
 from transformer.errors import InputError
-from transformer.tasks.pair import Pair
-from transformer.tasks.pairs.tokenizer_files import keep_tokenizer
+from transformer.tasks.corpus import Pair
+from transformer.tasks.pairs.store import keep_tokenizer
 from transformer.tasks.vocabularies import tokenizers_of
 from transformer.tasks.writing import LETTERS, Writing
 

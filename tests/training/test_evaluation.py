@@ -10,7 +10,10 @@ import pytest
 import torch
 
 from tests.conftest import LIVE
-from transformer.decoding import Decoding, Written, spell, spelling
+from transformer.decoding import spelling
+from transformer.decoding.beam import Decoding
+from transformer.decoding.greedy import Written
+from transformer.decoding.spelling import spell
 from transformer.training.evaluation import evaluate
 from transformer.training.loop import train
 from transformer.training.state import TrainState
@@ -90,10 +93,10 @@ def test_what_is_written_behind_an_eos_is_not_right(tiny, monkeypatch):
     state = TrainState.begin(tiny())
     ids = [state.task.tgt_tokenizer.id_of(token) for token in ("t", "[EOS]", "c", "[EOS]")]
 
-    def decode_next(memory, src, tgt, kept):
-        return torch.nn.functional.one_hot(torch.tensor(2 * [ids[tgt.size(1) - 1]]), 30).float()
+    def decode(memory, src, tgt, cache):
+        return torch.nn.functional.one_hot(torch.tensor(2 * [[ids[tgt.size(1) - 1]]]), 30).float()
 
-    monkeypatch.setattr(state.model, "decode_next", decode_next)
+    monkeypatch.setattr(state.model, "decode", decode)
     spelling = spell(state.model, state.task, ["cat", "ox"])
     assert spelling.right.tolist() == [[True, False, False, False], [False] * 4]
     assert spelling.exact == [False, False]

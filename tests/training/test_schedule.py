@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from transformer.training.schedule import SchedulePhase
+from transformer.training.state import SchedulePhase
 
 
 def rates(**settings):

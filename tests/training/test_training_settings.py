@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from transformer.config import TrainConfig
-from transformer.decoding import spell
+from transformer.decoding.spelling import spell
 from transformer.errors import InputError
 from transformer.runs.run import Run
 from transformer.training.evaluation import evaluate

@@ -9,8 +9,7 @@ import pytest
 import sacrebleu
 
 from transformer import tasks
-from transformer.tasks.corpus import Corpus
-from transformer.tasks.pair import Pair
+from transformer.tasks.corpus import Corpus, Pair
 from transformer.tasks.writing import Writing
 from transformer.training.evaluation import SAMPLES, evaluate, translation_scores
 from transformer.training.loop import train

@@ -42,7 +42,7 @@ def own_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], OwnData]:
     elif arguments.swap or arguments.longest or arguments.most or arguments.least != 1:
         raise InputError("--swap, --longest, --least and --most are about pairs; give --pairs FILE.")
     if arguments.tokenizer is not None and arguments.tokenizer not in TOKENIZERS:
-        from transformer.tasks.pairs.tokenizer_files import keep_tokenizer
+        from transformer.tasks.pairs.store import keep_tokenizer
         from transformer.tasks.tokenizer import from_hub
 
         path = Path(arguments.tokenizer)

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from transformer.config import TrainConfig
-from transformer.decoding.greedy import Written, greedy
-from transformer.decoding.next_logits import NextLogits, next_logits_of, room
+from transformer.decoding.greedy import NextLogits, Written, greedy, next_logits_of, room
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.tasks import Batch
 
@@ -104,8 +103,6 @@ def search(model: Transformer, batch: Batch, eos_id: int, max_tokens: int, decod
     device = model.to_logits.weight.device
     src, prompt = (torch.from_numpy(a).to(device) for a in (batch.src, batch.prompt))
     if model.writes_at_once:
-        if len(src) != 1:
-            raise ValueError(f"An encoder alone can be asked 1 question here, not {len(src)}.")
         most, decoding = int((src != PAD_ID).sum()) - 1, Decoding(1, decoding.length_penalty)
         next_logits = _one_after_another(model(src)[:, 1:])  # [SOS] writes nothing
     else:

@@ -1,4 +1,4 @@
-"""Multi-head attention: one fused path for training, one explicit path for looking at the weights.
+"""Multi-head attention and its masks: a fused path for training, an explicit one for looking at the weights.
 
 Shape letters, used in every comment of this package:
 
@@ -21,6 +21,29 @@ from torch import Tensor, nn
 from transformer.config import ModelConfig
 from transformer.model.layers import Dropout, linear
 from transformer.model.packing import REGISTER, Packed, Packing
+
+
+def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
+    """Row i may look at columns 0..i, so that no position reads what it is to write.
+
+    "Attention Is All You Need" (Vaswani et al., 2017), section 3.2.3.
+
+    Returns:
+        (T, T), True on and below the diagonal.
+    """
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+
+
+def padding_mask(tokens: Tensor, pad_id: int) -> Tensor:
+    """Every row may look at every column that is a real token.
+
+    Args:
+        tokens: (B, S) token ids.
+
+    Returns:
+        (B, 1, 1, S), ready to be combined with (T, T) or broadcast over heads and rows.
+    """
+    return (tokens != pad_id)[:, None, None, :]
 
 
 def scaled_scores(query: Tensor, key: Tensor, scale: float) -> Tensor:
@@ -188,11 +211,6 @@ class MultiHeadAttention(nn.Module):
         if packed is not None:
             mixed = packed.queries.pack(mixed)
         return self.to_output(mixed)  # type: ignore[no-any-return]
-
-    @property
-    def attention_weights(self) -> Tensor | None:
-        """(B, H, Q, S) of the last recorded forward pass; None outside a recording."""
-        return self.recorded.get("weights")
 
     def _store(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, weights: Tensor, mixed: Tensor

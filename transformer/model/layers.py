@@ -1,7 +1,11 @@
-"""The small parts between two attentions: linear maps, norms, dropout, feed-forward, residual."""
+"""The small parts between two attentions: linear maps, positions, norms, dropout, feed-forward, residual.
+
+Their first weights are drawn by `initialise`, once a model is put together.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -20,6 +24,24 @@ def embedding(n: int, d_model: int) -> nn.Embedding:
     """A table of vectors whose numbers are not drawn yet: `skip_init` would load torch's compiler for it."""
     made: nn.Embedding = nn.Embedding.from_pretrained(torch.empty(n, d_model), freeze=False)
     return made
+
+
+def sinusoid(length: int, d_model: int) -> Tensor:
+    """Sines and cosines of the position, with a lower frequency for each further pair of features.
+
+    "Attention Is All You Need" (Vaswani et al., 2017), section 3.5:
+    PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)).
+
+    Returns:
+        (length, D) float32. An odd D ends with a sine.
+    """
+    position = torch.arange(length, dtype=torch.float64)[:, None]  # (length, 1)
+    pair = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
+    angle = position * torch.exp(-math.log(10_000.0) * pair / d_model)  # (length, ceil(D/2))
+    table = torch.empty(length, d_model, dtype=torch.float64)
+    table[:, 0::2] = angle.sin()
+    table[:, 1::2] = angle.cos()[:, : d_model // 2]
+    return table.float()
 
 
 class Dropout(nn.Module):
@@ -104,3 +126,38 @@ class Residual(nn.Module):
         if self.placement == "post":
             return self.norm(x + self.dropout(branch(x)))  # type: ignore[no-any-return]
         return x + self.dropout(self.norm(branch(x)))  # type: ignore[no-any-return]
+
+
+@torch.no_grad()
+def initialise(model: nn.Module, config: ModelConfig, pad_id: int, generator: torch.Generator) -> None:
+    """Draw every matrix and table anew; norms and biases begin at one and zero, except in `pytorch`.
+
+    Args:
+        model: a `Transformer`, with a token table for what it reads, one for what it writes, or one for both.
+        pad_id: the row of that table that stays zero, where the configuration says so.
+    """
+    named = (getattr(model, name, None) for name in ("src_embedding", "tgt_embedding"))
+    tables = list(dict.fromkeys(table for table in named if table is not None))
+    kind = config.initialisation
+    for module in model.modules():
+        if not isinstance(module, nn.Linear | nn.Embedding):
+            continue
+        weight = module.weight
+        if kind == "normal":
+            nn.init.normal_(weight, std=0.01, generator=generator)
+        elif kind == "xavier":
+            nn.init.xavier_uniform_(weight, generator=generator)
+        elif isinstance(module, nn.Linear):
+            nn.init.kaiming_uniform_(weight, a=math.sqrt(5), generator=generator)
+        else:
+            nn.init.normal_(weight, generator=generator)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            bound = 1.0 / math.sqrt(module.in_features) if kind == "pytorch" else 0.0
+            nn.init.uniform_(module.bias, -bound, bound, generator=generator)
+    if config.embedding_std is not None:
+        for table in tables:
+            nn.init.normal_(table.weight, std=config.embedding_std, generator=generator)
+    if config.padding_row:
+        written = tables[-1]
+        written.weight[pad_id] = 0.0
+        written.padding_idx = pad_id  # keeps its gradient at zero too

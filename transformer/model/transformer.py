@@ -11,12 +11,9 @@ from torch import Tensor, nn
 from transformer.axes import Axes
 from transformer.config import ModelConfig
 from transformer.interventions import NOTHING, Interventions, forbidden
-from transformer.model.attention import MultiHeadAttention
-from transformer.model.initialisation import initialise
-from transformer.model.layers import Dropout, embedding, linear, norm
-from transformer.model.masks import causal_mask, padding_mask
+from transformer.model.attention import MultiHeadAttention, causal_mask, padding_mask
+from transformer.model.layers import Dropout, embedding, initialise, linear, norm, sinusoid
 from transformer.model.packing import Packed, Packing
-from transformer.model.positions import sinusoid
 from transformer.model.stack_layers import DecoderLayer, LayerKVCache, SelfAttentionLayer
 
 PAD_ID = 0
@@ -207,7 +204,8 @@ class Transformer(nn.Module):
         Args:
             read: packing of the source, if the memory is packed, (N, D).
             written: packing of the target; if it is given, only real tokens get logits, (N, V).
-            cache: as in `decode_next`; if it is given, only the newest token is read, to logits (B, 1, V).
+            cache: if `supports_kv_cache`, one `LayerKVCache` per decoder layer, empty at the first token; it
+                grows. Only the newest token is then read, to logits (B, 1, V).
         """
         scaled = ("both",) if memory is not None else ("both", "encoder")
         rows = range(tgt.size(1) - 1 if cache else 0, tgt.size(1))
@@ -243,24 +241,8 @@ class Transformer(nn.Module):
 
     @property
     def supports_kv_cache(self) -> bool:
-        """Whether `decode_next` may be used: only if later tokens do not change what earlier ones compute."""
+        """Whether `decode` may have a cache: only if later tokens do not change what earlier ones compute."""
         return self.config.topology == "encoder-decoder" and self.masked("causal")
-
-    def decode_next(self, memory: Tensor, src: Tensor, tgt: Tensor, cache: list[LayerKVCache]) -> Tensor:
-        """One more target token for each sequence, using the keys and values of the earlier ones.
-
-        If `supports_kv_cache`, it returns the last row of what `decode` returns for the whole target so far.
-
-        Args:
-            memory: (B, S, D).
-            src: (B, S).
-            tgt: (B, T), the target so far, of which only the newest token is new to `cache`.
-            cache: one `LayerKVCache` per decoder layer, empty at the first token; it grows.
-
-        Returns:
-            Logits of the next token, (B, V).
-        """
-        return self.decode(memory, src, tgt, cache=cache)[:, -1]
 
     def forward(self, src: Tensor, tgt: Tensor | None = None) -> Tensor:
         """Token ids to logits of each next token, (B, T, V).

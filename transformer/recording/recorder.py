@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from transformer.axes import reading_sites
-from transformer.decoding import GREEDY, Decoding
+from transformer.decoding.beam import GREEDY, Decoding
 from transformer.errors import InputError
 from transformer.insight.scores import clearest_head
 from transformer.model.transformer import Transformer

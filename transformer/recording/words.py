@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from transformer.axes import Axes
-from transformer.decoding import GREEDY, Decoding, write
+from transformer.decoding.beam import GREEDY, Decoding
+from transformer.decoding.spelling import write
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.recording.frame import Output, Word
 from transformer.tasks import Batch, Question, Task

@@ -11,11 +11,8 @@ from pathlib import Path
 from transformer.config import RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.storage.tokens import new_token
-from transformer.tasks.pairs.own import OwnPairs
-from transformer.tasks.pairs.store import keep, kept
-from transformer.tasks.pairs.tokenizer_files import TokenizerFile, keep_tokenizer
-from transformer.tasks.pairs.tokenizer_files import kept as kept_file
-from transformer.tasks.pairs.tsv import from_tsv, to_tsv
+from transformer.tasks.pairs.own import OwnPairs, from_tsv, to_tsv
+from transformer.tasks.pairs.store import TokenizerFile, keep, keep_tokenizer, kept, kept_tokenizer
 
 PAIRS, TOKENIZER = "pairs.tsv", "tokenizer.json"
 RELOAD_BYTES, RELOAD_SECONDS = 64_000_000, 3_600.0
@@ -45,7 +42,7 @@ def own_data_of(config: TrainConfig) -> OwnData:
     """
     return OwnData(
         pairs=kept(config.pairs or "") if config.task == "pairs" else None,
-        tokenizer=kept_file(config.tokenizer_file) if config.tokenizer == "file" else None,
+        tokenizer=kept_tokenizer(config.tokenizer_file) if config.tokenizer == "file" else None,
     )
 
 
@@ -95,7 +92,7 @@ def write_own_data(config: TrainConfig, write: Callable[[str, str], object]) -> 
     if config.task == "pairs":
         write(PAIRS, to_tsv(kept(config.pairs or "")))
     if config.tokenizer == "file":
-        write(TOKENIZER, kept_file(config.tokenizer_file).content)
+        write(TOKENIZER, kept_tokenizer(config.tokenizer_file).content)
 
 
 def saved_data(folder: Path, config: RunConfig) -> OwnData:

@@ -24,7 +24,7 @@ from transformer.tasks.reverse import Reverse
 from transformer.tasks.sorting import Sort
 from transformer.tasks.task import Question, Task
 
-__all__ = ["PATTERNS", "Batch", "Question", "Task", "completed", "corpus_of", "make_task", "task_of"]
+__all__ = ["PATTERNS", "Batch", "Question", "Task", "completed", "corpus_of", "task_of"]
 
 _LETTERS = ("min_letters", "max_letters")
 _SENTENCES = ("patterns", "adjectives")
@@ -72,39 +72,32 @@ def _made(task: str, *settings: Any) -> Corpus:
     return make(*settings)
 
 
-def make_task(config: TrainConfig, topology: str, *, one_vocabulary: bool = False) -> Task:
-    """The task that a configuration names, laid out for a topology; TrainConfig has refused any other name.
+def task_of(config: RunConfig) -> Task:
+    """The task of a run, laid out for its topology.
 
     The same object for the same settings, as long as anyone holds it: it is never changed.
-
-    Args:
-        one_vocabulary: whether both sides must have the same tokens though there are two stacks.
 
     Raises:
         InputError: an encoder alone cannot give answers of another length than their questions; or something
             of the task's own cannot be used.
     """
-    corpus = corpus_of(config)
+    train, topology = config.train, config.model.topology
+    corpus = corpus_of(train)
     if topology == "encoder-only" and not corpus.same_length:
         raise InputError(
-            f"In the task {config.task}, answers and questions differ in length, but encoder-only writes "
+            f"In the task {train.task}, answers and questions differ in length, but encoder-only writes "
             "one token for each token that it reads; choose encoder-decoder or decoder-only.",
             "topology",
         )
-    key = (corpus, *(getattr(config, name) for name in _IN_TOKENS), topology, one_vocabulary)
+    one_vocabulary = config.model.embedding_tables == "one"
+    key = (corpus, *(getattr(train, name) for name in _IN_TOKENS), topology, one_vocabulary)
     task = _TASKS.get(key)
     if task is None:
-        task = Task(corpus, config, topology, one_vocabulary=one_vocabulary)
+        task = Task(corpus, train, topology, one_vocabulary=one_vocabulary)
         _TASKS[key] = task
-    if config.task != "pairs":  # the user's own stay no longer than they are needed
+    if train.task != "pairs":  # the user's own stay no longer than they are needed
         _NEWEST.append(task)
     return task
-
-
-def task_of(config: RunConfig) -> Task:
-    """The task of a run. Raises InputError as `make_task` does."""
-    one = config.model.embedding_tables == "one"
-    return make_task(config.train, config.model.topology, one_vocabulary=one)
 
 
 def completed(config: RunConfig) -> RunConfig:

@@ -28,14 +28,13 @@ class Batch:
     """The B questions as text."""
 
 
-def sequence_limit(topology: str, question: int, answer: int | None = None) -> int:
+def sequence_limit(topology: str, question: int, answer: int) -> int:
     """The number of positions that a question and its answer need; a decoder alone has room for three more.
 
     Args:
         question: number of tokens of the question.
-        answer: number of tokens of the answer; by default that of the question.
+        answer: number of tokens of the answer.
     """
-    answer = question if answer is None else answer
     return question + answer + 2 + 3 if topology == "decoder-only" else max(question, answer) + 2
 
 

@@ -1,15 +1,16 @@
-"""The text that is learned: examples to train on, examples kept from training, and answers."""
+"""The text that is learned: examples with answers and gold links, to train on and kept from training."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from transformer.tasks.pair import Pair
+from transformer.tasks.tokenizer import TextTokenizer
 from transformer.tasks.writing import Writing
 
 N_HELD_OUT = 1000
@@ -20,6 +21,30 @@ PATIENCE = 5000
 """Draws in a row without a new held-out example after which the search ends."""
 HELD_OUT_SEED = 20_171_206
 """Any fixed number: what is held out is the same for every run."""
+ONE_IN = 10
+"""One thing in so many is kept from training where a hash decides."""
+Array = np.ndarray[Any, np.dtype[Any]]
+Span = tuple[int, int]
+Links = tuple[tuple[int, ...], ...]
+"""For each unit of the target, the units of the source that it comes from; empty where it comes from none."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A question and its right answer, each as its side's `Writing` spells it."""
+
+    source: str
+    target: str
+    links: Links | None = None
+    """The gold alignment, by units of both sides, counted from 0; None where it is not known."""
+    pattern: str = ""
+    """What kind of example it is, such as "negation"; empty where there are no kinds."""
+    held_out: bool = False
+    """Kept from training."""
+
+    def __post_init__(self) -> None:
+        if not self.source or not self.target:
+            raise ValueError(f"A pair needs text on both sides: {self.source!r}, {self.target!r}.")
 
 
 class Corpus:
@@ -108,10 +133,10 @@ class Corpus:
         return sorted((pair.source for pair in self.held_out()), key=self.length)[:50]
 
 
-def chosen_by_hash(*names: str, one_in: int = 10) -> bool:
+def chosen_by_hash(*names: str) -> bool:
     """Whether a thing of these names is kept from training: one in ten, the same in every run."""
     digest = hashlib.blake2b("\n".join(names).encode(), digest_size=8).digest()
-    return int.from_bytes(digest) % one_in == 0
+    return int.from_bytes(digest) % ONE_IN == 0
 
 
 @lru_cache(maxsize=2**16)
@@ -120,4 +145,25 @@ def held_out_by_hash(*names: str) -> bool:
     return chosen_by_hash(*names)
 
 
-Array = np.ndarray[Any, np.dtype[Any]]
+def token_links(
+    pair: Pair, src: tuple[Writing, TextTokenizer], tgt: tuple[Writing, TextTokenizer]
+) -> Links | None:
+    """For each token of the answer, [EOS] left out, positions of tokens of the question, [SOS] being 0.
+
+    A token that is part of a unit has the links of the whole unit; one that covers several has all of theirs.
+    None where the alignment is not known.
+    """
+    if pair.links is None:
+        return None
+    columns = _overlapping(src[0].spans(pair.source), src[1].spans(pair.source))
+    units = _overlapping(tgt[1].spans(pair.target), tgt[0].spans(pair.target))
+    found = []
+    for of_token in units:
+        needed = {place for unit in of_token for place in pair.links[unit]}
+        found.append(tuple(sorted({column + 1 for place in needed for column in columns[place]})))
+    return tuple(found)
+
+
+def _overlapping(spans: Sequence[Span], others: Sequence[Span]) -> list[list[int]]:
+    """For each span, which of the others share a character with it."""
+    return [[i for i, (begin, end) in enumerate(others) if begin < to and end > at] for at, to in spans]

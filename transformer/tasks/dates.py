@@ -12,8 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import HELD_OUT_SEED, Corpus, held_out_by_hash
-from transformer.tasks.pair import Links, Pair
+from transformer.tasks.corpus import HELD_OUT_SEED, Corpus, Links, Pair, held_out_by_hash
 from transformer.tasks.writing import LETTERS
 
 FIRST, LAST = date(1950, 1, 1), date(2049, 12, 31)

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import HELD_OUT_SEED, Corpus, chosen_by_hash
-from transformer.tasks.pair import Links, Pair
+from transformer.tasks.corpus import HELD_OUT_SEED, Corpus, Links, Pair, chosen_by_hash
 from transformer.tasks.writing import LETTERS
 
 HOLD_OUT_FROM = 3

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from transformer.tasks.corpus import Links
 from transformer.tasks.letters import Letters
-from transformer.tasks.pair import Links
 
 
 class Sort(Letters):

@@ -11,8 +11,7 @@ import numpy as np
 from transformer.config import TrainConfig
 from transformer.errors import InputError
 from transformer.tasks.arrange import Batch, arrange, sequence_limit
-from transformer.tasks.corpus import N_LIVE, Array, Corpus
-from transformer.tasks.pair import Links, Pair, token_links
+from transformer.tasks.corpus import N_LIVE, Array, Corpus, Links, Pair, token_links
 from transformer.tasks.vocabularies import tokenizers_of
 
 SAMPLE = 6_000
@@ -48,9 +47,7 @@ class Task:
         one_vocabulary: whether both sides must have the same tokens though there are two stacks.
     """
 
-    def __init__(
-        self, corpus: Corpus, config: TrainConfig, topology: str, *, one_vocabulary: bool = False
-    ) -> None:
+    def __init__(self, corpus: Corpus, config: TrainConfig, topology: str, *, one_vocabulary: bool) -> None:
         self.corpus, self.topology, self.name = corpus, topology, corpus.name
         self.batch_size = config.batch_size
         sample = () if corpus.longest else sampled(corpus)
@@ -67,7 +64,7 @@ class Task:
             least = 0, 0
         else:
             self.longest, longest_answer = self._longest_of(sample)
-            least = self._longest_of(self._held_out)  # may be longer than twice what is trained on
+            least = self._longest_of(corpus.held_out())  # may be longer than twice what is trained on
         self.limit = max(2 * self.longest, least[0])
         """Most tokens of a question that may be asked."""
         self._longest_tokens = max(self.longest, longest_answer) + 2
@@ -85,7 +82,7 @@ class Task:
         """The score to judge a head by: mirror, gold, or focus where no alignment is known."""
         if self.name == "reverse":
             return "mirror"
-        return "focus" if self._held_out[0].links is None else "gold"
+        return "focus" if self.corpus.held_out()[0].links is None else "gold"
 
     def pairs(self, seed: int, k: int) -> list[Pair]:
         """The examples of training batch k, none of them held out.
@@ -110,17 +107,13 @@ class Task:
         return self._arranged([pair.source for pair in pairs], [pair.target for pair in pairs])
 
     @cached_property
-    def _held_out(self) -> list[Pair]:
-        return list(self.corpus.held_out())
-
-    @cached_property
     def _known(self) -> dict[str, Pair]:
         """Held-out examples by question, where they are drawn anyway: `find` would take longer."""
-        return {} if self.corpus.longest else {pair.source: pair for pair in self._held_out}
+        return {} if self.corpus.longest else {pair.source: pair for pair in self.corpus.held_out()}
 
     def held_out(self) -> list[str]:
         """Fixed questions that training never sees, in a fixed random order."""
-        return [pair.source for pair in self._held_out]
+        return [pair.source for pair in self.corpus.held_out()]
 
     def live_words(self) -> list[str]:
         """The held-out questions that every evaluation asks."""

@@ -30,7 +30,7 @@ class TextTokenizer:
         backend: turns text into its own ids.
         tokens: the backend's names of the tokens with ids from 4 on, in order.
         pieces: returns the text of each of a row of tokens; joined they are the whole text.
-        ids: the backend's id of each of `tokens`.
+        ids: the backend's id of each of `tokens`; by default ours.
         separator: whether there is a [SEP] too, as the last token.
         split: splits a text in place of the backend, where Python is faster.
     """
@@ -41,16 +41,17 @@ class TextTokenizer:
         tokens: Sequence[str],
         pieces: Pieces,
         *,
-        ids: Sequence[int],
-        separator: bool = False,
+        ids: Sequence[int] | None = None,
+        separator: bool,
         split: Split | None = None,
     ) -> None:
         self._backend, self._pieces, self._split = backend, pieces, split
         self._tokens = [*SPECIALS, *tokens, *([SEP] if separator else [])]
         self._ids = {token: i for i, token in enumerate(self._tokens)}
-        self._from_backend = {theirs: ours for ours, theirs in enumerate(ids, start=len(SPECIALS))}
+        from_4_on = range(len(SPECIALS), len(SPECIALS) + len(tokens))
+        self._from_backend = dict(zip(from_4_on if ids is None else ids, from_4_on, strict=True))
         self.pad_id, self.sos_id, self.eos_id, self.unk_id = range(len(SPECIALS))
-        self.sep_id = self._ids.get(SEP, -1) if separator else -1
+        self.sep_id = self._ids[SEP] if separator else -1
         """Id of [SEP]; -1 where there is none."""
         self.size = len(self._tokens)
         """Number of tokens, special ones included."""
@@ -115,9 +116,8 @@ def _word_level(
     tokens = [*SPECIALS, *vocabulary, *([SEP] if separator else [])]
     backend = Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token=UNK))
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(unit), "removed", invert=True)
-    _add_ends(backend, 1, 2)
-    ids = range(len(SPECIALS), len(SPECIALS) + len(vocabulary))
-    return TextTokenizer(backend, vocabulary, pieces, ids=ids, separator=separator, split=split)
+    _add_ends(backend)
+    return TextTokenizer(backend, vocabulary, pieces, separator=separator, split=split)
 
 
 def byte_pairs(texts: Sequence[str], size: int | None = None, *, separator: bool = False) -> TextTokenizer:
@@ -139,15 +139,13 @@ def byte_pairs(texts: Sequence[str], size: int | None = None, *, separator: bool
     merges = [tuple(merge) for merge in learned["merges"]]
     backend = Tokenizer(models.BPE(learned["vocab"], merges, unk_token=UNK))
     backend.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE)
-    _add_ends(backend, 1, 2)
+    _add_ends(backend)
 
     def pieces(parts: Sequence[str]) -> tuple[str, ...]:
         spaced = [part.replace(_SPACE, " ") for part in parts]
         return tuple(part.removeprefix(" ") if i == 0 else part for i, part in enumerate(spaced))
 
-    rest = tokens[len(SPECIALS) :]
-    ids = range(len(SPECIALS), len(SPECIALS) + len(rest))
-    return TextTokenizer(backend, rest, pieces, ids=ids, separator=separator)
+    return TextTokenizer(backend, tokens[len(SPECIALS) :], pieces, separator=separator)
 
 
 def from_file(
@@ -236,8 +234,8 @@ def from_hub(name: str) -> str:
     return str(backend.to_str())
 
 
-def _add_ends(backend: Tokenizer, sos: int, eos: int) -> None:
+def _add_ends(backend: Tokenizer) -> None:
     """Have the exported file add [SOS] and [EOS], for other programs; `encode` adds them itself."""
     backend.post_processor = processors.TemplateProcessing(
-        single=f"{SOS} $A {EOS}", special_tokens=[(SOS, sos), (EOS, eos)]
+        single=f"{SOS} $A {EOS}", special_tokens=[(SOS, SPECIALS.index(SOS)), (EOS, SPECIALS.index(EOS))]
     )

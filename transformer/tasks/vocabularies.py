@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from transformer.config import LETTER_TASKS, TrainConfig
 from transformer.errors import InputError
-from transformer.tasks.pair import Pair
-from transformer.tasks.pairs.tokenizer_files import kept
+from transformer.tasks.corpus import Pair
+from transformer.tasks.pairs.store import kept_tokenizer
 from transformer.tasks.pairs.units import in_words
 from transformer.tasks.tokenizer import SPECIALS, TextTokenizer, byte_pairs, characters, from_file, words
 from transformer.tasks.writing import CHARACTERS, Writing
@@ -36,12 +35,12 @@ def tokenizers_of(
                 "join letters; choose auto or characters.",
                 "tokenizer",
             )
-        both = characters(string.ascii_lowercase, separator=separator)
+        both = characters(separator=separator)
         return both, both
     questions, answers = [pair.source for pair in sample], [pair.target for pair in sample]
     if config.tokenizer in ("bpe", "file"):
-        groups = [questions + answers] * 2 if one else [questions, answers]
-        made = [_learned(config, texts, separator) for texts in groups[: 1 if one else 2]]
+        groups = [questions + answers] if one else [questions, answers]
+        made = [_learned(config, texts, separator) for texts in groups]
         return made[0], made[-1]
     if config.task == "pairs" and config.tokenizer == "words":
         src, tgt = in_words(src), in_words(tgt)
@@ -86,4 +85,6 @@ def _ranked(counts: Counter[str], config: TrainConfig, separator: bool) -> list[
 def _learned(config: TrainConfig, texts: Sequence[str], separator: bool) -> TextTokenizer:
     if config.tokenizer == "bpe":
         return byte_pairs(texts, config.vocabulary, separator=separator)
-    return from_file(kept(config.tokenizer_file).content, texts, config.vocabulary, separator=separator)
+    return from_file(
+        kept_tokenizer(config.tokenizer_file).content, texts, config.vocabulary, separator=separator
+    )

@@ -12,8 +12,7 @@ import torch
 from transformer.config import RunConfig
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Interventions
-from transformer.training.schedule import SchedulePhase
-from transformer.training.state import TrainState
+from transformer.training.state import SchedulePhase, TrainState
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from transformer.decoding import spell
+from transformer.decoding.spelling import spell
 from transformer.evaluation import Evaluation
 from transformer.training.state import TrainState
 
@@ -53,6 +53,10 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
     n, n_live = int(real.sum()), len(state.task.live_words())
     loss = float(sum_of_losses(logits, labels, state.task.tgt_tokenizer.pad_id, 0.0)) / n
     hits = int(((logits.argmax(-1) == labels) & real).sum())
+    of_everyday = None
+    if everyday:
+        answers = spell(state.model, state.task, everyday, decoding=state.decoding).exact
+        of_everyday = sum(answers), len(everyday)
     bleu, chrf = None, None
     samples: tuple[tuple[str, str], ...] = ()
     if state.task.corpus.translates:
@@ -68,16 +72,11 @@ def evaluate(state: TrainState, held_out: Sequence[str], everyday: Sequence[str]
         loss=loss,
         free_loss=spelling.loss,
         token_accuracy=hits / n,
-        everyday=_right(state, everyday) if everyday else None,
+        everyday=of_everyday,
         bleu=bleu,
         chrf=chrf,
         samples=samples,
     )
-
-
-def _right(state: TrainState, words: Sequence[str]) -> tuple[int, int]:
-    """(right, asked) of these words."""
-    return sum(spell(state.model, state.task, words, decoding=state.decoding).exact), len(words)
 
 
 def translation_scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> tuple[float, float]:

@@ -7,7 +7,6 @@ than running it (NVIDIA, "Getting Started with CUDA Graphs", 2019).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -23,13 +22,6 @@ MOST = 8
 """Shapes that have a graph; each keeps the activations of a step."""
 
 
-@dataclass
-class _Captured:
-    inputs: tuple[Tensor, ...]
-    """The tensors from which a replay reads its batch."""
-    replay: Replay
-
-
 class Graphs:
     """The graphs of one training, by the shapes of the batch.
 
@@ -40,7 +32,7 @@ class Graphs:
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
         self._seen: dict[tuple[torch.Size, ...], int] = {}
-        self._captured: dict[tuple[torch.Size, ...], _Captured | None] = {}
+        self._captured: dict[tuple[torch.Size, ...], Step | None] = {}
 
     def run(self, step: Step, tensors: tuple[Tensor, ...]) -> Tensor:
         """The step on these tensors, replayed where it can be.
@@ -59,25 +51,27 @@ class Graphs:
             if self._seen[key] <= EAGER_FIRST or len(self._captured) >= MOST:
                 return step(*tensors)
             self._captured[key] = self._try(step, tensors)
-        captured = self._captured[key]
-        if captured is None:
-            return step(*tensors)
-        for place, tensor in zip(captured.inputs, tensors, strict=True):
-            place.copy_(tensor)
-        return captured.replay().clone()
+        return (self._captured[key] or step)(*tensors)
 
     def forget(self) -> None:
         """Let go of all graphs: what the model computes has changed."""
         self._seen.clear()
         self._captured.clear()
 
-    def _try(self, step: Step, tensors: tuple[Tensor, ...]) -> _Captured | None:
+    def _try(self, step: Step, tensors: tuple[Tensor, ...]) -> Step | None:
         """Capture a step without performing it; None where something in it cannot be captured."""
-        inputs = tuple(tensor.clone() for tensor in tensors)
+        inputs = tuple(tensor.clone() for tensor in tensors)  # a replay reads its batch from these
         try:
-            return _Captured(inputs, self._capture(lambda: step(*inputs)))
+            replay = self._capture(lambda: step(*inputs))
         except RuntimeError:
             return None
+
+        def replayed(*batch: Tensor) -> Tensor:
+            for place, tensor in zip(inputs, batch, strict=True):
+                place.copy_(tensor)
+            return replay().clone()
+
+        return replayed
 
 
 def cuda_capture(*generators: torch.Generator) -> Capture:

@@ -1,7 +1,8 @@
-"""The state of a training: everything that its steps read and change, in one place."""
+"""The state of a training: everything that its steps read and change, and the plan of its learning rate."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +11,49 @@ import torch
 from torch import Tensor, nn
 
 from transformer.config import RunConfig, TrainConfig
-from transformer.decoding import Decoding
+from transformer.decoding.beam import Decoding
 from transformer.interventions import Interventions
 from transformer.model.transformer import Transformer
 from transformer.tasks import Batch, Task, completed, task_of
 from transformer.training.device import resolve_device
 from transformer.training.graphs import Graphs, cuda_capture
-from transformer.training.schedule import SchedulePhase
 
 if TYPE_CHECKING:  # torch.distributed comes with it, where a launcher has started several processes
     from transformer.training.distributed import Distributed
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulePhase:
+    """Consecutive steps with one plan: the run as configured, or a continuation of a finished run."""
+
+    first: int
+    """Step before the first one of this stretch."""
+    steps: int
+    """Number of planned steps."""
+    peak: float
+    """Highest learning rate."""
+    warmup: int
+    """Steps over which the rate rises from zero."""
+    decay: str
+    """linear, cosine or constant."""
+
+    @property
+    def last(self) -> int:
+        """The step with which the stretch ends."""
+        return self.first + self.steps
+
+    def rate(self, step: int) -> float:
+        """Learning rate of a step, `first < step <= last`."""
+        done = step - self.first
+        warmup = min(self.warmup, self.steps)
+        if done <= warmup:
+            return self.peak * done / warmup
+        if self.decay == "constant":
+            return self.peak
+        left = (self.steps - done + 1) / (self.steps - warmup + 1)  # 1 after the warm-up, above 0 at the end
+        if self.decay == "cosine":
+            return self.peak * 0.5 * (1.0 - math.cos(math.pi * left))
+        return self.peak * left
 
 
 @dataclass(kw_only=True)

@@ -162,7 +162,7 @@ def test_own_pairs_with_word_tokenizers_come_back_with_the_folder_alone(
     to(run, 5)
     folder = killed(run)
     whole = finish(run)
-    monkeypatch.setattr(store_of_pairs, "_KEPT", WeakValueDictionary())  # as in another process
+    monkeypatch.setattr(store_of_pairs, "_PAIRS", WeakValueDictionary())  # as in another process
     with pytest.raises(InputError, match="no longer on this server"):
         store_of_pairs.kept(own.digest)
     view = finish(go_on(folder))

@@ -11,11 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from transformer.errors import InputError
-from transformer.tasks.pairs.caps import Caps, capped, suggested
-from transformer.tasks.pairs.frequency import Candidate, frequent, frequent_few
+from transformer.tasks.pairs.caps import Candidate, Caps, capped, frequent, frequent_few, suggested
 from transformer.tasks.pairs.reading import Reading
-from transformer.tasks.pairs.spelling import cleaner, spaced_signs
 from transformer.tasks.pairs.text import plain
+from transformer.tasks.pairs.units import cleaner, spaced_signs
 from transformer.tasks.writing import Writing
 
 QUICK = settings(max_examples=300, deadline=None, derandomize=True, database=None)

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, capped
-from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.own import OwnPairs, from_tsv, to_tsv
 from transformer.tasks.pairs.reading import MAX_SIDE, MIN_PAIRS, read_pairs
 from transformer.tasks.pairs.text import plain
-from transformer.tasks.pairs.tsv import from_tsv, to_tsv
 
 FUZZ = os.environ.get("HEADLIGHT_FUZZ")
 """Number of examples, drawn anew; without it fewer, always the same."""

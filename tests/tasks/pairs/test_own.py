@@ -10,8 +10,7 @@ import pytest
 
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, capped
-from transformer.tasks.pairs.own import OwnPairs, is_held_out
-from transformer.tasks.pairs.tsv import from_tsv, to_tsv
+from transformer.tasks.pairs.own import OwnPairs, from_tsv, is_held_out, to_tsv
 
 RNG = np.random.default_rng(0)
 

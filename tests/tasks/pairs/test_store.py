@@ -1,4 +1,4 @@
-"""Pairs by digest: found while somebody holds them, the same for all, and gone with the last holder."""
+"""Uploads by digest: found while somebody holds them, the same for all, and gone with the last holder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, capped
 from transformer.tasks.pairs.own import OwnPairs
-from transformer.tasks.pairs.store import keep, kept
+from transformer.tasks.pairs.store import keep, keep_tokenizer, kept, kept_tokenizer
+from transformer.tasks.tokenizer import characters
 
 
 @pytest.fixture
@@ -58,3 +59,31 @@ def test_threads_that_keep_equal_pairs_at_once_get_the_same(fresh):
         thread.join()
     assert len(got) == 8
     assert len(set(map(id, got))) == 1
+
+
+def test_a_file_lives_only_as_long_as_someone_holds_it():
+    content = characters("abc").to_json()
+    one = keep_tokenizer(content)
+    digest = one.digest
+    other = keep_tokenizer(content)
+    assert other is one
+    del one
+    gc.collect()
+    assert kept_tokenizer(digest) is other
+    assert kept_tokenizer(digest).content == content
+    del other
+    gc.collect()
+    with pytest.raises(InputError, match="no longer on this server; upload it again") as refused:
+        kept_tokenizer(digest)
+    assert refused.value.field == "tokenizer"
+
+
+def test_other_contents_are_other_files():
+    one, other = (keep_tokenizer(characters(alphabet).to_json()) for alphabet in ("abc", "abd"))
+    assert one.digest != other.digest
+    assert kept_tokenizer(one.digest).content != kept_tokenizer(other.digest).content
+
+
+def test_what_is_no_tokenizer_is_refused():
+    with pytest.raises(InputError, match="^This is not a tokenizer.json of the tokenizers package "):
+        keep_tokenizer("{}")

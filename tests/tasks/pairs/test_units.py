@@ -12,9 +12,8 @@ from tests.tasks.pairs.lessons import LESSONS, MORSE, lesson
 from transformer.config import RunConfig
 from transformer.tasks import task_of
 from transformer.tasks.pairs.caps import Caps, capped, suggested
-from transformer.tasks.pairs.own import OwnPairs
+from transformer.tasks.pairs.own import OwnPairs, from_tsv, to_tsv
 from transformer.tasks.pairs.store import keep
-from transformer.tasks.pairs.tsv import from_tsv, to_tsv
 
 CHOSEN = {
     "reversed": ("characters", "characters"),

@@ -11,9 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import HELD_OUT_SEED, Corpus
+from transformer.tasks.corpus import HELD_OUT_SEED, Corpus, Pair
 from transformer.tasks.grammars.telling import Rules, drawn, heard, recognised
-from transformer.tasks.pair import Pair
 from transformer.tasks.writing import Writing
 
 FULL_STOPS = ".。"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeVar
 
-from transformer.tasks.corpus import held_out_by_hash
-from transformer.tasks.pair import Pair
+from transformer.tasks.corpus import Pair, held_out_by_hash
 from transformer.tasks.writing import Writing
 
 T = TypeVar("T")
@@ -22,20 +21,10 @@ class DeadEnd(Exception):
     """These choices do not lead to the sentence that is to be recognised."""
 
 
-class Units(dict[str, tuple[str, ...]]):
-    """A cache of texts cut into units: a grammar uses the same few words over and over."""
-
-    def __init__(self, src: Writing) -> None:
-        super().__init__()
-        self._src = src
-
-    def __missing__(self, text: str) -> tuple[str, ...]:
-        units = self[text] = self._src.units(text)
-        return units
-
-
-units_of = lru_cache(Units)
-"""One cache for each `Writing`."""
+@lru_cache
+def _units_of(src: Writing) -> Callable[[str], tuple[str, ...]]:
+    """Cuts texts, with a cache for each `Writing`: a grammar uses the same few words over and over."""
+    return cache(src.units)
 
 
 class Telling:
@@ -47,7 +36,7 @@ class Telling:
 
     def __init__(self, src: Writing) -> None:
         self._src = src
-        self._said = units_of(src)
+        self._cut = _units_of(src)
         self.pattern = ""
         """The kind of sentence; set by the rules."""
         self.source: list[str] = []
@@ -65,7 +54,7 @@ class Telling:
             The choice, and the places of the units that it has said.
         """
         chosen = self._choose(options, says)
-        units = self._said[says(chosen)]
+        units = self._cut(says(chosen))
         places = tuple(range(len(self.source), len(self.source) + len(units)))
         self.source += units
         return chosen, places
@@ -113,7 +102,7 @@ class Hearing(Drawing):
 
     def _choose(self, options: Sequence[T], says: Callable[[T], str]) -> T:
         for option in options:
-            self.heard.update(self._said[says(option)])
+            self.heard.update(self._cut(says(option)))
         return super()._choose(options, says)
 
 
@@ -141,7 +130,7 @@ class Following(Telling):
         at = len(self.source)
         fitting: dict[int, T] = {}
         for i, option in enumerate(options):
-            units = self._said[says(option)]
+            units = self._cut(says(option))
             if self._units[at : at + len(units)] == units and option not in fitting.values():
                 fitting[i] = option
         if not fitting:

@@ -1,4 +1,4 @@
-"""The user's own pairs as a corpus: what is trained on, what is held out, and what may be asked."""
+"""The user's own pairs as a corpus: what is trained on, held out, and may be asked; and as kept text."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.tasks.corpus import Corpus
-from transformer.tasks.pair import Pair
-from transformer.tasks.pairs.caps import Capped
+from transformer.tasks.corpus import ONE_IN, Corpus, Pair
+from transformer.tasks.pairs.caps import Capped, Caps
+from transformer.tasks.pairs.reading import Sides
 from transformer.tasks.pairs.text import FIELD, plain, shortened
-from transformer.tasks.pairs.units import ONE_IN, in_words, is_held_out, unknown_share
-from transformer.tasks.writing import CHARACTERS, WORDS, Writing
+from transformer.tasks.pairs.units import FRENCH, in_words, is_held_out, unknown_share
+from transformer.tasks.writing import BETWEEN_SPACES, CHARACTERS, WORDS, Writing
 
+FORMAT = 1
+"""Version of the text that `to_tsv` writes."""
 LEAST_HELD_OUT = 5
 N_PROBES = 5
 TIMES_LONGEST = 2
@@ -139,3 +142,54 @@ def digest_of(capped: Capped) -> str:
     for source, target in capped.pairs:
         digest.update(f"\n{source}\t{target}".encode())
     return digest.hexdigest()
+
+
+def to_tsv(own: OwnPairs) -> str:
+    """The pairs with all that makes them the same corpus again. A cleaned side has no tab and no line end."""
+    capped = own.capped
+    head = {
+        "headlight_pairs": FORMAT,
+        "digest": own.digest,
+        "caps": asdict(capped.caps),
+        "spaced": [written(capped.src), written(capped.tgt)],
+    }
+    lines = [json.dumps(head), *(f"{source}\t{target}" for source, target in capped.pairs)]
+    return "\n".join(lines) + "\n"
+
+
+def from_tsv(text: str) -> OwnPairs:
+    """The pairs that `to_tsv` wrote: same digest, same split.
+
+    Raises:
+        InputError: the text is none that it wrote, or was changed since.
+    """
+    first, _, rest = text.partition("\n")
+    try:
+        head: Any = json.loads(first)
+        if head["headlight_pairs"] != FORMAT:
+            raise ValueError(f"format {head['headlight_pairs']!r}")
+        caps = Caps(**head["caps"])
+        src, tgt = (_writing(spaced, caps) for spaced in head["spaced"])
+        pairs = tuple(_sides(line) for line in rest.removesuffix("\n").split("\n"))
+        own = OwnPairs(Capped(pairs, caps, src, tgt))
+        if own.digest != head["digest"]:
+            raise ValueError("its digest differs")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InputError(
+            f"The saved pairs are damaged ({error!r:.100}); upload the pairs again.", FIELD
+        ) from error
+    return own
+
+
+def _writing(spaced: object, caps: Caps) -> Writing:
+    if spaced in (CHARACTERS, BETWEEN_SPACES):
+        between = "" if spaced == CHARACTERS else " "
+        return Writing(unit=str(spaced), between=between, lower=caps.lower)
+    if spaced not in ("", FRENCH):
+        raise ValueError(f"spaced={spaced!r}")
+    return Writing(lower=caps.lower, spaced=str(spaced))
+
+
+def _sides(line: str) -> Sides:
+    source, target = line.split("\t")
+    return source, target

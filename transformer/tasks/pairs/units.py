@@ -1,22 +1,31 @@
-"""The unit in which the user's own pairs are read, words or characters, chosen by measuring the pairs."""
+"""The unit in which the user's own pairs are read, chosen by measuring the pairs, and their spelling."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from transformer.tasks.corpus import chosen_by_hash
-from transformer.tasks.pairs.spelling import cleaner, spaced_signs
-from transformer.tasks.writing import BETWEEN_SPACES, CHARACTERS, Writing
+from transformer.tasks.writing import BETWEEN_SPACES, CHARACTERS, UNSPACED, WORDS, Writing
 
 MOST_UNKNOWN = 0.1
 """Share of the held-out tokens that may be unknown; with more of them too few pairs can come out right."""
-ONE_IN = 10
-"""One in so many sources is held out."""
 LOOKED_AT = 20_000
 """Texts of a large file from which the form of a side is inferred."""
-_LETTER = re.compile(r"[^\W_]")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+FRENCH = "?!;:"
+"""The signs that French sets apart by a space."""
+_LETTER = rf"[^\W_{UNSPACED}]"
+_WORD = rf"(?>(?:{_LETTER}+')?{_LETTER}+(?:-{_LETTER}+)*(?:'{_LETTER}+)?)"
+_WORDS = rf"{_WORD}(?>(?:,? {_WORD})*)"
+# Atomic groups (?>) do not backtrack: otherwise a long sentence that fails at its end would take forever.
+# The possessive *+ means the same, but CPython 3.11.2 ignores what follows it.
+_CLEAN = {
+    "": re.compile(rf"{_WORDS}[?!.,]?").fullmatch,
+    FRENCH: re.compile(rf"{_WORDS}(?: [?!]|[.,])?").fullmatch,
+}
+_SIGNS = re.compile(r"[?!]+")
 
 
 def is_held_out(source: str) -> bool:
@@ -24,7 +33,7 @@ def is_held_out(source: str) -> bool:
 
     Unlike `held_out_by_hash` it has no cache, so the user's sentences do not stay in memory after the run.
     """
-    return chosen_by_hash("pairs", source, one_in=ONE_IN)
+    return chosen_by_hash("pairs", source)
 
 
 def writing_of(texts: Sequence[str], sources: Sequence[str], *, lower: bool) -> Writing:
@@ -82,4 +91,33 @@ def unknown_share(writing: Writing, texts: Sequence[str], held_out: Sequence[boo
 def _mostly_signs(texts: Sequence[str]) -> bool:
     """Whether fewer than half of all characters, spaces left out, are letters or digits."""
     text = "".join(texts).replace(" ", "")
-    return 2 * len(_LETTER.findall(text)) < len(text)
+    return 2 * len(_LETTER_OR_DIGIT.findall(text)) < len(text)
+
+
+def spaced_signs(texts: Iterable[str]) -> str:
+    """The signs with a space before them: those of French where most ? and ! of the texts have one."""
+    spaced = found = 0
+    for text in texts:
+        for sign in _SIGNS.finditer(text, 1):  # nothing stands before one that begins a text
+            found += 1
+            spaced += text[sign.start() - 1] == " "
+    return FRENCH if 2 * spaced > found else ""
+
+
+def cleaner(writing: Writing) -> Callable[[str], str]:
+    """A function that cleans texts that are already `plain`, for a writing of `writing_of`.
+
+    Most sentences are words with single spaces and a sign at the end. They need only straight apostrophes
+    and lower case, which one match confirms; all others go through `Writing.clean`.
+    """
+    if writing.unit != WORDS:
+        return writing.clean
+    is_clean = _CLEAN[writing.spaced]
+
+    def cleaned(text: str) -> str:
+        spelled = text.replace("’", "'")
+        if writing.lower:
+            spelled = spelled.lower()
+        return spelled if is_clean(spelled) else writing.clean(text)
+
+    return cleaned

@@ -1,8 +1,8 @@
-"""The gold alignment by tokens, from one by words that is known by hand."""
+"""Examples as text: the gold alignment by tokens, from one by words that is known by hand."""
 
 from __future__ import annotations
 
-from transformer.tasks.pair import Pair, token_links
+from transformer.tasks.corpus import Pair, token_links
 from transformer.tasks.tokenizer import byte_pairs, characters, words
 from transformer.tasks.writing import LETTERS, Writing
 
