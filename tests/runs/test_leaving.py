@@ -17,7 +17,7 @@ from transformer.runs.remote import Remote
 from transformer.runs.run import Run
 from transformer.storage import archive
 from transformer.storage.archive import Archive
-from transformer.storage.claim import is_free
+from transformer.storage.claim import is_held
 from transformer.storage.tokens import new_token
 
 OTHER = """
@@ -194,4 +194,4 @@ def test_one_that_is_kept_under_a_name_is_nobodys_and_is_left_to_who_keeps_it(
     run.join()
     watched._asked_at -= 10
     assert registry.get(run.id) is watched
-    assert is_free(folder)  # for `--resume`
+    assert not is_held(folder)  # for `--resume`
