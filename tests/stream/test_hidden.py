@@ -40,15 +40,17 @@ def read(server, run):
     return ask
 
 
-def test_a_hidden_row_is_in_no_chunk_and_every_other_cell_is(read, run):
+@pytest.mark.parametrize("row", [0, 2])
+def test_a_hidden_row_is_in_no_chunk_and_every_other_cell_is(read, run, row):
     chunk = run.view.frames.chunks_of(WORD)[0]
-    answer, whole = (read(f"chunk/{name_of(chunk)}", hides) for hides in (HIDES, ()))
-    hidden, known = maps_of(answer.content), maps_of(whole.content)
+    hides = (Hidden(word=WORD, kind=KIND, row=row),)
+    answer, whole = (read(f"chunk/{name_of(chunk)}", hidden) for hidden in (hides, ()))
+    hidden, known = (maps_of(one.content, row) for one in (answer, whole))
     sites = sites_of(chunk.axes, KIND)
     for site in known:
         assert known[site].any()
         assert (not hidden[site].any()) if site in sites else np.array_equal(hidden[site], known[site])
-    others = (maps_of(one.content, ROW - 1) for one in (answer, whole))
+    others = (maps_of(one.content, 1) for one in (answer, whole))
     first, second = ({site: codes.tolist() for site, codes in one.items()} for one in others)
     assert first == second
     assert answer.headers["cache-control"] == "no-store"
@@ -81,18 +83,19 @@ def test_the_forward_pass_of_a_word_with_a_hidden_row_is_refused(read):
     assert "hidden" not in read("picture/3?word=cat").text[:200]
 
 
-def test_nothing_that_follows_a_hidden_step_is_sent(read, run):
-    hides = (Hidden(after=12),)
+@pytest.mark.parametrize("after", [0, 12])
+def test_nothing_that_follows_a_hidden_step_is_sent(read, run, after):
+    hides = (Hidden(after=after),)
     index = json.loads(read("index", hides).content)
-    assert index["steps"][-1] == 12
-    assert max(one["from"] for one in index["segments"]) <= 12
-    assert all(moment["step"] <= 12 for moment in index["moments"])
+    assert index["steps"][-1] == after
+    assert max(one["from"] for one in index["segments"]) <= after
+    assert all(moment["step"] <= after for moment in index["moments"])
     drawn = [x for name, xs in index["curves"]["arrays"].items() if name.endswith(".x") for x in xs]
-    assert max(step for step in drawn if step is not None) == 12
+    assert max((step for step in drawn if step is not None), default=0) == after
     for word, entries in index["chunks"].items():
         for _, last, _, name in entries:
-            assert last <= 12
-            assert json.loads(read(f"chunk/{name}", hides).content.split(b"\n")[0])["steps"][-1] <= 12
+            assert last <= after
+            assert json.loads(read(f"chunk/{name}", hides).content.split(b"\n")[0])["steps"][-1] <= after
         whole = {name_of(chunk) for chunk in run.view.frames.chunks_of(word)}
         for name in whole - {entry[3] for entry in entries}:
             assert read(f"chunk/{name}", hides).status_code == 404
