@@ -102,12 +102,14 @@ def _brought() -> None:
 
 
 def add_as_beat(*runs: Watched, word: str) -> None:
-    """Draw the button that adds what is on the screen to the visitor's story.
+    """Draw the button that adds what is on the screen to the visitor's story; a story trains models of ours.
 
     Args:
         runs: on the screen: one, or the left and the right one of a race.
         word: that is shown.
     """
+    if any(run.view.own for run in runs):
+        return
     with st.sidebar:
         st.button(
             "Add this as a beat",
