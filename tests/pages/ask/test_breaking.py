@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 
 from tests.conftest import LIVE
-from tests.pages.ask.conftest import block, shown_head, truth, verdict, weights
+from tests.pages.ask.conftest import block, owl, shown_head, truth, verdict, weights
 from transformer.asking import Asked
 from transformer.figures import colors
 from transformer.interventions import NOTHING, Block, Interventions
 
 SOME = {"width": 32, "letters": 4, "batch_size": 32, "steps": 130, "seed": 3}
+
+
+@pytest.fixture
+def ask(revisit):
+    """The Break tab of a run that has taken its five steps."""
+    return owl(revisit(layers_decoder=2, heads=3, width=12, steps=5))
 
 
 @pytest.fixture
