@@ -176,7 +176,8 @@ def test_uploaded_pairs_are_there_again_after_a_reload(bring, visit):
     assert again.says(f"**{len(page.value('own_data').pairs.capped.pairs)}** kept.")
     again.press("pairs_train")
     assert again.errors == []
-    assert again.go("train").until("finished").run.config.train.pairs == page.value("own_data").pairs.digest
+    assert again.go("train").run.config.train.pairs == page.value("own_data").pairs.digest
+    again.press("run_stop").until("stopped")
 
 
 def test_a_run_on_uploaded_pairs_goes_on_after_a_reload_as_if_nothing_had_happened(bring, visit):
