@@ -51,7 +51,7 @@ def test_the_tree_is_that_of_the_snapshot_for_the_word(ask):
 
 
 def test_width_and_penalty_are_those_that_were_typed(ask):
-    ask.set("explore_text", "owl").set("beam_width", 7).set("beam_penalty", 0.0)
+    ask.fill({"explore_text": "owl", "beam_width": 7, "beam_penalty": 0.0})
     assert boxes(ask) == expected_boxes(ask, "owl", 7, 0.0)
     scores = list(table(ask)["score"])
     ask.set("beam_penalty", 2.0)

@@ -49,7 +49,7 @@ def table(visitor):
 @pytest.mark.parametrize("fed", ["forced", "free"])
 @pytest.mark.parametrize("kind", SITES)
 def test_the_maps_are_those_of_the_snapshot_for_the_word(ask, kind, fed):
-    ask.set("explore_text", "ziggy").set("kind", kind).set("explore_input", fed).stand(5)
+    ask.fill({"explore_text": "ziggy", "kind": kind, "explore_input": fed}).stand(5)
     answer = truth(ask, 5).answer("ziggy")
     reading = answer.forced if fed == "forced" else answer.free
     for head in range(3):
@@ -67,7 +67,7 @@ def test_the_maps_are_those_of_the_snapshot_for_the_word(ask, kind, fed):
 
 
 def test_free_running_reads_what_the_model_wrote_itself(ask):
-    ask.stand(5).set("explore_text", "ziggy").set("kind", "decoder").set("explore_input", "free")
+    ask.stand(5).fill({"explore_text": "ziggy", "kind": "decoder", "explore_input": "free"})
     answer = truth(ask, 5).answer("ziggy")
     assert 3 < len(answer.free.tgt_tokens) != len(answer.forced.tgt_tokens)  # it is hardly trained
     assert columns(ask) == list(answer.free.tgt_tokens)
@@ -81,7 +81,7 @@ def test_free_running_reads_what_the_model_wrote_itself(ask):
 
 @pytest.mark.parametrize("pool", ["mean", "max"])
 def test_the_mean_and_the_maximum_are_over_the_heads_of_the_layer(ask, pool):
-    ask.set("explore_text", "ox").set("kind", "encoder").click("explore_strip_figure", 0, [0, 0])
+    ask.fill({"explore_text": "ox", "kind": "encoder"}).click("explore_strip_figure", 0, [0, 0])
     ask.set("explore_pool", pool)
     maps = truth(ask, 22).answer("ox").forced.maps["encoder.0"]
     np.testing.assert_allclose(weights(ask), getattr(maps, pool)(axis=0), atol=1e-4)
@@ -94,7 +94,7 @@ def test_the_mean_and_the_maximum_are_over_the_heads_of_the_layer(ask, pool):
 
 
 def test_rollout_follows_attention_through_all_layers(ask):
-    ask.set("explore_text", "owl").set("kind", "encoder").set("explore_pool", "rollout")
+    ask.fill({"explore_text": "owl", "kind": "encoder"}).set("explore_pool", "rollout")
     maps = truth(ask, 22).answer("owl").forced.maps
     through = np.eye(5)
     for layer in range(2):  # half of each position is the residual stream

@@ -27,7 +27,7 @@ def test_choosing_a_recipe_fills_in_its_sizes_and_builds_its_architecture(visit,
     visitor.once(lambda: visitor.run.view.frame is not None)
     assert recipe.look_for in visitor.headline
     # At the visitor's own sizes the rest of the architecture stays the recipe's.
-    visitor.set("width", 16).set("heads", 2)
+    visitor.fill({"width": 16, "heads": 2})
     model = visitor.run.config.model
     assert (model.d_model, model.n_heads, model.d_ff) == (
         16,
