@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 
 from pages.ask import taken_away
@@ -127,6 +128,14 @@ def visit(shared: Shared) -> Iterator[Callable[..., Visitor]]:
 def revisit(visit: Callable[..., Visitor], shared: Shared) -> Callable[..., Visitor]:
     """Open the finished run of these settings by its owner's link; not for tests that change the run."""
     return lambda **settings: visit(shared.link(**settings))
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """What each button that gives a file was given by the page drawn last, by its key."""
+    buttons: dict[str, dict[str, Any]] = {}
+    monkeypatch.setattr(st, "download_button", lambda label, **given: buttons.update({given["key"]: given}))
+    return buttons
 
 
 @pytest.fixture

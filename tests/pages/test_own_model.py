@@ -7,7 +7,6 @@ import json
 
 import numpy as np
 import pytest
-import streamlit as st
 from PIL import Image
 
 from tests.own import own_run
@@ -105,10 +104,8 @@ def test_a_hostile_name_is_shown_as_text(own, visit, tmp_path):
     assert visit({"run": run}).says("is no longer on this server")
 
 
-def test_its_exports_hold_its_numbers_and_neither_weights_nor_settings(own, monkeypatch):
+def test_its_exports_hold_its_numbers_and_neither_weights_nor_settings(own, offered, monkeypatch):
     visitor, _ = own
-    offered = {}
-    monkeypatch.setattr(st, "download_button", lambda label, **given: offered.update({given["key"]: given}))
     visitor.choose(kind="net.write.*.cross", pinned=["net.write.0.cross", 1], step=5)
     assert [key for key, given in offered.items() if given["disabled"]] == ["export_weights", "export_script"]
     made = {key: given["data"]() for key, given in offered.items() if not given["disabled"]}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from streamlit.proto.WidgetStates_pb2 import WidgetState
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.testing.v1 import AppTest
 
 from pages.stream.channel import Channel, find
@@ -41,6 +41,11 @@ class Drawn:
     """Unpacked as the browser does it."""
     step: int
 
+    @property
+    def columns(self) -> list[str]:
+        """The tokens below the map, without markup."""
+        return [re.sub("<[^>]*>", "", text) for text in self.layout["xaxis"]["ticktext"]]
+
 
 def unpacked(packed: dict[str, Any]) -> np.ndarray:
     """What the browser makes of packed numbers."""
@@ -64,16 +69,15 @@ class Visitor:
             self.at.query_params[name] = str(value)
         for name, value in session.items():
             self.at.session_state[name] = value
+        known = REGISTRY.get(str(link.get("run")))
         self.look()
-        if self.run is not None:
+        if self.run is not None and self.run is not known:  # its untrained model may come after the page
             assert self.run.ready.wait(60)
             self.look()
 
     def look(self) -> Visitor:
         """One pass of the page; none may end in an exception."""
-        self.at.run()
-        assert [exception.message for exception in self.at.exception] == []
-        return self
+        return self._pass()
 
     def press(self, key: str) -> Visitor:
         button = self.at.button(key=key)
@@ -83,9 +87,14 @@ class Visitor:
 
     def set(self, key: str, value: Any) -> Visitor:
         """Type into a box or choose from a list."""
-        boxes = (*self.at.number_input, *self.at.selectbox, *self.at.text_input, *self.at.toggle)
-        boxes += (*self.at.multiselect, *self.at.get("button_group"))
-        next(box for box in boxes if box.key == key).set_value(value)
+        return self.fill({key: value})
+
+    def fill(self, values: dict[str, Any]) -> Visitor:
+        """Set several boxes of the page at once."""
+        kinds = ("number_input", "selectbox", "text_input", "toggle", "multiselect", "button_group")
+        boxes = {box.key: box for kind in kinds for box in self.at.get(kind)}
+        for key, value in values.items():
+            boxes[key].set_value(value)
         return self.look()
 
     def step(self) -> Visitor:
@@ -124,8 +133,12 @@ class Visitor:
     def _answer(self, state: WidgetState) -> Visitor:
         states = self.at._tree.get_widget_states()
         states.widgets.append(state)
-        self.at._run(states)
-        return self.look()
+        return self._pass(states)
+
+    def _pass(self, states: WidgetStates | None = None) -> Visitor:
+        self.at.run() if states is None else self.at._run(states)
+        assert [exception.message for exception in self.at.exception] == []
+        return self
 
     def _component(self, key: str) -> Any:
         (element,) = [found for found in self.at.get("bidi_component") if found.key == key]

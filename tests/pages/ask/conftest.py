@@ -11,14 +11,19 @@ from transformer.interventions import NOTHING
 @pytest.fixture
 def ask(visit):
     """The Break tab of a run that has taken its first steps and stands still."""
-    visitor = visit(layers_decoder=2, heads=3, width=12, steps=1000).set("step_size", 5).step()
-    return visitor.go("explore").tab("Break").set("explore_text", "owl").set("kind", "decoder")
+    return owl(visit(layers_decoder=2, heads=3, width=12, steps=1000).set("step_size", 5).step())
 
 
-def truth(visitor, step, interventions=NOTHING):
-    """A model with the weights of this step, built for this question alone."""
+def owl(visitor):
+    """The tab Break, with what the decoder reads for this word."""
+    visitor.go("explore").tab("Break")
+    return visitor.fill({"explore_text": "owl", "kind": "decoder"})
+
+
+def truth(visitor, step=None, interventions=NOTHING):
+    """A model with the weights of this step, by default of the last, built for this question alone."""
     view = visitor.run.view
-    (snapshot,) = [snapshot for snapshot in view.snapshots if snapshot.step == step]
+    (snapshot,) = [one for one in view.snapshots if one.step == (view.step if step is None else step)]
     return Asked(view.config, snapshot, interventions)
 
 
@@ -33,8 +38,7 @@ def verdict(visitor, side):
 
 
 def block(visitor, row, column, what="cell", where="head"):
-    visitor.set("block_row", row).set("block_column", column)
-    visitor.set("block_what", what).set("block_where", where)
+    visitor.fill({"block_row": row, "block_column": column, "block_what": what, "block_where": where})
     return visitor.press("block_add")
 
 

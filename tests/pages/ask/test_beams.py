@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.pages.ask.conftest import truth
 from transformer.asking import Asked
-from transformer.interventions import NOTHING
 
 
 @pytest.fixture
 def ask(revisit):
     """The Beams tab of a finished run of 20 steps."""
     return revisit(steps=20, width=16, learning_rate=0.02).go("explore").tab("Beams")
-
-
-def truth(visitor, word, width=4, penalty=0.6, step=None):
-    """A search in a model with the weights of this step, built for this question alone."""
-    view = visitor.run.view
-    snapshot = view.snapshots[-1] if step is None else view.snapshot_at(step)
-    return Asked(view.config, snapshot, NOTHING).beams(word, width, penalty)
 
 
 def boxes(visitor):
@@ -32,7 +25,8 @@ def boxes(visitor):
     }
 
 
-def expected_boxes(found):
+def expected_boxes(visitor, word, width=4, penalty=0.6, step=None):
+    found = truth(visitor, step).beams(word, width, penalty)
     tokens = ["end" if token == "[EOS]" else token for token in found.tokens]
     return {(node.step, node.rank): token for node, token in zip(found.tree.nodes, tokens, strict=True)}
 
@@ -46,22 +40,22 @@ def test_the_tree_is_that_of_the_snapshot_for_the_word(ask):
     ask.set("explore_text", "zebra")
     assert ask.value("beam_width") == 4
     assert ask.value("beam_penalty") == 0.6
-    assert boxes(ask) == expected_boxes(truth(ask, "zebra"))
+    assert boxes(ask) == expected_boxes(ask, "zebra")
     assert max(row for _, row in boxes(ask)) == 4
     ask.stand(5)
     assert ask.drawn("beam_tree_figure").step == 5
-    assert boxes(ask) == expected_boxes(truth(ask, "zebra", step=5))
+    assert boxes(ask) == expected_boxes(ask, "zebra", step=5)
     title = ask.drawn("beam_tree_figure").layout["title"]["text"]
     assert title.startswith("<b>4 beams</b> · step 5<br>")
     assert "“zebra” · length penalty 0.6 · seed 0" in title
 
 
 def test_width_and_penalty_are_those_that_were_typed(ask):
-    ask.set("explore_text", "owl").set("beam_width", 7).set("beam_penalty", 0.0)
-    assert boxes(ask) == expected_boxes(truth(ask, "owl", 7, 0.0))
+    ask.fill({"explore_text": "owl", "beam_width": 7, "beam_penalty": 0.0})
+    assert boxes(ask) == expected_boxes(ask, "owl", 7, 0.0)
     scores = list(table(ask)["score"])
     ask.set("beam_penalty", 2.0)
-    assert boxes(ask) == expected_boxes(truth(ask, "owl", 7, 2.0))
+    assert boxes(ask) == expected_boxes(ask, "owl", 7, 2.0)
     assert list(table(ask)["score"]) != scores
     ask.set("beam_width", 1)
     assert {row for _, row in boxes(ask)} == {1}
@@ -70,7 +64,7 @@ def test_width_and_penalty_are_those_that_were_typed(ask):
 
 def test_the_table_holds_all_that_ended_and_greedy_beside_them(ask):
     ask.set("explore_text", "ox")
-    found, rows = truth(ask, "ox"), table(ask)
+    found, rows = truth(ask).beams("ox", 4, 0.6), table(ask)
     assert len(rows) == len(found.outputs) + 1
     assert list(rows["found by"]) == ["4 beams"] * len(found.outputs) + ["greedy"]
     for output, (_, row) in zip([*found.outputs, found.greedy], rows.iterrows(), strict=True):
@@ -114,7 +108,7 @@ def test_a_forged_link_is_answered_as_typing_is(ask, visit, sent, message):
 def test_an_encoder_alone_has_one_beam_whatever_is_asked_for(visit):
     ask = visit(topology="encoder-only", steps=6).press("run_start").until("finished")
     ask.go("explore").tab("Beams").set("explore_text", "owl")
-    assert boxes(ask) == expected_boxes(truth(ask, "owl"))
+    assert boxes(ask) == expected_boxes(ask, "owl")
     assert ask.says("there is nothing to search")
     assert max(row for _, row in boxes(ask)) == 1
     assert ask.drawn("beam_tree_figure").layout["title"]["text"].startswith("<b>1 beam</b>")
@@ -126,7 +120,7 @@ def test_where_no_answer_is_known_nothing_is_right_or_wrong(visit):
     assert ask.errors == []
     assert set(table(ask)["right"]) == {"not known"}
     assert not ask.says("class='not'")
-    assert boxes(ask) == expected_boxes(truth(ask, "cat the the sees"))
+    assert boxes(ask) == expected_boxes(ask, "cat the the sees")
 
 
 def test_only_the_open_tab_searches_and_it_searches_once(ask, monkeypatch):

@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 
 from tests.conftest import LIVE
-from tests.pages.ask.conftest import block, shown_head, truth, verdict, weights
+from tests.pages.ask.conftest import block, owl, shown_head, truth, verdict, weights
 from transformer.asking import Asked
 from transformer.figures import colors
 from transformer.interventions import NOTHING, Block, Interventions
 
 SOME = {"width": 32, "letters": 4, "batch_size": 32, "steps": 130, "seed": 3}
+
+
+@pytest.fixture
+def ask(revisit):
+    """The Break tab of a run that has taken its five steps."""
+    return owl(revisit(layers_decoder=2, heads=3, width=12, steps=5))
 
 
 @pytest.fixture
@@ -30,7 +36,7 @@ def taken(visitor, side):
 
 
 def test_an_ablated_head_changes_the_right_side_only(learned):
-    ask = learned.set("explore_text", "cat").set("kind", "cross")
+    ask = learned.fill({"explore_text": "cat", "kind": "cross"})
     outputs = [probe.output for probe in ask.run.view.frame.probes]
     before, text = weights(ask, "before"), verdict(ask, "before")
     heads = ["dec 1 cross · head 1", "dec 1 cross · head 2"]
@@ -140,7 +146,7 @@ def test_a_click_on_a_cell_of_the_left_map_blocks_it(ask):
 
 
 def test_a_column_and_a_token_are_blocked_as_a_whole_and_everywhere(ask):
-    ask.set("explore_text", "noon").set("kind", "cross")
+    ask.fill({"explore_text": "noon", "kind": "cross"})
     block(ask, 1, 3, "token", "kind")
     assert taken(ask, "after") == [[row, column] for row in range(5) for column in (2, 3)]  # both o
     ask.press("unblock_0").press("unblock_0")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from transformer.asking import Asked
-from transformer.interventions import NOTHING
+from tests.pages.ask.conftest import truth
 
 NAMES = {
     "encoder.0": "enc 1 · head {}",
@@ -39,7 +38,7 @@ def table(visitor):
 def test_the_table_holds_the_newest_scores_at_the_step_on_the_screen(ask, step, measured):
     """The truth is a model with the weights of the step at which they were measured."""
     view, rows = ask.run.view, table(ask.stand(step))
-    found = Asked(view.config, view.snapshot_at(measured), NOTHING).head_scores
+    found = truth(ask, measured).head_scores
     assert list(rows.index) == [name.format(head) for name in NAMES.values() for head in (1, 2)]
     assert list(rows.columns) == ["role", *ROLES, "focus", "entropy"]
     for site, name in NAMES.items():
@@ -81,9 +80,8 @@ def test_the_step_on_the_screen_is_marked_on_the_curves(ask):
 
 def test_letters_right_are_reported_by_length_of_the_word_and_place_in_it(revisit):
     ask = revisit(width=32, letters=4, batch_size=32, steps=130, seed=3).go("explore").tab("Measure")
-    view = ask.run.view
     for step in (130, 25):
-        report = Asked(view.config, view.snapshot_at(step), NOTHING).by_length
+        report = truth(ask, step).by_length
         shown = ask.stand(step).drawn("length_report_figure")
         np.testing.assert_allclose(shown.arrays["0.z"], report.share, atol=1e-4)
         np.testing.assert_allclose(shown.arrays["1.z"][:, 0], report.exact, atol=1e-4)

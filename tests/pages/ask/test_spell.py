@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
-from transformer.asking import Asked
+from tests.pages.ask.conftest import truth
 from transformer.figures import colors
-from transformer.interventions import NOTHING
 
 TWO_LAYERS = {"layers_encoder": 2, "layers_decoder": 2, "width": 12, "heads": 3, "steps": 22}
 SITES = {"cross": "decoder.{}.cross", "encoder": "encoder.{}", "decoder": "decoder.{}.self"}
@@ -23,22 +20,12 @@ def ask(revisit):
     return visitor
 
 
-def truth(visitor, step, word):
-    """What a model with the weights of this step says, built for this question alone."""
-    view = visitor.run.view
-    (snapshot,) = [snapshot for snapshot in view.snapshots if snapshot.step == step]
-    return Asked(view.config, snapshot, NOTHING).answer(word)
-
-
 def weights(visitor):
     return visitor.drawn("explore_map_figure").arrays["0.z"]
 
 
 def columns(visitor):
-    return [
-        re.sub("<[^>]*>", "", text)
-        for text in visitor.drawn("explore_map_figure").layout["xaxis"]["ticktext"]
-    ]
+    return visitor.drawn("explore_map_figure").columns
 
 
 def tile(visitor, shape, layer, head):
@@ -62,8 +49,8 @@ def table(visitor):
 @pytest.mark.parametrize("fed", ["forced", "free"])
 @pytest.mark.parametrize("kind", SITES)
 def test_the_maps_are_those_of_the_snapshot_for_the_word(ask, kind, fed):
-    ask.set("explore_text", "ziggy").set("kind", kind).set("explore_input", fed).stand(5)
-    answer = truth(ask, 5, "ziggy")
+    ask.fill({"explore_text": "ziggy", "kind": kind, "explore_input": fed}).stand(5)
+    answer = truth(ask, 5).answer("ziggy")
     reading = answer.forced if fed == "forced" else answer.free
     for head in range(3):
         for layer in range(2):
@@ -80,8 +67,8 @@ def test_the_maps_are_those_of_the_snapshot_for_the_word(ask, kind, fed):
 
 
 def test_free_running_reads_what_the_model_wrote_itself(ask):
-    ask.stand(5).set("explore_text", "ziggy").set("kind", "decoder").set("explore_input", "free")
-    answer = truth(ask, 5, "ziggy")
+    ask.stand(5).fill({"explore_text": "ziggy", "kind": "decoder", "explore_input": "free"})
+    answer = truth(ask, 5).answer("ziggy")
     assert 3 < len(answer.free.tgt_tokens) != len(answer.forced.tgt_tokens)  # it is hardly trained
     assert columns(ask) == list(answer.free.tgt_tokens)
     rows = [text.split(" → ")[1] for text in ask.drawn("explore_map_figure").layout["yaxis"]["ticktext"]]
@@ -94,9 +81,9 @@ def test_free_running_reads_what_the_model_wrote_itself(ask):
 
 @pytest.mark.parametrize("pool", ["mean", "max"])
 def test_the_mean_and_the_maximum_are_over_the_heads_of_the_layer(ask, pool):
-    ask.set("explore_text", "ox").set("kind", "encoder").click("explore_strip_figure", 0, [0, 0])
+    ask.fill({"explore_text": "ox", "kind": "encoder"}).click("explore_strip_figure", 0, [0, 0])
     ask.set("explore_pool", pool)
-    maps = truth(ask, 22, "ox").forced.maps["encoder.0"]
+    maps = truth(ask, 22).answer("ox").forced.maps["encoder.0"]
     np.testing.assert_allclose(weights(ask), getattr(maps, pool)(axis=0), atol=1e-4)
     title = ask.drawn("explore_map_figure").changing["title.text"]
     assert f"<b>{pool} over the heads of encoder 1</b>" in title
@@ -107,8 +94,8 @@ def test_the_mean_and_the_maximum_are_over_the_heads_of_the_layer(ask, pool):
 
 
 def test_rollout_follows_attention_through_all_layers(ask):
-    ask.set("explore_text", "owl").set("kind", "encoder").set("explore_pool", "rollout")
-    maps = truth(ask, 22, "owl").forced.maps
+    ask.fill({"explore_text": "owl", "kind": "encoder"}).set("explore_pool", "rollout")
+    maps = truth(ask, 22).answer("owl").forced.maps
     through = np.eye(5)
     for layer in range(2):  # half of each position is the residual stream
         through = (0.5 * np.eye(5) + 0.5 * maps[f"encoder.{layer}"].mean(axis=0)) @ through
@@ -120,7 +107,7 @@ def test_rollout_follows_attention_through_all_layers(ask):
 
 def test_the_lit_row_goes_on_and_back_and_begins_again(ask):
     ask.stand(5).set("explore_text", "cat")
-    answer = truth(ask, 5, "cat")
+    answer = truth(ask, 5).answer("cat")
     assert len(answer.free.tgt_tokens) > len(answer.forced.tgt_tokens) == 4
     n = max(len(answer.forced.tgt_tokens), len(answer.free.tgt_tokens))
     seen = []
@@ -146,7 +133,7 @@ def test_the_lit_row_goes_on_and_back_and_begins_again(ask):
 
 def test_the_letters_stand_beside_the_right_ones(ask):
     ask.stand(5).set("explore_text", "cat").press("explore_next")
-    answer = truth(ask, 5, "cat")
+    answer = truth(ask, 5).answer("cat")
     text = table(ask)
     assert "data-step='5'" in text
     assert f"cat → <b>{answer.output}{'' if answer.stopped else '…'}</b>" in text
@@ -164,14 +151,14 @@ def test_the_letters_stand_beside_the_right_ones(ask):
 
 def test_the_bars_are_the_probabilities_of_the_letter_that_is_written(ask):
     ask.set("explore_text", "cat").press("explore_next").stand(10)
-    answer = truth(ask, 10, "cat")
+    answer = truth(ask, 10).answer("cat")
     shown = ask.drawn("explore_bars_figure")
     names = ask.run.task.tgt_tokenizer.tokens(range(ask.run.task.tgt_tokenizer.size))
     assert answer.free.tgt_tokens == ("[SOS]",)  # its own writing ends at once: there is nothing to come next
     assert np.isnan([shown.arrays[f"{trace}.x"] for trace in (3, 4, 5)]).all()
     assert [shown.changing[f"annotations[{2 + panel}].visible"] for panel in (0, 1)] == [False, True]
     ask.set("explore_text", "ziggy").press("explore_next").stand(5)
-    answer, shown = truth(ask, 5, "ziggy"), ask.drawn("explore_bars_figure")
+    answer, shown = truth(ask, 5).answer("ziggy"), ask.drawn("explore_bars_figure")
     assert answer.free.tgt_tokens[1] != "y"  # so that the two panels differ
     for panel, reading in enumerate((answer.forced, answer.free)):
         order = np.argsort(-reading.probabilities[1])[:4]
@@ -212,7 +199,7 @@ def test_a_step_whose_weights_are_gone_is_answered_by_the_nearest_which_is_named
     for step, nearest in ((8, 7), (10, 7), (11, 14), (21, 22)):
         ask.stand(step)
         assert ask.says(f"Step {step} has no snapshot: the model of step **{nearest}** answers.")
-        expected = truth(ask, nearest, "owl").forced.maps["decoder.1.cross"][0]
+        expected = truth(ask, nearest).answer("owl").forced.maps["decoder.1.cross"][0]
         np.testing.assert_allclose(tile(ask, expected.shape, 1, 0), expected, atol=1e-4)
         assert f"step {nearest}" in ask.drawn("explore_map_figure").changing["title.text"]
         assert np.abs(expected - before).max() > 1e-3  # what was asked of step 8 itself is over

@@ -61,7 +61,7 @@ def test_a_reload_that_overtakes_the_key_of_a_run_leaves_it_to_its_owner(visit):
 def broken(visit):
     """The tab Break of a run that stands still."""
     visitor = visit(steps=1000).set("step_size", 5).step()
-    return visitor.go("explore").tab("Break").set("explore_text", "owl").set("kind", "cross")
+    return visitor.go("explore").tab("Break").fill({"explore_text": "owl", "kind": "cross"})
 
 
 def overtaking(visitor, *keys, page="train"):

@@ -90,7 +90,7 @@ def test_the_pace_holds_from_the_start_and_can_be_changed_while_it_trains(visit,
 def test_a_run_that_has_ended_goes_on_at_a_stated_rate(visit):
     visitor = visit().press("run_start").until("finished")
     assert visitor.value("continue_rate") == 0.0025  # half of what it was
-    visitor.set("continue_steps", 4).set("continue_rate", 0.001).press("run_continue")
+    visitor.fill({"continue_steps": 4, "continue_rate": 0.001}).press("run_continue")
     visitor.once(lambda: visitor.run.view.step == 7).until("finished")
     assert "step 7 / 7" in visitor.status
     rates = visitor.run.view.metrics.column("learning_rate")
@@ -106,7 +106,7 @@ def test_a_run_that_has_ended_goes_on_at_a_stated_rate(visit):
 def test_editing_settings_in_mid_run_touches_nothing_and_lists_what_differs(visit, long, trained_alone):
     visitor = visit(long).set("step_size", 3).step()
     config = visitor.run.config
-    visitor.set("width", 16).set("learning_rate", 0.5).set("seed", 3)
+    visitor.fill({"width": 16, "learning_rate": 0.5, "seed": 3})
     assert visitor.says(
         "**Changed:** width 8 → 16, learning rate 0.005 → 0.5, seed 0 → 3. This run keeps its settings."
     )
@@ -116,7 +116,7 @@ def test_editing_settings_in_mid_run_touches_nothing_and_lists_what_differs(visi
     assert visitor.run.config == config
     assert visitor.run.view.step == 6
     assert losses(visitor) == trained_alone(config, 6)
-    visitor.set("width", 8).set("learning_rate", 0.005).set("seed", 0)
+    visitor.fill({"width": 8, "learning_rate": 0.005, "seed": 0})
     assert not visitor.says("**Changed:**")
 
 
@@ -151,9 +151,8 @@ def test_the_learning_rate_can_be_applied_in_mid_run(visit, long, trained_alone)
     visitor.press("run_learning_rate").once(lambda: visitor.run.view.learning_rate == 0.5)
     visitor.step()
     config, rates = visitor.run.config, visitor.run.view.metrics.column("learning_rate")
-    assert losses(visitor)[:4] == trained_alone(
-        config, 4
-    )  # the fourth loss is of what three steps had learned
+    # The fourth loss is of what three steps had learned.
+    assert losses(visitor)[:4] == trained_alone(config, 4)
     assert losses(visitor)[4:] != trained_alone(config, 6)[4:]
     rise = rates[2] / 3  # of the warm-up
     np.testing.assert_allclose(rates[:3], [rise, 2 * rise, 3 * rise], rtol=1e-6)
@@ -163,7 +162,7 @@ def test_the_learning_rate_can_be_applied_in_mid_run(visit, long, trained_alone)
 def test_a_new_run_leaves_the_old_one_alone_and_draws_it_as_a_ghost(visit, long, trained_alone):
     visitor = visit(long).set("step_size", 3).step()
     old = visitor.run
-    visitor.set("seed", 4).set("steps", 5).press("run_start")
+    visitor.fill({"seed": 4, "steps": 5}).press("run_start")
     new = visitor.run
     assert new is not old
     assert new.view.after == old.id

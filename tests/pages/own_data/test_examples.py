@@ -29,13 +29,9 @@ def test_the_page_opens_with_right_examples_of_the_task_that_watch_has(data):
             assert is_held_out(word) == held_out
 
 
-def test_a_link_to_the_page_arrives(visit):
+def test_others_are_drawn_on_request_and_stay_until_then(visit):
     page = visit({"task": "dates"}, page="data")
     assert page.says("English dates, written as")
-
-
-def test_others_are_drawn_on_request_and_stay_until_then(data):
-    page = data(task="dates")
     before = examples(page, "data_trained"), examples(page, "data_held_out")
     page.look()
     assert (examples(page, "data_trained"), examples(page, "data_held_out")) == before

@@ -87,11 +87,11 @@ def test_each_cap_works_at_once_and_one_that_cannot_be_leaves_the_last_pairs(bri
     page.set("pairs_most", 150)
     assert len(page.value("own_data").pairs.capped.pairs) == 150
     assert page.says("**180** pairs read, **150** kept; loosen the limits below to keep more.")
-    page.set("pairs_most", None).set("pairs_longest_source", 5)
+    page.fill({"pairs_most": None, "pairs_longest_source": 5})
     assert page.says("**180** pairs read.")
     assert page.says("at least 5 are needed")  # nothing is left
     assert not page.enabled("pairs_train")
-    page.set("pairs_longest_source", 8).set("pairs_swap", True)
+    page.fill({"pairs_longest_source": 8, "pairs_swap": True})
     swapped = page.value("own_data").pairs.capped
     assert {(t, s) for s, t in swapped.pairs} == set(before.capped.pairs)
     page.set("pairs_lower", False)
@@ -105,7 +105,7 @@ def test_each_cap_works_at_once_and_one_that_cannot_be_leaves_the_last_pairs(bri
 
 
 def test_what_was_uploaded_and_its_caps_outlive_a_visit_to_another_page(bring):
-    page = bring().set("pairs_longest_target", 9).set("pairs_swap", True)
+    page = bring().fill({"pairs_longest_target": 9, "pairs_swap": True})
     own = page.value("own_data").pairs
     page.go("masks").go("data")
     assert (page.value("pairs_longest_target"), page.value("pairs_swap")) == (9, True)
@@ -117,7 +117,7 @@ def test_text_of_a_file_is_shown_as_text(bring):
     marked = [(f"**{a}** <i>x</i> $y$ [{i}](http://z)", f"`{b}` ![p](q)") for i, (a, b) in enumerate(PAIRS)]
     page = bring(("*my* $x$.tsv", "\n".join("\t".join(pair) for pair in marked).encode()))
     assert any(r"“\*my\* \$x\$\.tsv”" in element.value for element in page.at.markdown)
-    page.set("pairs_longest_source", None).set("pairs_longest_target", None).set("pairs_min_frequency", 1)
+    page.fill({"pairs_longest_source": None, "pairs_longest_target": None, "pairs_min_frequency": 1})
     known = dict(page.value("own_data").pairs.capped.pairs)
     assert all(known[source] == target for source, target in examples(page, "data_trained"))
     for option in page.at.radio(key="data_trained").options:
@@ -129,9 +129,8 @@ def test_train_on_these_trains_on_them_and_goes_to_watch(bring):
     page = bring(steps=3)
     own = page.value("own_data").pairs
     page.press("pairs_train")
-    assert (
-        "run_pause" in page.keys or "run_start" in page.keys
-    )  # it is Watch now, of which the test's own browser is to be told
+    # It is Watch now, of which the test's own browser is to be told.
+    assert page.keys & {"run_pause", "run_start"}
     page.go("train").until("finished")
     assert page.run.config.train.pairs == own.digest
     frame = page.run.view.frame
@@ -176,7 +175,8 @@ def test_uploaded_pairs_are_there_again_after_a_reload(bring, visit):
     assert again.says(f"**{len(page.value('own_data').pairs.capped.pairs)}** kept.")
     again.press("pairs_train")
     assert again.errors == []
-    assert again.go("train").until("finished").run.config.train.pairs == page.value("own_data").pairs.digest
+    assert again.go("train").run.config.train.pairs == page.value("own_data").pairs.digest
+    again.press("run_stop").until("stopped")
 
 
 def test_a_run_on_uploaded_pairs_goes_on_after_a_reload_as_if_nothing_had_happened(bring, visit):

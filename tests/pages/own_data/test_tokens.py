@@ -95,12 +95,17 @@ def test_a_tokenizer_is_fetched_by_its_name_and_a_failure_is_said(data, monkeypa
 
     monkeypatch.setattr(own_tokenizer, "from_hub", from_hub)
     page = data(task="en-fr", tokenizer_kind="file")
+
+    def fetch(name):
+        page.at.text_input(key="tokenizer_name").set_value(name)
+        page.press("tokenizer_fetch")
+
     for name in ("", "../passwd", "https://example.org/x", "nobody/nothing"):
-        page.set("tokenizer_name", name).press("tokenizer_fetch")
+        fetch(name)
         assert any(
             "is not a tokenizer name" in error or "cannot be downloaded" in error for error in page.errors
         )
     assert asked == ["nobody/nothing"]
-    page.set("tokenizer_name", "some/my_words").press("tokenizer_fetch")
+    fetch("some/my_words")
     assert page.errors == []
     assert r"In use: **some/my\_words**" in [caption.value for caption in page.at.caption]  # no emphasis

@@ -22,7 +22,7 @@ def test_a_run_whose_numbers_explode_says_so_and_its_frames_stay(visit):
     assert not visitor.enabled("run_pause")
     assert not visitor.enabled("run_stop")
     assert "run_continue" not in visitor.keys  # there is nothing to go on from
-    visitor.set("learning_rate", 0.01).set("steps", 2).press("run_start").until("finished")
+    visitor.fill({"learning_rate": 0.01, "steps": 2}).press("run_start").until("finished")
     assert visitor.errors == []
 
 

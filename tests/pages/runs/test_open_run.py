@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import streamlit as st
 
 from transformer.runs.registry import REGISTRY
 from transformer.storage.library import Library
@@ -13,14 +12,6 @@ from transformer.storage.library import Library
 def kept(monkeypatch, tmp_path):
     """A server that keeps its runs."""
     monkeypatch.setattr(REGISTRY, "library", Library(tmp_path / "runs"))
-
-
-@pytest.fixture
-def offered(monkeypatch):
-    """What each button that gives a file was given, by its key."""
-    buttons = {}
-    monkeypatch.setattr(st, "download_button", lambda label, **given: buttons.update({given["key"]: given}))
-    return buttons
 
 
 def bring(visitor, data, name="run.zip"):

@@ -99,7 +99,7 @@ def test_one_run_too_many_is_refused_in_place_builds_nothing_and_leaves_the_othe
     assert threading.active_count() <= threads
     assert visit(seed=6).press("run_start").until("finished").errors == []  # somebody else has theirs
     visitor.press("run_stop").until("stopped")
-    visitor.set("steps", 2).set("pace", "full pace").press("run_start").until("finished")
+    visitor.fill({"steps": 2, "pace": "full pace"}).press("run_start").until("finished")
     assert visitor.errors == []
     assert visitor.run is not run
 
@@ -122,7 +122,7 @@ def test_a_run_that_is_to_go_on_after_its_end_is_one_run_more(visit, slow, limit
     limits(per_visitor=1)
     visitor = visit().press("run_start").until("finished")
     ended = visitor.run
-    visitor.set("seed", 5).set("pace", "1 steps/s").set("steps", 300).press("run_start")
+    visitor.fill({"seed": 5, "pace": "1 steps/s", "steps": 300}).press("run_start")
     visitor.until("training").press(f"show_{ended.id}").press("run_continue")
     assert visitor.errors[0].startswith("You have 1 of 1 unfinished runs")
     assert ended.view.state == "finished"

@@ -37,7 +37,7 @@ def test_a_link_to_a_running_run_shows_that_run_with_its_settings(visit, slow):
 
 def test_a_guest_may_edit_settings_without_touching_the_run_of_the_owner(visit, slow):
     owner = visit(slow).press("run_start").until("training")
-    guest = visit({"run": owner.run.id}).set("seed", 5).set("steps", 2)
+    guest = visit({"run": owner.run.id}).fill({"seed": 5, "steps": 2})
     guest.press("run_start").until("finished")
     assert guest.run is not owner.run
     assert guest.run.view.after == owner.run.id
@@ -64,16 +64,15 @@ def test_who_follows_stands_where_the_owner_stands_until_they_go_to_a_step_of_th
     guest.choose(follow=True)
     assert guest.player["first"]["step"] == 3
     assert not owner.player["mayFollow"]
-    assert not owner.choose(follow=True).player["first"][
-        "follow"
-    ]  # of one's own run there is nobody to follow
+    owner.choose(follow=True)
+    assert not owner.player["first"]["follow"]  # of one's own run there is nobody to follow
 
 
 def test_a_refusal_is_not_said_of_another_run(visit, monkeypatch):
     monkeypatch.setattr(REGISTRY, "limits", Limits(per_visitor=1))
     visitor = visit(seed=1).press("run_start").until("finished")
     first = visitor.run
-    visitor.set("steps", 100_000).set("pace", "1 steps/s").press("run_start").once(
+    visitor.fill({"steps": 100_000, "pace": "1 steps/s"}).press("run_start").once(
         lambda: visitor.run is not first
     )
     visitor.set("seed", 2).press("run_start")
@@ -126,7 +125,7 @@ def test_a_run_is_named_in_the_list_by_its_owner_and_for_everybody(visit):
 def test_the_list_shows_the_newest_first_and_a_click_brings_a_run_back_with_its_settings(visit):
     visitor = visit(seed=1).press("run_start").until("finished")
     first = visitor.run
-    visitor.set("seed", 2).set("width", 16).press("run_start").once(lambda: visitor.run is not first)
+    visitor.fill({"seed": 2, "width": 16}).press("run_start").once(lambda: visitor.run is not first)
     visitor.until("finished")
     second = visitor.run
     assert listed(visitor) == [second.id, first.id]

@@ -8,7 +8,6 @@ import re
 
 import numpy as np
 import pytest
-import streamlit as st
 from PIL import Image
 from safetensors.numpy import load
 
@@ -26,18 +25,6 @@ KEYS = (
     "export_script",
     "run_download",
 )
-
-
-@pytest.fixture
-def offered(monkeypatch):
-    """What each button of the page drawn last was given, by its key."""
-    buttons = {}
-
-    def button(label, **given):
-        buttons[given["key"]] = given | {"label": label}
-
-    monkeypatch.setattr(st, "download_button", button)
-    return buttons
 
 
 @pytest.fixture

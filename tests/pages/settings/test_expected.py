@@ -73,10 +73,9 @@ def test_it_stands_beside_start_and_what_no_talk_waits_for_is_a_warning(visit, m
 
 def test_the_number_of_threads_is_shown_and_can_be_chosen(visit, monkeypatch):
     machine(monkeypatch, 0.05)
-    visitor = visit()
+    visitor = visit(steps=1)
     box = visitor.at.number_input(key="threads")
     assert box.value is None
     assert box.proto.placeholder == "1, measured"
     visitor.set("threads", 2)
-    visitor.press("run_start").until("finished")
-    assert visitor.run.view.threads == 2
+    visitor.press("run_start").once(lambda: visitor.run.view.threads == 2)

@@ -166,8 +166,7 @@ def test_the_preset_of_ones_own_pairs_asks_for_them_and_leaves_the_model_that_is
 
 def test_reset_sets_back_what_was_edited_to_the_chosen_preset(visit):
     visitor = visit().set("preset", "One layer each")
-    for key, value in {"width": 16, "seed": 9, "learning_rate": 0.5, "goal": "none", "dropout": 0.3}.items():
-        visitor.set(key, value)
+    visitor.fill({"width": 16, "seed": 9, "learning_rate": 0.5, "goal": "none", "dropout": 0.3})
     assert visitor.run.config.model.d_model == 16
     visitor.press("run_reset")
     assert visitor.value("preset") == "One layer each"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from urllib.parse import urlencode
 
@@ -35,8 +34,7 @@ def cell_of(visitor, layer, head):
 
 
 def columns(visitor, figure):
-    labels = [re.sub("<[^>]*>", "", text) for text in visitor.drawn(figure).layout["xaxis"]["ticktext"]]
-    return "".join(label for label in labels if not label.startswith("["))
+    return "".join(label for label in visitor.drawn(figure).columns if not label.startswith("["))
 
 
 def pinned(visitor):
@@ -180,8 +178,8 @@ def test_a_forged_link_does_no_harm(trained, page):
             assert guest.player["opened"] is None, forged
 
 
-def test_a_head_that_a_smaller_model_does_not_have_is_passed_over(trained, visit):
-    small = visit().press("run_start").until("finished").run
+def test_a_head_that_a_smaller_model_does_not_have_is_passed_over(trained, revisit):
+    small = revisit().run
     trained.choose(kind="decoder", pinned=["decoder.1.self", 3])
     trained.at.query_params["run"] = small.id
     trained.at.session_state["run"] = small.id
@@ -231,12 +229,12 @@ def test_a_session_that_heard_of_a_link_first_goes_on_with_what_the_page_before_
     assert [element.key for element in new.at.get("bidi_component") if element.key == "before"] == []
 
 
-@pytest.mark.parametrize("sent", [None, 7, "", "?run=", "?step=4&word=kayak", ["?run=x"]])
-def test_what_names_no_run_leaves_a_new_session_as_it_is(visit, sent):
+def test_what_names_no_run_leaves_a_new_session_as_it_is(visit):
     new = visit(page="explore")
     before = dict(new.link)
-    new.send("before", "named", sent)
-    assert new.link == before
+    for sent in (None, 7, "", "?run=", "?step=4&word=kayak", ["?run=x"]):
+        new.send("before", "named", sent)
+        assert new.link == before, sent
 
 
 def test_what_a_link_names_is_kept_where_the_page_is_left_before_it_is_drawn(trained):
@@ -260,15 +258,15 @@ def test_what_a_link_names_is_kept_where_the_page_is_left_before_it_is_drawn(tra
     assert json.loads(early.json[0].value) == [4, ["decoder.1.cross", 2], "seconds"]
 
 
-@pytest.mark.parametrize("back", [False, True])
-def test_a_message_that_names_the_run_before_a_new_one_leads_there_only_by_back(visit, monkeypatch, back):
+def test_a_message_that_names_the_run_before_a_new_one_leads_there_only_by_back(visit, monkeypatch):
     """A browser may send one before it has the new link."""
     visitor = visit().press("run_start").until("finished")
     old = visitor.link["run"]
     visitor.press("run_start").until("finished")
     new = visitor.link["run"]
     assert old != new
-    monkeypatch.setattr(selection, "came_back", lambda: back)
-    visitor.at.query_params["run"] = old
-    visitor.look()
-    assert visitor.link["run"] == visitor.player["run"] == (old if back else new)
+    for back, shown in ((False, new), (True, old)):
+        monkeypatch.setattr(selection, "came_back", lambda back=back: back)
+        visitor.at.query_params["run"] = old
+        visitor.look()
+        assert visitor.link["run"] == visitor.player["run"] == shown

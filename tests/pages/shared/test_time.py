@@ -64,6 +64,7 @@ def test_what_no_player_says_changes_nothing_whoever_sends_it(trained, page):
         trained.tell(before | forged if isinstance(forged, dict) else forged)
         assert trained.player["first"] == before, forged
         assert trained.errors == []
+    assert trained.look().player["first"] == before
     assert trained.link["step"] == "3"
 
 
@@ -130,12 +131,12 @@ def test_a_link_shows_the_same_step_to_everyone(visit):
     assert step(trained) == step(guest.look()) == 3  # the past stands still
 
 
-@pytest.mark.parametrize("asked", ["abc", "-1", str(10**30), "²"])
-def test_a_forged_step_in_a_link_does_no_harm(trained, asked):
-    guest = trained.__class__({"run": trained.run.id, "step": asked}, {})
-    assert guest.errors == []
-    assert step(guest) is None
-    assert "step" not in guest.link
+def test_a_forged_step_in_a_link_does_no_harm(trained):
+    for asked in ("abc", "-1", str(10**30), "²"):
+        guest = trained.__class__({"run": trained.run.id, "step": asked}, {})
+        assert guest.errors == [], asked
+        assert step(guest) is None, asked
+        assert "step" not in guest.link, asked
 
 
 def test_a_nearer_snapshot_that_comes_later_changes_no_answer_about_the_past(visit):
