@@ -17,16 +17,19 @@ from transformer.config import ModelConfig, RunConfig, TrainConfig
 from transformer.errors import InputError
 from transformer.interventions import NOTHING, Block, Interventions
 from transformer.recording.weights import Snapshot
+from transformer.runs.run import Run
 from transformer.training.loop import train
 from transformer.training.state import TrainState
 
 
-@pytest.fixture
-def finished(tiny, make_run, until):
+@pytest.fixture(scope="module")
+def finished(tiny_run):
     """A run of 60 steps with frames and weights of each; the model wrote by itself at every twentieth."""
-    run = make_run(tiny(steps=60, evaluate_every=20), words=("frog", "ox", "robin"))
+    run = Run(tiny_run.with_changes(steps=60, evaluate_every=20), words=("frog", "ox", "robin"))
     run.start()
-    until(lambda: run.view.state == "finished")
+    assert run.wait(60)
+    run.close()
+    run.join()
     return run.view
 
 

@@ -147,19 +147,6 @@ def test_cross_attention_with_padding_equals_pytorch(ours, theirs, path):
         assert ours.attention_weights is None
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_scores_may_be_divided_by_the_root_of_the_whole_width(fill, path):
-    """With 3 heads, that is what the paper's scale does to queries that are sqrt(3) shorter."""
-    softer = fill(MultiHeadAttention(ModelConfig(d_model=D, n_heads=H, score_scale="sqrt_d_model")))
-    paper = fill(MultiHeadAttention(ModelConfig(d_model=D, n_heads=H)))
-    with torch.no_grad():
-        paper.to_query.weight.div_(math.sqrt(H))
-        paper.to_query.bias.div_(math.sqrt(H))
-    x = torch.randn(B, Q, D, generator=torch.Generator().manual_seed(4))
-    softer.recording = paper.recording = path
-    torch.testing.assert_close(softer(x), paper(x), atol=1e-5, rtol=0)
-
-
 def test_kept_keys_and_values_give_the_rows_of_the_whole(ours):
     x = torch.randn(B, Q, D, generator=torch.Generator().manual_seed(5))
     memory = torch.randn(B, S, D, generator=torch.Generator().manual_seed(6))

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import nn
 
 from transformer.model.layers import Dropout, FeedForward, Residual, ScalarNorm
 
@@ -20,28 +19,6 @@ def width(tiny_model):
 
 def random(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-def copy_linear(ours, theirs):
-    with torch.no_grad():
-        theirs.weight.copy_(ours.weight)
-        theirs.bias.copy_(ours.bias)
-
-
-@pytest.mark.parametrize(
-    ("placement", "by_hand"),
-    [
-        ("pre", lambda x, f, norm: x + f(norm(x))),
-        ("post", lambda x, f, norm: norm(x + f(x))),
-        ("branch", lambda x, f, norm: x + norm(f(x))),
-    ],
-)
-def test_the_norm_stands_where_the_setting_says(tiny_model, fill, width, placement, by_hand):
-    residual = fill(Residual(replace(tiny_model, norm_placement=placement)))
-    norm = nn.LayerNorm(width, eps=tiny_model.norm_eps)
-    copy_linear(residual.norm, norm)
-    x = random(B, S, width)
-    torch.testing.assert_close(residual(x, torch.sin), by_hand(x, torch.sin, norm), atol=1e-6, rtol=0)
 
 
 def test_the_scalar_norm_by_hand():
