@@ -135,9 +135,8 @@ def test_a_word_that_does_not_stop_is_not_right_though_every_letter_is(half_trai
     assert report.exact.tolist() == [0.0] * 6
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_losses_are_bit_equal_with_and_without_questions_in_between(tiny, losses, dropout):
-    config, found = tiny(dropout=dropout, steps=4, evaluate_every=2), []
+def test_losses_are_bit_equal_with_and_without_questions_in_between(tiny, losses):
+    config, found = tiny(dropout=0.3, steps=4, evaluate_every=2), []
     state = TrainState.begin(config)
     torch.rand(1)  # so that a seed set by someone cannot happen to be the state of before
     before = torch.get_rng_state(), np.random.get_state()[1].copy()
