@@ -69,8 +69,9 @@ def of_model(passed, expected):
 @pytest.mark.parametrize("name", BASES)
 def test_every_table_of_every_box_is_that_of_an_independent_forward_pass(name, made, truth, near):
     passed, snapshot = opened(made, name)
-    expected = of_model(passed, truth(passed, snapshot))
-    found = tables_of(passed)
+    assert "[PAD]" in passed.src_tokens
+    expected_pass = truth(passed, snapshot)
+    expected, found = of_model(passed, expected_pass), tables_of(passed)
     assert found.keys() == expected.keys()
     for box, tables in found.items():
         assert tables.keys() - {"mask"} == expected[box].keys(), box
@@ -78,8 +79,14 @@ def test_every_table_of_every_box_is_that_of_an_independent_forward_pass(name, m
             near(tables[key].values, values)
         for table in tables.values():
             assert set(table.made_of) < tables.keys()
-    for site, part in passed.attentions.items():
-        assert np.array_equal(found[site]["mask"].values == OPEN, part.mask)
+    assert list(passed.attentions) == list(expected_pass.sites) == list(passed.axes)
+    for site, attention in passed.attentions.items():
+        assert np.array_equal(attention.mask, expected_pass.sites[site]["mask"])
+        assert np.array_equal(found[site]["mask"].values == OPEN, attention.mask)
+        near(attention.normed, expected_pass.sites[site]["normed"])
+    for stack, whole in passed.stacks.items():
+        for layer, numbers in zip(whole.layers, expected_pass.stacks[stack]["layers"], strict=True):
+            near(layer.normed, numbers["normed"])
 
 
 @pytest.mark.parametrize("name", BASES)

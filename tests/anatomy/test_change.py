@@ -51,11 +51,15 @@ def pair(fill):
     return make
 
 
-def test_loss_and_gradient_are_those_of_autograd(config, pair):
-    loss, _, gradients = by_autograd(config, pair(config)[0])
-    found = step_change(config, *pair(config))
+def test_losses_and_gradient_are_those_of_autograd(config, pair):
+    shots = pair(config)
+    loss, each, gradients = by_autograd(config, shots[0])
+    found = step_change(config, *shots)
     assert (found.step, found.n_rows, found.loss) == (8, 4, pytest.approx(loss, rel=1e-5))
+    assert [loss for row in found.rows for loss in row.losses] == pytest.approx(each, rel=1e-4)
     assert {box: one.gradient for box, one in found.boxes.items()} == in_boxes(config, gradients)
+    more = step_change(config.with_changes(batch_size=7), *shots)
+    assert (more.n_rows, len(more.rows)) == (7, 4)
 
 
 def test_the_update_is_the_difference_of_the_kept_weights(config, pair):
@@ -97,18 +101,14 @@ def test_what_was_taken_away_in_that_step_is_taken_away_here(changed_midway):
         step_change(config, wrong, at[2])
 
 
-def test_the_losses_of_all_tokens_have_the_loss_of_the_batch_as_their_mean(config, pair):
-    found, (_, each, _) = step_change(config, *pair(config)), by_autograd(config, pair(config)[0])
-    lost = [loss for row in found.rows for loss in row.losses]
-    assert lost == pytest.approx(each, rel=1e-4)
-    assert sum(lost) / len(lost) == pytest.approx(found.loss, rel=1e-5)
+def test_each_loss_stands_at_its_token_of_a_pair_of_the_batch(config, pair):
+    found = step_change(config, *pair(config))
     pairs = task_of(config).pairs(config.seed, 7)
     assert len({len(one.source) for one in pairs}) > 1, "the batch must be padded"
     close = "[SEP]" if config.model.topology == "decoder-only" else "[EOS]"
     assert [row.reads for row in found.rows] == [("[SOS]", *one.source, close) for one in pairs]
     assert [row.writes for row in found.rows] == [(*one.target, "[EOS]") for one in pairs]
-    more = step_change(config.with_changes(batch_size=7), *pair(config))
-    assert (more.n_rows, len(more.rows)) == (7, 4)
+    assert [len(row.losses) for row in found.rows] == [len(row.writes) for row in found.rows]
 
 
 @pytest.mark.parametrize("topology", BOXES)

@@ -164,14 +164,15 @@ def test_a_snapshot_whose_masks_were_switched_is_asked_with_the_masks_of_its_con
 @pytest.fixture(scope="module")
 def seeing_padding():
     """A model without a padding mask, trained until it writes words of every length: it knows one length."""
+    sizes = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 32, "n_heads": 4, "batch_size": 48}
     config = RunConfig(seed=1).with_changes(
-        padding_mask=False, max_letters=5, batch_size=48, steps=220, d_model=32, n_heads=4
+        padding_mask=False, max_letters=5, steps=180, evaluate_every=1000, **sizes
     )
     state = TrainState.begin(config)
     for _ in train(state):
         pass
     weights = {name: tensor.numpy().copy() for name, tensor in state.model.state_dict().items()}
-    return state, Snapshot(step=220, source=weights)
+    return state, Snapshot(step=180, source=weights)
 
 
 def test_a_model_that_sees_its_padding_is_asked_every_word_as_it_was_trained(seeing_padding):
@@ -186,8 +187,8 @@ def test_watch_ask_and_look_inside_show_the_same_map_of_a_word(seeing_padding):
     recorder, words = Recorder(state.model, state.task), ("cat", "longestone", "ox")
     for word in words:  # the second is longer than anything trained on
         recorder.add(state.task.question(word))
-    recorder.ring.copy(220)
-    written, recorded = recorder.write(220).by_word, recorder.develop()
+    recorder.ring.copy(180)
+    written, recorded = recorder.write(180).by_word, recorder.develop()
     for word, chunk in zip(words, recorded, strict=True):
         answer = asked(state.config, snapshot).answer(word)
         passed = trace(state.config, snapshot, word)

@@ -11,7 +11,6 @@ import torch
 from tests.decoding.conftest import lively, rows
 from transformer.decoding.greedy import greedy
 from transformer.interventions import Interventions
-from transformer.model.stack_layers import LayerKVCache
 from transformer.model.transformer import PAD_ID, Transformer
 from transformer.training.state import TrainState
 
@@ -35,24 +34,13 @@ def by_whole_passes(model, src, max_tokens):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("positions", ["sinusoid", "learned", "none"])
-def test_kept_keys_and_values_give_the_uncached_numbers_at_every_position(
-    tiny_model, fill, src, sentences, positions
+@pytest.mark.parametrize(("seed", "causal"), [(0, True), (1, True), (2, True), (3, True), (0, False)])
+def test_greedy_equals_a_loop_without_kept_keys_and_values(
+    tiny_model, fill, sentences, batch_of, seed, causal
 ):
-    model = fill(Transformer(replace(tiny_model, positions=positions))).eval()
-    tgt = sentences([9] * len(src), tiny_model.tgt_vocab_size, seed=4)
-    tgt[0, 3] = tgt[2, 5] = PAD_ID  # an untrained model may write [PAD]; nothing looks at it
-    whole = model(src, tgt)
-    memory, kept = model.encode(src), [LayerKVCache() for _ in model.decoder]
-    for t in range(tgt.size(1)):
-        ours = model.decode(memory, src, tgt[:, : t + 1], cache=kept)[:, -1]
-        torch.testing.assert_close(ours, whole[:, t], atol=1e-5, rtol=0)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("seed", range(4))
-def test_greedy_equals_a_loop_without_kept_keys_and_values(tiny_model, fill, sentences, batch_of, seed):
-    model = fill(Transformer(tiny_model), deviation=0.3 + 0.1 * seed).eval()
+    """Without the causal mask nothing may be kept: everything is read anew at each token."""
+    config = replace(tiny_model, causal_mask=causal)
+    model = fill(Transformer(config), deviation=0.3 + 0.1 * seed).eval()
     model.to_logits.bias[PAD_ID] += 4.0
     src = sentences(LENGTHS, tiny_model.src_vocab_size, seed=seed)
     written = greedy(model, batch_of(src), EOS, 10)
@@ -65,14 +53,6 @@ def test_greedy_equals_a_loop_without_kept_keys_and_values(tiny_model, fill, sen
 def cut(tokens):
     """Each row of (B, W) up to its first [EOS]."""
     return [row[: row.index(EOS) + 1] if EOS in row else row for row in tokens.tolist()]
-
-
-def test_a_model_writes_the_same_with_and_without_padding_beside_it(half_trained):
-    half_trained.model.eval()
-    words, task = ["cat", "q", "frog", "ox"], half_trained.task
-    together = rows(greedy(half_trained.model, task.encode(words), EOS, 5))
-    alone = [rows(greedy(half_trained.model, task.encode([word]), EOS, 5))[0] for word in words]
-    assert together == alone
 
 
 def test_writing_stops_when_every_sequence_has_ended_and_no_earlier(model, src, monkeypatch, batch_of):
@@ -175,36 +155,6 @@ def test_an_encoder_alone_writes_a_token_for_each_that_it_has_read_but_sos(tiny,
     assert [len(row) for row in found] == [4, 2, 6, 3]
     guesses = model(torch.from_numpy(batch.src)).argmax(-1)
     assert found == [guesses[i, 1 : len(word) + 2].tolist() for i, word in enumerate(words)]
-
-
-# Masks that are off.
-
-
-@torch.no_grad()
-def test_without_the_causal_mask_everything_is_read_anew_at_each_token(tiny_model, fill, src, batch_of):
-    model = lively(fill(Transformer(replace(tiny_model, causal_mask=False)), deviation=0.9))
-    written = greedy(model, batch_of(src), EOS, 8)
-    assert rows(written) == cut(by_whole_passes(model, src, 8))
-    kept = _with_cache(model, src, 8)
-    assert rows(written) != cut(kept), "keys and values that are kept must give something else here"
-
-
-def _with_cache(model, src, most):
-    memory, kept, tgt = (
-        model.encode(src),
-        [LayerKVCache() for _ in model.decoder],
-        torch.ones_like(src[:, :1]),
-    )
-    for _ in range(most):
-        newest = model.decode(memory, src, tgt, cache=kept)[:, -1].argmax(-1, keepdim=True)
-        tgt = torch.cat([tgt, newest], dim=1)
-    return tgt[:, 1:]
-
-
-@torch.no_grad()
-def test_without_the_padding_mask_what_is_written_is_that_of_whole_passes(tiny_model, fill, src, batch_of):
-    model = lively(fill(Transformer(replace(tiny_model, padding_mask=False)), deviation=0.9))
-    assert rows(greedy(model, batch_of(src), EOS, 8)) == cut(by_whole_passes(model, src, 8))
 
 
 @torch.no_grad()

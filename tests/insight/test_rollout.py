@@ -28,24 +28,6 @@ def maps():
     return found
 
 
-def test_what_a_position_holds_adds_up_to_one(maps):
-    rolled = rollout(maps)
-    assert {name: found.shape for name, found in rolled.items()} == {
-        "encoder": (S, S),
-        "decoder": (T, T),
-        "cross": (T, S),
-    }
-    assert rolled["encoder"].sum(axis=-1) == pytest.approx(np.ones(S))
-    assert rolled["decoder"].sum(axis=-1) + rolled["cross"].sum(axis=-1) == pytest.approx(np.ones(T))
-    assert all((found >= 0).all() for found in rolled.values())
-
-
-def test_no_target_position_holds_anything_of_later_ones(maps):
-    decoder = rollout(maps)["decoder"]
-    assert (decoder[np.triu_indices(T, 1)] == 0).all()
-    assert (decoder[np.tril_indices(T)] > 0).all()
-
-
 def test_each_layer_halves_what_the_next_ones_look_at():
     """Two positions that look only at each other: half stays, half is swapped, and a layer on again."""
     swap = np.array([[[0.0, 1.0], [1.0, 0.0]]])
@@ -82,6 +64,7 @@ def test_it_agrees_with_following_every_path_by_itself_in_whatever_order_maps_ar
         return 0.5 * stays + 0.5 * went
 
     rolled = rollout(dict(sorted(maps.items(), reverse=True)))
+    assert rolled.keys() == {"encoder", "decoder", "cross"}
     for i in range(S):
         assert rolled["encoder"][i] == pytest.approx([encoder(2, i, j) for j in range(S)])
     for i in range(T):

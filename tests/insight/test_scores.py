@@ -42,25 +42,6 @@ def test_an_encoder_and_a_sequence_have_the_mirrored_letter_in_the_row_that_writ
     assert all(j <= 3 for _, j in cells), "in the question, not in the answer"
 
 
-def maps():
-    """(2, 3, 4, 6): "cat" and "ox" under a perfect head, a head on [SOS], and one with known weights."""
-    weights = np.zeros((2, 3, 4, 6))
-    weights[0, 0, [0, 1, 2], [3, 2, 1]] = 1.0
-    weights[1, 0, [0, 1], [2, 1]] = 1.0
-    weights[:, 1, :, 0] = 1.0
-    weights[0, 2, [0, 1, 2], [3, 2, 1]] = [0.5, 0.25, 0.125]
-    weights[1, 2, [0, 1], [2, 1]] = [1.0, 0.0]
-    weights[0, 2, :, 4] = 0.3  # on [EOS]: beside the mirror, and not divided out
-    weights[:, 2, 3] = 9.0  # rows after the letters count for nothing
-    return weights
-
-
-def test_the_mirror_score_is_the_mean_weight_on_the_mirrored_letter_as_it_is():
-    assert head_scores(maps(), "cross", [3, 2])["mirror"] == pytest.approx(
-        [1.0, 0.0, (0.5 + 0.25 + 0.125 + 1.0 + 0.0) / 5]
-    )
-
-
 LENGTHS = [3, 6, 4, 5, 3]
 N_HEADS = 2
 # Room for one letter more than the longest word has.

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from transformer.interventions import (
-    Block,
-    Interventions,
-)
+from transformer.interventions import Block, Interventions
 
 SELF, CROSS = "decoder.0.self", "decoder.0.cross"
-
-
 SRC, TGT = ("[SOS]", *"noon", "[EOS]"), ("[SOS]", *"noon")  # 6 and 5 tokens, two letters twice
-
-
 MANY = Interventions(
     ablated=(("decoder.0.cross", 2), ("encoder.0", 0)),
     blocked=(

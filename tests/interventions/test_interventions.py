@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 from tests.interventions.conftest import CROSS, MANY, SRC, TGT
-from transformer.interventions import (
-    NOTHING,
-    Block,
-    Interventions,
-    forbidden,
-    open_cells,
-)
+from transformer.interventions import NOTHING, Block, Interventions, forbidden, open_cells
 
 
 def cells(word):

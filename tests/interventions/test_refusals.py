@@ -9,12 +9,7 @@ import pytest
 from tests.interventions.conftest import CROSS, MANY, SELF, SRC, TGT
 from transformer.axes import Axes
 from transformer.errors import InputError
-from transformer.interventions import (
-    NOTHING,
-    Block,
-    Interventions,
-    check_interventions,
-)
+from transformer.interventions import NOTHING, Block, Interventions, check_interventions
 
 AXES = {
     "encoder.0": Axes(query="src", key="src", writes=False, causal=False, padding=True),

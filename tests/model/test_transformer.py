@@ -1,4 +1,4 @@
-"""The whole Transformer: properties, and its first weights; test_recipes.py holds it against PyTorch's."""
+"""The whole Transformer: its limit and its first weights; test_recipes.py holds it against PyTorch's."""
 
 from __future__ import annotations
 
@@ -11,49 +11,11 @@ from torch import nn
 
 from transformer.model.transformer import Transformer
 
-LENGTHS_SRC, LENGTHS_TGT = [6, 3, 5], [4, 7, 2]  # B = 3, S = 6, T = 7
 
-
-@pytest.fixture
-def src(sentences, tiny_model):
-    return sentences(LENGTHS_SRC, tiny_model.src_vocab_size, seed=1)
-
-
-@pytest.fixture
-def tgt(sentences, tiny_model):
-    return sentences(LENGTHS_TGT, tiny_model.tgt_vocab_size, seed=2)
-
-
-def test_no_position_reads_ahead(model, src, tgt):
-    before = model(src, tgt)
-    for t in range(1, tgt.size(1)):
-        changed = tgt.clone()
-        changed[:, t:] = changed[:, t:] % (model.config.tgt_vocab_size - 1) + 1
-        after = model(src, changed)
-        assert torch.equal(after[:, :t], before[:, :t])
-        assert (after[:, t] != before[:, t]).any(dim=-1).all()
-
-
-def test_padding_changes_nothing_that_is_real(model, src, tgt):
-    padded = model(nn.functional.pad(src, (0, 3)), nn.functional.pad(tgt, (0, 2)))
-    for b, (n_src, n_tgt) in enumerate(zip(LENGTHS_SRC, LENGTHS_TGT, strict=True)):
-        alone = model(src[b : b + 1, :n_src], tgt[b : b + 1, :n_tgt])[0]
-        torch.testing.assert_close(padded[b, :n_tgt], alone, atol=1e-5, rtol=1e-5)
-
-
-def test_more_tokens_than_positions_are_refused(model, tiny_model, src, tgt):
+def test_more_tokens_than_positions_are_refused(model, tiny_model):
     assert tiny_model.max_len == 11
     with pytest.raises(ValueError, match=r"^12 tokens do not fit max_len=11\.$"):
-        model(nn.functional.pad(src, (0, 6)), tgt)
-
-
-def test_the_parameters_are_those_of_the_paper(tiny_model):
-    D, F, S, T = 12, 10, 13, 17
-    attention, feed_forward, norm = 4 * (D * D + D), 2 * D * F + F + D, 2 * D
-    encoder = 1 * (attention + feed_forward + 2 * norm) + norm
-    decoder = 2 * (2 * attention + feed_forward + 3 * norm) + norm
-    by_hand = S * D + T * D + encoder + decoder + D * T + T
-    assert sum(p.numel() for p in Transformer(tiny_model).parameters()) == by_hand
+        model(torch.ones(3, 12, dtype=torch.long), torch.ones(3, 7, dtype=torch.long))
 
 
 def test_building_draws_from_the_given_generator_alone(tiny_model):

@@ -1,4 +1,4 @@
-"""Five pairs of sentences to train on, their sources longer than their targets, and three held out."""
+"""Five pairs of sentences to train on, their sources longer than their targets, and three held out; texts."""
 
 from __future__ import annotations
 
@@ -23,6 +23,15 @@ HELD_OUT = [
     Pair("a cat sees the dog", "un chat voit", ((0,), (1,), (2,)), held_out=True),
     Pair("a cat", "un chat", ((0,), (1,)), held_out=True),
 ]
+
+TEXTS = [
+    "the cat sees the dog",
+    "a dog sees a hat",
+    "that hat is the cat's",
+    "the then there",
+    "é tu, brute?",
+]
+"""What tokenizers are learned from."""
 
 
 class Sentences(Corpus):

@@ -7,16 +7,9 @@ import json
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+from tests.tasks.conftest import TEXTS
 from transformer.errors import InputError
 from transformer.tasks.tokenizer import from_file, from_hub
-
-TEXTS = [
-    "the cat sees the dog",
-    "a dog sees a hat",
-    "that hat is the cat's",
-    "the then there",
-    "é tu, brute?",
-]
 
 
 def own_data(kind):

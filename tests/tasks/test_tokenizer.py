@@ -7,17 +7,11 @@ from itertools import product
 import pytest
 from tokenizers import Tokenizer
 
+from tests.tasks.conftest import TEXTS
 from transformer.tasks.tokenizer import byte_pairs, characters, words
 from transformer.tasks.writing import Writing
 
 FRENCH = Writing(spaced="?!;:")
-TEXTS = [
-    "the cat sees the dog",
-    "a dog sees a hat",
-    "that hat is the cat's",
-    "the then there",
-    "é tu, brute?",
-]
 
 
 def theirs(tokenizer):

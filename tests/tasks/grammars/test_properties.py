@@ -198,10 +198,11 @@ def test_a_typed_sentence_may_be_written_as_people_write(task):
 @pytest.mark.parametrize(("task", "pattern"), [(task, name) for task in PATTERNS for name in PATTERNS[task]])
 def test_a_pattern_alone_makes_its_own_sentences_and_holds_out_no_word_by_itself(task, pattern):
     grammar = CORPORA[task][0]((pattern,), 1)
-    pairs = grammar.drawn(np.random.default_rng(0), 4500)
+    rng, pairs, asked = np.random.default_rng(0), [], units(grammar, grammar.held_out())
+    while len(pairs) < 9000 and not all(map(set.issuperset, units(grammar, pairs), asked)):
+        pairs += grammar.drawn(rng, 1500)
     assert {pair.pattern for pair in [*pairs, *grammar.held_out()]} == {pattern}
-    for asked, trained in zip(units(grammar, grammar.held_out()), units(grammar, pairs), strict=True):
-        assert asked <= trained
+    assert all(map(set.issuperset, units(grammar, pairs), asked))
     assert len(grammar.probes()) == 5
     assert {grammar.find(probe).pattern for probe in grammar.probes()} == {pattern}
 
@@ -210,7 +211,7 @@ def test_a_pattern_alone_makes_its_own_sentences_and_holds_out_no_word_by_itself
 @pytest.mark.parametrize("adjectives", range(5))
 def test_every_choice_leads_to_a_sentence(task, adjectives):
     grammar = CORPORA[task][0](None, adjectives)
-    patterns = {pair.pattern for pair in grammar.drawn(np.random.default_rng(adjectives), 2000)}
+    patterns = {pair.pattern for pair in grammar.drawn(np.random.default_rng(adjectives), 500)}
     mute = {"copula", "description", "predicate", "comparison", "relative"} if not adjectives else set()
     assert patterns == set(PATTERNS[task]) - mute
 
@@ -228,9 +229,10 @@ def test_other_patterns_have_this_and_my_only_if_determiners_are_chosen():
 
 @pytest.mark.parametrize("task", PATTERNS)
 def test_the_same_seed_draws_the_same_sentences_and_another_one_others(task):
-    first, again, other = (CORPORA[task][0]().drawn(np.random.default_rng(seed), 50) for seed in (3, 3, 4))
-    assert first == again != other
-    assert CORPORA[task][0]().held_out() == CORPORA[task][0]().held_out()
+    grammar, same = CORPORA[task][0](None, 1), made(task, 1)[0]
+    drawn = grammar.drawn(np.random.default_rng(3), 50)
+    assert same.drawn(np.random.default_rng(3), 50) == drawn != same.drawn(np.random.default_rng(4), 50)
+    assert grammar.held_out() == same.held_out()
 
 
 @pytest.mark.parametrize("task", ROMANCE)

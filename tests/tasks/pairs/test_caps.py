@@ -7,17 +7,16 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.fuzzing import profile
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Candidate, Caps, capped, frequent, frequent_few, suggested
 from transformer.tasks.pairs.reading import Reading
 from transformer.tasks.pairs.text import plain
 from transformer.tasks.pairs.units import cleaner, spaced_signs
 from transformer.tasks.writing import Writing
-
-QUICK = settings(max_examples=300, deadline=None, derandomize=True, database=None)
 
 
 def reading(*pairs):
@@ -132,7 +131,7 @@ SENTENCE = st.lists(WORD | st.sampled_from([",", "?", "!", "'s", "l'", ".", "_",
 @example("Ａ Ｂ", "", True)
 @example("J\u030c a", "", True)
 @example("so ?", "", False)
-@QUICK
+@profile(300)
 @given(
     SENTENCE | st.text(max_size=12) | st.text("as's-' ,b", max_size=12),
     st.sampled_from(["", "?!;:"]),
@@ -143,7 +142,7 @@ def test_the_quick_way_to_clean_gives_what_the_writing_gives(text, spaced, lower
     assert cleaner(writing)(plain(text)) == writing.clean(plain(text))
 
 
-@QUICK
+@profile(300)
 @given(st.lists(st.text("abcdef", min_size=1, max_size=5), max_size=30), st.integers(1, 4))
 def test_frequent_sentences_are_left_when_those_with_rare_words_are_taken_away_again_and_again(made, least):
     left = list(made)

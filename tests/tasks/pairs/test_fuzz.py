@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections import Counter
 
 import numpy as np
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
+from tests.fuzzing import profile
 from transformer.errors import InputError
 from transformer.tasks.pairs.caps import Caps, capped
 from transformer.tasks.pairs.own import OwnPairs, from_tsv, to_tsv
 from transformer.tasks.pairs.reading import MAX_SIDE, MIN_PAIRS, read_pairs
 from transformer.tasks.pairs.text import plain
 
-FUZZ = os.environ.get("HEADLIGHT_FUZZ")
-"""Number of examples, drawn anew; without it fewer, always the same."""
-PROFILE = settings(
-    max_examples=int(FUZZ or 150),
-    derandomize=not FUZZ,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
 LARGEST = 2**16
 """Bytes of a file."""
 ODD = "aé '\"\t\n\r,;|{}[]:\\<>0\x85\x1c\u00a0\u2028\u202f\ufeff纽İʼn\u0301?!.-’_"
@@ -90,7 +81,7 @@ CAPS = st.builds(
 )
 
 
-@PROFILE
+@profile(150)
 @given(UPLOADS, st.text(max_size=10), CAPS)
 def test_any_bytes_are_refused_with_an_input_error_or_read_to_the_last_line(files, name, caps):
     reading = read_or_refused([(name, content) for content in files])
