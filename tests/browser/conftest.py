@@ -153,6 +153,13 @@ def start(watch: Watcher, path: str = "/") -> None:
     watch.until(lambda: watch.number("live_map", "step") > 0, what="the first trained map")
 
 
+def finish(watch: Watcher, path: str, step: int) -> None:
+    """Open a page and have its run train to its end, at this step."""
+    watch.open(path)
+    watch.click("run_start")
+    watch.until(lambda: watch.state == "finished" and watch.stands_at(step), what="the end of the run")
+
+
 def trained(app: str, query: str, state: str = "finished") -> str:
     """The id of a run that somebody without a browser started, who left when it was in this state."""
 
