@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import LONG, SMALL, trained
+from tests.browser.conftest import LONG, SMALL, finish, trained
 
 SHORT = f"steps=30{SMALL}&letters=6"
 FILM = """(key) => {
@@ -204,9 +204,7 @@ def test_step_word_kind_and_head_are_one_selection_on_every_page_and_in_the_link
 
 
 def test_a_word_is_spelled_letter_by_letter_with_the_row_lit_and_lines_that_answer_the_pointer(watch):
-    watch.open("/?steps=30&goal=none&letters=6&word=cat")
-    watch.click("run_start")
-    watch.until(lambda: watch.state == "finished")
+    finish(watch, "/?steps=30&goal=none&letters=6&word=cat", 30)
     watch.page.get_by_role("link", name="Ask", exact=True).click()
     watch.page.wait_for_selector(".st-key-explore_lines svg.main-svg")
     lit = "gd.layout.shapes.at(-1).y0 + 0.5"
@@ -229,9 +227,7 @@ def test_a_word_is_spelled_letter_by_letter_with_the_row_lit_and_lines_that_answ
 
 
 def test_ablation_and_a_blocked_cell_change_the_after_side_only(watch):
-    watch.open(f"/?{SHORT}&word=cat")
-    watch.click("run_start")
-    watch.until(lambda: watch.state == "finished")
+    finish(watch, f"/?{SHORT}&word=cat", 30)
     watch.page.get_by_role("link", name="Ask", exact=True).click()
     watch.page.wait_for_selector(".st-key-explore_lines svg.main-svg")
     watch.page.get_by_role("tab", name="Break").click()
