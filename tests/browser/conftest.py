@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.tools.browser import SIZE, chromium
 from tests.browser.watcher import PATIENCE, Watcher
+from tests.security.stranger import in_a_loop, visiting
 from tests.serving import start_server
 
 CHROMIUM = shutil.which("chromium")
@@ -150,6 +151,25 @@ def start(watch: Watcher, path: str = "/") -> None:
     watch.open(path)
     watch.click("run_start")
     watch.until(lambda: watch.number("live_map", "step") > 0, what="the first trained map")
+
+
+def finish(watch: Watcher, path: str, step: int) -> None:
+    """Open a page and have its run train to its end, at this step."""
+    watch.open(path)
+    watch.click("run_start")
+    watch.until(lambda: watch.state == "finished" and watch.stands_at(step), what="the end of the run")
+
+
+def trained(app: str, query: str, state: str = "finished") -> str:
+    """The id of a run that somebody without a browser started, who left when it was in this state."""
+
+    async def train() -> str:
+        async with visiting(app, query) as visitor:
+            await visitor.answered(visitor.press("run_start"))
+            await visitor.told(lambda now: now["state"] == state)
+            return visitor.run
+
+    return str(in_a_loop(train()))
 
 
 def shown(watch: Watcher) -> object:

@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from tests.browser.conftest import SMALL
+from tests.browser.conftest import SMALL, start
 
 PICTURES = {
     "Watch": "live_map svg.main-svg",
@@ -28,7 +28,7 @@ def violations(watch):
         watch.page.emulate_media(color_scheme=scheme)
         dark = scheme == "dark"
         watch.until(lambda dark=dark: watch.page.evaluate(BACKGROUND) == dark, what=f"the {scheme} theme")
-        watch.page.wait_for_timeout(300)  # colours change over some frames
+        watch.until(lambda: watch.page.evaluate(SETTLED), what="colours that stay as they are")
         answer = Axe().run(watch.page, options={"resultTypes": ["violations"]})
         found += [
             (scheme, rule["id"], node["html"][:200])
@@ -43,6 +43,16 @@ BACKGROUND = """() => {
   return Number(/\\d+/.exec(backgroundColor)[0]) < 128;
 }"""
 """Whether the page is dark."""
+SETTLED = """async () => {
+  const colours = () => [...document.querySelectorAll(".stApp :not(.headlight-player *)")].map((one) => {
+    const { color, backgroundColor } = getComputedStyle(one);
+    return color + backgroundColor;
+  }).join();
+  const before = colours();
+  for (let frame = 0; frame < 15; frame += 1) await new Promise(requestAnimationFrame);
+  return colours() === before;
+}"""
+"""Whether around the player, which may be of a run that trains, no colour has changed for some frames."""
 
 
 def go_to(watch, page):
@@ -135,9 +145,7 @@ def framed(watch, key):
 
 
 def test_a_cell_of_break_is_reached_and_blocked_by_keyboard(watch):
-    watch.open(f"{PATH}&word=cat")
-    watch.click("run_start")
-    watch.until(lambda: watch.number("live_map", "step") > 0, what="the first trained map")
+    start(watch, f"{PATH}&word=cat")
     watch.click("run_stop")
     go_to(watch, "Ask")
     watch.page.get_by_role("tab", name="Break").click()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.tools.server import free_port
-from tests.browser.conftest import CALM, SMALL, new_page, start
+from tests.browser.conftest import CALM, SMALL, finish, new_page, start
 from tests.browser.watcher import Watcher
 from tests.serving import start_server
 
@@ -14,12 +14,7 @@ PICTURES = {
     "Masks": "model_picture",
     "Your data": "data_alignment_figure",
 }
-
-
-def finished(watch):
-    watch.open(f"/?steps=20{SMALL}")
-    watch.click("run_start")
-    watch.until(lambda: watch.state == "finished" and watch.stands_at(20))
+SHORT = f"/?steps=20{SMALL}"
 
 
 def stand_at(watch, step, *keys):
@@ -29,7 +24,7 @@ def stand_at(watch, step, *keys):
 
 
 def test_back_leads_with_one_press_to_the_page_before_and_to_the_step_before(watch):
-    finished(watch)
+    finish(watch, SHORT, 20)
     watch.page.wait_for_timeout(1000)
     stand_at(watch, 0, "Home")
     stand_at(watch, 1, "ArrowRight")
@@ -84,7 +79,7 @@ def test_a_link_pressed_as_soon_as_the_server_is_back_leads_to_the_run_of_the_ad
     server, address = start_server(port, HEADLIGHT_RUNS=str(tmp_path))
     watch = Watcher(new_page(browser), address)
     try:
-        finished(watch)
+        finish(watch, SHORT, 20)
         stand_at(watch, 3, "Home", *3 * ["ArrowRight"])
         run = watch.page.url.split("run=")[1].split("&")[0]
         server.terminate()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import LONG, SMALL
+from tests.browser.conftest import LONG, SMALL, start, trained
 
 FRAMED = """(figure) => {
   const cells = figure.querySelector("canvas").getBoundingClientRect();
@@ -31,6 +31,12 @@ def inside(watch):
     watch.open("/?word=cat")
     look_inside(watch)
     return watch
+
+
+@pytest.fixture(scope="module")
+def run(app):
+    """A run of 60 steps that has come to its end."""
+    return trained(app, f"steps=60{SMALL}&word=cat")
 
 
 def title(watch, name):
@@ -150,24 +156,20 @@ def test_the_title_of_the_large_map_leads_to_its_head_and_the_tabs_to_the_others
     assert abs(weights[0] - weights[1]) > 2e-3
 
 
-@pytest.mark.parametrize("page", ["Watch", "Ask"])
-def test_the_small_map_of_the_model_chooses_another_attention(watch, page):
+def test_the_small_map_of_the_model_chooses_another_attention_on_watch_and_on_ask(watch):
     watch.open("/?word=cat")
-    key = "live_map"
-    if page == "Ask":
-        watch.page.get_by_role("link", name="Ask", exact=True).click()
-        key = "explore_map_figure"
+    for page, key, layer in (("Watch", "live_map", 1), ("Ask", "explore_map_figure", 0)):
+        watch.page.get_by_role("link", name=page, exact=True).click()
         watch.drawn(key)
-    here = watch.page.locator(".st-key-model_map button[data-site='encoder.1']")
-    here.click()
-    expect(here).to_have_attribute("aria-pressed", "true")
-    watch.until(lambda: "encoder 2 · head" in watch.plot(key, "gd.layout.title.text"), what="its map")
+        here = watch.page.locator(f".st-key-model_map button[data-site='encoder.{layer}']")
+        here.click()
+        expect(here).to_have_attribute("aria-pressed", "true")
+        head = f"encoder {layer + 1} · head"
+        watch.until(lambda: head in watch.plot(key, "gd.layout.title.text"), what="its map")  # noqa: B023
 
 
-def test_this_step_shows_what_moved_in_every_box_and_the_batch_it_learned_from(watch):
-    watch.open(f"/?steps=60{SMALL}&word=cat")
-    watch.click("run_start")
-    watch.until(lambda: watch.state == "finished")
+def test_this_step_shows_what_moved_in_every_box_and_the_batch_it_learned_from(watch, run):
+    watch.open(f"/?run={run}&word=cat")
     look_inside(watch)
     watch.step_by("Home", *20 * ["ArrowRight"])
     watch.until(lambda: watch.number("model_picture", "step") == 20, what="step 20")
@@ -185,8 +187,7 @@ def test_this_step_shows_what_moved_in_every_box_and_the_batch_it_learned_from(w
 
 
 def test_at_live_the_numbers_follow_the_training_and_a_chosen_step_stands_still(watch):
-    watch.open(f"{LONG}&word=cat")
-    watch.click("run_start")
+    start(watch, f"{LONG}&word=cat")
     look_inside(watch)
     title(watch, "decoder.0.cross").click()
     seen = watch.number("model_picture", "step")
@@ -196,10 +197,8 @@ def test_at_live_the_numbers_follow_the_training_and_a_chosen_step_stands_still(
     assert watch.number("model_picture", "step") == 1
 
 
-def test_what_is_drawn_of_a_chosen_step_is_what_a_picture_draws_that_begins_there(watch):
-    watch.open(f"/?steps=60{SMALL}&word=cat")
-    watch.click("run_start")
-    watch.until(lambda: watch.state == "finished")
+def test_what_is_drawn_of_a_chosen_step_is_what_a_picture_draws_that_begins_there(watch, run):
+    watch.open(f"/?run={run}&word=cat")
     look_inside(watch)
     title(watch, "decoder.0.cross").click()
     drawn = "[...document.querySelectorAll('.model canvas')].map((one) => one.toDataURL())"

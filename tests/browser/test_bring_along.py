@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import SMALL
+from tests.browser.conftest import SMALL, finish
 from tests.serving import start_server
 from transformer.recipes import RECIPES
 from transformer.runs.demo import record
@@ -76,9 +76,7 @@ def test_start_ends_the_film_and_trains_a_model_of_ones_own(watch):
 
 
 def test_a_run_is_taken_away_as_one_file_and_opened_in_another_browser(watch, guest, tmp_path):
-    watch.open("/?steps=6&goal=none&seed=4&heads=2")
-    watch.click("run_start")
-    watch.until(lambda: watch.state == "finished")
+    finish(watch, "/?steps=6&goal=none&seed=4&heads=2", 6)
     watch.page.get_by_text("Take it away").click()
     button = watch.page.locator(".st-key-run_download button").first
     with watch.page.expect_download() as download:

@@ -48,49 +48,6 @@ def test_an_uploaded_file_is_capped_and_trained_on_with_its_own_words_at_the_axe
 
 
 @pytest.mark.slow
-def test_files_that_are_no_pairs_are_refused_in_place_and_the_good_ones_stay(watch, tsv, tmp_path):
-    data_of(watch, f"/?{TINY}&task=pairs")
-    upload(watch, tsv)
-    says(watch, "pairs_report", "180 pairs read")
-    picture, saved = tmp_path / "picture.png", tmp_path / "page.html"
-    picture.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
-    saved.write_text("<!doctype html><html><body>x</body></html>", encoding="utf-8")
-    for path, told in ((picture, "is not UTF-8 text"), (saved, "is a saved web page")):
-        upload(watch, path)
-        says(watch, "pairs_report", told)
-        says(watch, "pairs_report", "The pairs of “mine.tsv” stay in use.")
-        assert watch.page.get_by_role("button", name="Train on these").is_enabled()
-
-
-@pytest.mark.slow
-def test_the_newest_of_two_files_stands_by_itself_and_two_sides_stand_together(watch, tsv, tmp_path):
-    data_of(watch, f"/?{TINY}&task=pairs")
-    upload(watch, tsv)
-    says(watch, "pairs_report", "180 pairs read")
-    newer = tmp_path / "newer.csv"
-    newer.write_text("\n".join(",".join(pair) for pair in PAIRS[:120]), encoding="utf-8")
-    upload(watch, newer)
-    says(watch, "pairs_report", "120 pairs read")
-    assert watch.page.locator(".st-key-pairs_report [role=alert]").count() == 0
-
-
-@pytest.mark.slow
-def test_pasted_pairs_and_their_caps_outlive_a_visit_to_another_page(watch):
-    data_of(watch, f"/?{TINY}&task=pairs")
-    box = watch.page.locator(".st-key-pairs_paste textarea")
-    box.fill("\n".join("\t".join(pair) for pair in PAIRS))
-    box.press("Control+Enter")
-    says(watch, "pairs_report", "180 pairs read")
-    watch.type("pairs_most", "150")
-    says(watch, "pairs_report", "180 pairs read, 150 kept")
-    watch.page.get_by_role("link", name="Masks").click()
-    watch.drawn("model_picture")
-    watch.page.get_by_role("link", name="Your data").click()
-    says(watch, "pairs_report", "180 pairs read, 150 kept")
-    assert watch.page.locator(".st-key-pairs_most input").input_value() == "150"
-
-
-@pytest.mark.slow
 def test_a_tokenizer_file_shows_its_own_tokens(watch, tmp_path):
     vocabulary = ("<unk>", "the", "cat", "sees", "le", "chat")
     backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="<unk>"))

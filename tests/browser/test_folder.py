@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from benchmarks.tools.browser import SIZE
 from benchmarks.tools.server import ROOT, free_port
-from tests.browser.conftest import SMALL
+from tests.browser.conftest import SMALL, finish
 from tests.browser.watcher import Watcher
 from tests.serving import start_server
 
@@ -33,9 +33,7 @@ def test_a_page_that_stays_open_comes_back_by_itself_when_its_server_is_started_
     server, address = start_server(port, HEADLIGHT_RUNS=str(tmp_path), **kept)
     try:
         watch = Watcher(page, address)
-        watch.open(f"/?steps=40{SMALL}")
-        watch.click("run_start")
-        watch.until(lambda: watch.state == "finished" and watch.stands_at(40))
+        finish(watch, f"/?steps=40{SMALL}", 40)
         watch.step_by("Home", "ArrowRight", "ArrowRight", "ArrowRight")
         watch.until(lambda: watch.stands_at(3) and "step=3" in page.url)
         link = page.url

@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import LONG, SMALL
+from tests.browser.conftest import LONG, SMALL, finish, start
 
 STREAMLIT = "window.sockets.filter((one) => one.url.includes('_stcore'))"
 TOLD = f"{STREAMLIT}.reduce((sum, one) => sum + one.sent, 0)"
 NEWS = f"window.sockets.filter((one) => one.readyState === 1 && !{STREAMLIT}.includes(one)).length"
+HEARD = "window.sockets.some((one) => one.url.endsWith('/news') && one.heard > 0)"
 
 
 def follow_masks(visit):
-    visit.open(LONG)
-    visit.click("run_start")
-    visit.until(lambda: visit.number("live_map", "step") > 0, what="the first trained map")
+    start(visit, LONG)
     visit.page.get_by_role("link", name="Masks").click()
     visit.drawn("model_picture")
 
@@ -52,7 +51,7 @@ def test_a_map_that_was_recorded_while_the_index_was_on_its_way_is_shown(visit, 
         if len(asked) > 1:
             visit.page.evaluate("window.deaf = null")
             return route.continue_()
-        visit.page.wait_for_timeout(3000)
+        visit.until(lambda: visit.page.evaluate(HEARD), what="the first news")
         visit.page.evaluate("window.deaf = /news/")
         if late == "an error":
             return route.fulfill(status=503)
@@ -91,9 +90,7 @@ def test_what_is_chosen_before_the_index_is_there_is_told_as_well(watch, held):
 
 
 def test_a_run_whose_index_is_on_its_way_has_nothing_to_play(watch, held):
-    watch.open(f"/?steps=20{SMALL}")
-    watch.click("run_start")
-    watch.until(lambda: watch.state == "finished" and watch.stands_at(20))
+    finish(watch, f"/?steps=20{SMALL}", 20)
     index = held(lambda: watch.click("run_start"))
     expect(watch.page.locator(".st-key-time_play button")).to_be_disabled()
     index.continue_()
@@ -118,9 +115,7 @@ BROKEN = f"() => {{ {PLOT} cells.plot = () => {{ throw new Error('no picture tod
 
 
 def test_a_page_that_draws_slowly_is_sent_what_it_draws_and_one_that_cannot_draw_is_sent_on(visit):
-    visit.open(LONG)
-    visit.click("run_start")
-    visit.until(lambda: visit.number("live_map", "step") > 0, what="the first trained map")
+    start(visit, LONG)
     visit.page.evaluate(SLOW)
     visit.page.wait_for_timeout(3000)
     assert visit.page.evaluate("window.came") <= 8  # two ahead, and two pictures a second at most

@@ -47,13 +47,8 @@ def test_a_training_of_ones_own_is_followed_live_reviewed_exported_and_stays_whe
 ):
     watch, loop = followed
     page = watch.page
+    watch.until((tmp_path / "mine" / "run.json").exists, what="the folder of the training")
     watch.open("/")
-    for _ in range(60):
-        if page.locator(".st-key-run_remote button").count():
-            break
-        page.wait_for_timeout(500)
-        page.reload()
-        watch.drawn("live_map")
     page.locator(".st-key-run_remote button").click()
     watch.until(lambda: watch.state == "training", what="the training")
     step = watch.number("live_map", "step")

@@ -7,7 +7,7 @@ import urllib.parse
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import CALM, LONG, RUNS, SMALL, shown, start
+from tests.browser.conftest import CALM, LONG, RUNS, SMALL, finish, start
 
 AT_ONCE = 2.0
 """Seconds, on a machine that does other things too."""
@@ -15,9 +15,7 @@ AT_ONCE = 2.0
 
 def test_a_head_and_a_kind_of_attention_answer_a_click_without_the_server(visit):
     """Nothing that it says any more reaches this page."""
-    visit.open(f"/?steps=20{SMALL}")
-    visit.click("run_start")
-    visit.until(lambda: visit.state == "finished" and visit.stands_at(20))
+    finish(visit, f"/?steps=20{SMALL}", 20)
     for key, step in (("ArrowLeft", 19), ("ArrowLeft", 18), ("ArrowLeft", 17), ("ArrowRight", 18)):
         visit.step_by(key)
         visit.until(lambda step=step: visit.stands_at(step))  # whose maps are in the browser from now on
@@ -44,23 +42,18 @@ def test_a_head_and_a_kind_of_attention_answer_a_click_without_the_server(visit)
         visit.until(lambda: visit.stands_at(step - 1), AT_ONCE)  # noqa: B023
 
 
-def test_another_kind_of_attention_is_drawn_in_the_picture_that_is_there(watch):
+def test_another_kind_of_attention_and_another_theme_are_drawn_in_the_picture_that_is_there(watch):
     """Making a picture anew takes the browser twice as long."""
     watch.open()
-    watch.plot("live_map", "{ gd.querySelector('.main-svg').kept = true; return 0 }")
+    watch.plot("live_map", "{ gd.querySelector('.main-svg').kept = gd.kept = true; return 0 }")
     watch.choose("kind", "decoder")
     watch.until(lambda: "letters written so far" in str(watch.plot("live_map", "gd.layout.xaxis.title.text")))
     assert watch.plot("live_map", "gd.querySelector('.main-svg').kept")
     assert watch.plot("live_map", "gd._context.toImageButtonOptions.filename.includes('decoder')")
-
-
-def test_a_click_on_a_small_map_keeps_it_large_and_another_one_lets_go_of_it(watch):
-    watch.open()
-    before = shown(watch)
-    watch.tile(1, 1)
-    watch.until(lambda: "decoder 2 · head 2" in shown(watch))
-    watch.tile(1, 1)
-    watch.until(lambda: shown(watch) == before)
+    light = watch.plot("live_map", "gd._fullLayout.font.color")
+    watch.page.emulate_media(color_scheme="dark")
+    watch.until(lambda: watch.plot("live_map", "gd._fullLayout.font.color") != light, what="dark text")
+    assert watch.plot("live_map", "gd.kept")
 
 
 def test_a_head_that_is_off_is_drawn_as_off_large_and_among_the_small_maps(watch):
@@ -120,15 +113,6 @@ def test_values_show_under_the_pointer(watch):
     watch.point("live_map", 2, 1, lambda: "%" in (told.text_content() or ""))
 
 
-def test_pictures_follow_a_change_of_theme_in_place(watch):
-    watch.open()
-    watch.plot("live_map", "{ gd.marked = true; return 0 }")
-    light = watch.plot("live_map", "gd._fullLayout.font.color")
-    watch.page.emulate_media(color_scheme="dark")
-    watch.until(lambda: watch.plot("live_map", "gd._fullLayout.font.color") != light, what="dark text")
-    assert watch.plot("live_map", "gd.marked")
-
-
 def test_a_library_that_fails_to_load_once_is_fetched_again(app, browser: Browser):
     context = browser.new_context()
     page = context.new_page()
@@ -157,9 +141,7 @@ def test_the_first_map_is_drawn_from_one_run_of_the_page(first_visit):
             window.asked = window.sockets.find((one) => one.url.endsWith("/_stcore/stream")).sent;
         }).observe(document, { subtree: true, childList: true, attributes: true })"""
     )
-    first_visit.open(f"/?steps=5{SMALL}")
-    first_visit.click("run_start")
-    first_visit.until(lambda: first_visit.state == "finished")
+    finish(first_visit, f"/?steps=5{SMALL}", 5)
     first_visit.open("/")
     first_visit.until(lambda: first_visit.page.evaluate("window.asked") is not None)
     assert first_visit.page.evaluate("window.asked") == 1

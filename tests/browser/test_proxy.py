@@ -102,7 +102,7 @@ def visit(proxy, browser):
     def visitor():
         context = browser.new_context(viewport={"width": 1280, "height": 720}, http_credentials=ANN)
         opened.append(Watcher(context.new_page(), proxy))
-        opened[-1].page.on("websocket", lambda socket: opened[-1].hosts.add(urlsplit(socket.url).netloc))
+        opened[-1].page.on("websocket", lambda socket: opened[-1].asked.add(socket.url))
         return opened[-1]
 
     yield visitor

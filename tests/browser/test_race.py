@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from pages.controls.racing import names_of
@@ -150,17 +149,20 @@ def test_the_race_can_be_kept_as_one_page(watch, tmp_path):
     assert "<title>Headlight: causal mask on against causal mask off, seed 0</title>" in text
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_prepared_race_fits_the_projector_without_scrolling(watch, scheme):
-    watch.page.emulate_media(color_scheme=scheme)
+def test_a_prepared_race_fits_the_projector_without_scrolling_light_and_dark(watch):
     watch.open()
     watch.page.get_by_role("link", name="Race").click()
     watch.drawn("race_difference")
+    ink = "gd._fullLayout.font.color"
+    light = watch.plot("race_curves", ink)
     for name, race in RACES.items():
         watch.page.locator(".st-key-prepared_race").get_by_text(name, exact=True).click()
         shown = watch.page.locator(".st-key-race_right .over p")
         expect(shown).to_contain_text(names_of(race.left, race.right)[1])
-        inside = watch.page.locator(".stMain").evaluate("(main) => main.scrollHeight - main.clientHeight")
-        assert inside <= 0
-        bottom = watch.page.locator(".st-key-race_curves").bounding_box()
-        assert bottom["y"] + bottom["height"] <= 720
+        for scheme in ("light", "dark"):
+            watch.page.emulate_media(color_scheme=scheme)
+            watch.until(lambda: (watch.plot("race_curves", ink) == light) == (scheme == "light"), what=scheme)  # noqa: B023
+            inside = watch.page.locator(".stMain").evaluate("(main) => main.scrollHeight - main.clientHeight")
+            assert inside <= 0
+            bottom = watch.page.locator(".st-key-race_curves").bounding_box()
+            assert bottom["y"] + bottom["height"] <= 720

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import CALM, new_page
+from tests.browser.conftest import CALM, new_page, trained
 from tests.browser.watcher import Watcher
 from tests.serving import start_server
 
@@ -88,15 +88,11 @@ def told(browser, app):
 def busy(browser):
     """The page of a server whose one training thread is another visitor's, who takes a step a second."""
     server, address = start_server(HEADLIGHT_TRAINING="1")
-    other = Watcher(new_page(browser), address)
-    other.open(CALM)
-    other.click("run_start")
-    other.until(lambda: other.state == "training")
+    trained(address, CALM.removeprefix("/?"), "training")
     page = telling(browser, address)
     yield page
     assert page.refusals == []
-    for one in (page, other):
-        one.page.context.close()
+    page.page.context.close()
     server.terminate()
     server.wait(60)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import LONG, SMALL
+from tests.browser.conftest import LONG, SMALL, finish, trained
 
-SHORT = f"/?steps=30{SMALL}&letters=6"
+SHORT = f"steps=30{SMALL}&letters=6"
 FILM = """(key) => {
   const host = document.querySelector(`.st-key-${key} .live-figure, .model.st-key-${key}`);
   window.film = [Number(host.dataset.step)];
@@ -29,9 +29,16 @@ def start(watch, path=LONG, step=30):
     watch.until(lambda: watch.number("live_map", "step") > step, what="some steps")
 
 
-def finish(watch, path=SHORT):
-    watch.open(path)
-    watch.click("run_start")
+@pytest.fixture(scope="module")
+def run(app):
+    """A run of 30 steps that has come to its end."""
+    return trained(app, SHORT)
+
+
+@pytest.fixture
+def ended(watch, run):
+    """Its page is open, as a viewer has it."""
+    watch.open(f"/?run={run}")
     watch.until(lambda: watch.state == "finished" and watch.stands_at(30), what="the end of the run")
 
 
@@ -63,8 +70,8 @@ def test_review_stands_still_while_the_run_goes_on(watch, looks):
     expect(badge).to_have_text("● LIVE")
 
 
+@pytest.mark.usefixtures("ended")
 def test_keys_walk_through_the_steps_lose_none_and_play_shows_them_all_in_order(watch):
-    finish(watch)
     for key, step in (("ArrowLeft", 29), ("PageDown", 19), ("Home", 0), ("ArrowRight", 1), ("PageUp", 11)):
         watch.step_by(key)
         watch.until(lambda: watch.stands_at(step), what=f"step {step} after {key}")  # noqa: B023
@@ -90,9 +97,9 @@ def test_keys_walk_through_the_steps_lose_none_and_play_shows_them_all_in_order(
     assert watch.stands_at(30)
 
 
+@pytest.mark.usefixtures("ended")
 def test_play_that_was_stopped_and_pressed_again_plays_one_film(watch):
     """Each picture of a film is drawn once: what is noted is every drawing, of the same step too."""
-    finish(watch)
     watch.step_by("Home")
     watch.page.locator(".st-key-time_speed select").select_option("2/s")
     drawn = watch.page.evaluate(
@@ -113,19 +120,19 @@ def test_play_that_was_stopped_and_pressed_again_plays_one_film(watch):
     assert 1 <= drawn <= 4  # three of the film, and one for the page; two films would draw six
 
 
+@pytest.mark.usefixtures("ended")
 def test_keys_that_come_faster_than_maps_lose_no_step(watch):
-    finish(watch)
     watch.page.evaluate(SLOWER)
     watch.step_by("Home", *["ArrowRight"] * 25)
     watch.until(lambda: watch.stands_at(25), 5)
 
 
 def test_the_handle_can_be_dragged_out_of_live_and_stays_where_it_is_let_go(watch):
-    start(watch, f"/?steps=1000{SMALL}&pace=20+steps%2Fs", 60)
+    start(watch, f"/?steps=500{SMALL}&pace=20+steps%2Fs")
     slider = watch.page.locator(".st-key-time_step .time-slider")
     box = slider.locator("input").bounding_box()
     first, y = box["x"] + 8, box["y"] + box["height"] / 2
-    x = first + (box["width"] - 16) * newest(watch) / 1000
+    x = first + (box["width"] - 16) * newest(watch) / 500
     watch.page.mouse.move(x, y)
     watch.page.mouse.down()
     seen = []
@@ -168,8 +175,8 @@ def test_the_step_control_moves_the_pictures_of_another_page(watch, page):
     expect(watch.page.get_by_test_id("stException")).to_have_count(0)
 
 
+@pytest.mark.usefixtures("ended")
 def test_step_word_kind_and_head_are_one_selection_on_every_page_and_in_the_link(watch):
-    finish(watch)
     watch.choose("word", "cat")
     watch.choose("kind", "encoder")
     watch.tile(0, 1)
@@ -197,9 +204,7 @@ def test_step_word_kind_and_head_are_one_selection_on_every_page_and_in_the_link
 
 
 def test_a_word_is_spelled_letter_by_letter_with_the_row_lit_and_lines_that_answer_the_pointer(watch):
-    watch.open("/?steps=30&goal=none&letters=6&word=cat")
-    watch.click("run_start")
-    watch.until(lambda: watch.state == "finished")
+    finish(watch, "/?steps=30&goal=none&letters=6&word=cat", 30)
     watch.page.get_by_role("link", name="Ask", exact=True).click()
     watch.page.wait_for_selector(".st-key-explore_lines svg.main-svg")
     lit = "gd.layout.shapes.at(-1).y0 + 0.5"
@@ -222,9 +227,7 @@ def test_a_word_is_spelled_letter_by_letter_with_the_row_lit_and_lines_that_answ
 
 
 def test_ablation_and_a_blocked_cell_change_the_after_side_only(watch):
-    watch.open(f"{SHORT}&word=cat")
-    watch.click("run_start")
-    watch.until(lambda: watch.state == "finished")
+    finish(watch, f"/?{SHORT}&word=cat", 30)
     watch.page.get_by_role("link", name="Ask", exact=True).click()
     watch.page.wait_for_selector(".st-key-explore_lines svg.main-svg")
     watch.page.get_by_role("tab", name="Break").click()

@@ -25,16 +25,6 @@ FONTS = """() => {
 """Every text of the player that is on the screen, and how large it is."""
 
 
-def test_before_start_the_untrained_model_is_on_the_screen(watch):
-    watch.open()
-    assert watch.number("live_map", "step") == 0
-    assert watch.state == "idle"
-    expect(watch.page.locator(".st-key-words_right")).to_contain_text("0 / 200")
-    assert watch.plot("live_map", "gd.data[0].z.map(r => r.reduce((a, b) => a + b, 0))") == pytest.approx(
-        [1.0] * 11, abs=2e-3
-    )
-
-
 def test_start_can_be_pressed_as_soon_as_it_is_there(first_visit):
     page = first_visit.page
     page.add_init_script("""const press = setInterval(() => {
@@ -50,9 +40,7 @@ def test_start_can_be_pressed_as_soon_as_it_is_there(first_visit):
 
 
 def test_one_press_trains_until_the_goal_and_names_the_head_that_turned_large_for_the_last_row_too(watch):
-    watch.open()
-    watch.click("run_start")
-    watch.until(lambda: watch.number("live_map", "step") > 0, what="the first trained map")
+    start(watch)
     watch.until(lambda: watch.state == "finished", 240, "the end of the default preset")
     moment = watch.page.locator(".st-key-moment")
     expect(moment).to_contain_text("reads the word backwards")
@@ -243,28 +231,6 @@ def test_a_run_is_commanded_from_the_keyboard(watch):
 
 
 @pytest.mark.slow
-def test_a_finished_run_goes_on_at_a_stated_rate(watch):
-    watch.open(f"/?steps=5{SMALL}")
-    watch.click("run_start")
-    watch.until(lambda: watch.state == "finished")
-    watch.page.locator(".st-key-controls [data-testid=stPopover] button").first.click()
-    watch.type("continue_steps", "20")
-    watch.page.keyboard.press("Escape")
-    watch.click("run_continue")
-    watch.until(lambda: "25 / 25" in watch.status)
-    watch.until(lambda: watch.number("live_map", "step") == 25)
-
-
-@pytest.mark.slow
-def test_an_accented_word_is_offered_without_its_accent(watch):
-    watch.open()
-    watch.type("own_word", "Café")
-    watch.click("offered_word")
-    watch.until(lambda: "“cafe”" in shown(watch))
-    assert_word_is_on_the_axes(watch, "cafe")
-
-
-@pytest.mark.slow
 def test_a_browser_that_is_behind_does_not_take_a_word_back(first_visit):
     """It asks for parts of the page with what stood in the boxes before the page filled them in."""
     watch = first_visit
@@ -274,7 +240,7 @@ def test_a_browser_that_is_behind_does_not_take_a_word_back(first_visit):
     watch.click("offered_word")
     watch.until(lambda: "“cafe”" in shown(watch))
     watch.page.wait_for_timeout(3000)  # what it asked late has arrived
-    assert "“cafe”" in shown(watch)
+    assert_word_is_on_the_axes(watch, "cafe")
     expect(watch.page.locator(".st-key-own_word input")).to_have_value("")
     expect(watch.page.locator(".stAlert")).to_have_count(0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from playwright.sync_api import Locator, Page
 
@@ -52,17 +52,23 @@ class Visit:
 class Watcher:
     """A page, with what went wrong on it and whom it asked."""
 
-    def __init__(self, page: Page, app: str) -> None:
+    def __init__(self, page: Page, app: str, notices: Collection[str] = ("error",)) -> None:
+        """Of what its console says, notice these kinds."""
         self.page, self.app = page, app
         self.errors: list[str] = []
-        self.hosts: set[str] = set()
+        self.asked: set[str] = set()
         page.set_default_timeout(1000 * PATIENCE)
         self._visit = Visit(
             page,
-            console=lambda m: self.errors.append(m.text) if m.type == "error" else None,
+            console=lambda m: self.errors.append(m.text) if m.type in notices else None,
             pageerror=lambda error: self.errors.append(str(error)),
-            request=lambda request: self.hosts.add(request.url.split("/")[2]),
+            request=lambda request: self.asked.add(request.url),
         )
+
+    @property
+    def hosts(self) -> set[str]:
+        """Of the addresses that it asked."""
+        return {address.split("/")[2] for address in self.asked}
 
     def leave(self) -> None:
         """Go, and leave server and browser to the next visit: nothing trains, and no visit is known."""
