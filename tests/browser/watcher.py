@@ -106,11 +106,8 @@ class Watcher:
 
     def tile(self, layer: int, head: int) -> None:
         """Press one of the small maps, counted from 0."""
-        n_layers = len(set(self.plot("live_maps", "gd.layout.shapes.map((s) => s.x0)")))  # type: ignore[call-overload]
-        middle = "[(s.x0 + s.x1) / 2, (s.y0 + s.y1) / 2].map(Math.round)"
-        shape = f"((s) => {middle})(gd.layout.shapes[{head * n_layers + layer}])"
-        x, y = self.plot("live_maps", shape)  # type: ignore[misc]
-        self.press("live_maps", x, y)
+        shape = f"gd.layout.shapes[{head} * new Set(gd.layout.shapes.map((s) => s.x0)).size + {layer}]"
+        self.press("live_maps", *(f"Math.round(({shape}.{axis}0 + {shape}.{axis}1) / 2)" for axis in "xy"))
 
     def step_by(self, *keys: str) -> None:
         """Press these keys on the step control."""
@@ -171,7 +168,9 @@ class Watcher:
         self.until(asked, what=f"the picture {key}")
         return found[-1][0]
 
-    def point(self, key: str, x: float, y: float, answered: Callable[[], object]) -> tuple[float, float]:
+    def point(
+        self, key: str, x: float | str, y: float | str, answered: Callable[[], object]
+    ) -> tuple[float, float]:
         """Move the pointer about on a point of a picture's axes until the page answers.
 
         A page that is still being laid out takes the picture away from under a pointer that stands still, and
@@ -197,6 +196,6 @@ class Watcher:
         self.until(moved, what=f"an answer to the pointer on {key}")
         return looks[-1]
 
-    def press(self, key: str, x: float, y: float) -> None:
+    def press(self, key: str, x: float | str, y: float | str) -> None:
         """Click on a point of a picture's axes, as soon as the picture has seen the pointer there."""
         self.page.mouse.click(*self.point(key, x, y, lambda: self.plot(key, "Boolean(gd._hoverdata)")))

@@ -82,10 +82,11 @@ def test_the_measured_steps_are_foretold_as_they_were(monkeypatch, unmeasured):
 
 def test_the_fastest_number_of_threads_is_chosen_and_measured_once(monkeypatch, unmeasured):
     cores(monkeypatch, 8)
-    asked = []
+    asked, budgets = [], []
 
     def seconds(config, threads, budget):
         asked.append((config, threads))
+        budgets.append(budget)
         return {1: 0.03, 2: 0.01, 4: 0.02}[threads]
 
     monkeypatch.setattr(calibration, "_step_seconds", seconds)
@@ -93,6 +94,7 @@ def test_the_fastest_number_of_threads_is_chosen_and_measured_once(monkeypatch, 
     assert threads_of(RunConfig(), always) == calibrate(always).threads == speed().threads == 2
     small, wide = calibration._SMALL, calibration._WIDE
     assert asked == [(small, 1), (small, 2), (small, 4), (wide, 2)]
+    assert budgets == pytest.approx([calibration.SECONDS / 4] * 4)
 
 
 def test_who_names_a_number_of_threads_gets_it_and_nothing_is_measured(monkeypatch, unmeasured):

@@ -18,6 +18,7 @@ from transformer.runs.recorded_training import RecordedTraining
 from transformer.runs.run import Run
 from transformer.storage.archive import Archive
 from transformer.storage.claim import Claim, is_held
+from transformer.storage.saved import read_run
 from transformer.tasks import Task
 from transformer.training import device
 
@@ -40,6 +41,21 @@ def test_a_loss_that_is_no_number_ends_one_run_while_another_goes_on(tiny, make_
     assert len(bad.view.metrics) == bad.view.step
     until(lambda: other.view.state == "finished")
     assert other.view.metrics.column("loss").tolist() == losses(tiny(seed=5, steps=40))
+
+
+def test_a_failed_run_is_opened_from_its_folder_without_a_model(tiny, make_run, until, monkeypatch, tmp_path):
+    bad = make_run(tiny(learning_rate=1e30), archive=Archive(tmp_path / "run"))
+    bad.start()
+    reason = failed(bad, until)
+
+    def built(*arguments, **named):
+        raise RuntimeError("a model was built")
+
+    monkeypatch.setattr(RecordedTraining, "__init__", built)
+    saved = read_run(tmp_path / "run")
+    again = make_run(saved.view.config, archive=Archive(tmp_path / "run", resumed=True), saved=saved)
+    assert again.ready.wait(30)
+    assert (again.view.state, again.view.reason) == ("failed", reason)
 
 
 @pytest.mark.parametrize("step", [None, 2], ids=["while it is built", "in a step"])
